@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from finetuning_cases import ROWS_TASK
+from first_looks import first_problem
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation import first_rows
-from hatchery.evaluation.first_rows import check_registered, first_problem
+from hatchery.evaluation.first_rows import check_registered
 from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.tasks.checks import check_task
@@ -185,8 +186,13 @@ def test_only_the_first_lines_of_a_long_file_are_read(folder: Path, monkeypatch:
     assert first_problem(build(TaskSettings, written(fields=["text"])), folder) is not None
 
 
-def test_formats_without_fields_are_left_to_the_stage(folder: Path) -> None:
-    assert first_problem(build(TaskSettings, written(format="rte_xml", fields=[])), folder) is None
+def test_small_files_of_every_format_are_read_whole_and_large_ones_not_at_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    xml = build(TaskSettings, written(format="rte_xml", fields=[]))
+    assert "train.jsonl:1: broken XML" in (first_problem(xml, folder) or "")
+    monkeypatch.setattr(first_rows, "SMALL_BYTES", 20)
+    assert first_problem(xml, folder) is None
 
 
 def test_a_small_file_is_read_to_its_end(folder: Path) -> None:
@@ -206,7 +212,7 @@ def test_a_text_that_a_figure_cannot_show_is_noticed_before_training(
     problem = first_problem(build(SurprisalSettings, settings), tmp_path / "data")
     assert problem is None if expected is None else problem is not None and problem.endswith(expected)
     register_source("mine", tmp_path / "data", tmp_path / "source.json")
-    readings = {"texts": {"kind": "texts", "settings": settings}}
+    readings = {"texts": {"kind": "surprisal", "settings": settings}}
     with nullcontext() if expected is None else pytest.raises(EvaluationError, match=expected):
         check_registered(tmp_path / "source.json", readings)
 
@@ -249,12 +255,13 @@ def test_a_registered_input_is_read_to_the_end_of_its_large_files(
     manifest.parent.mkdir()
     register_source("mine", folder, manifest)
     check_registered(manifest, {})
-    for kind, settings, expected in (
+    for file, settings, expected in (
         ("task", written(), "tasks/mine.yaml: train.jsonl:1601: the label 'unheard' in 'label' is unknown"),
         ("task", written(expected_rows={"train": 3}, labels=["good", "bad", "unheard"]), "has 1601 rows, expected 3"),
         ("suite", SUITE, "suites/mine.yaml: a.csv:22: the field 'wrong' must be a non-empty text"),
     ):
-        typed: Any = build(TaskSettings if kind == "task" else ScoringSettings, settings)
+        kind, of = {"task": ("finetuning", TaskSettings), "suite": ("minimal_pairs", ScoringSettings)}[file]
+        typed: Any = build(of, settings)
         assert first_problem(typed, folder) is None
         with pytest.raises(EvaluationError, match=expected):
-            check_registered(manifest, {f"config/{kind}s/mine.yaml": {"kind": kind, "settings": settings}})
+            check_registered(manifest, {f"config/{file}s/mine.yaml": {"kind": kind, "settings": settings}})

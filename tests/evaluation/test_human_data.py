@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from first_looks import first_problem
 
-from hatchery.evaluation.first_rows import first_problem
 from hatchery.evaluation.surprisal.human_data import NUMBERS, read_children, read_words
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings
 from hatchery.raw.registration import open_source, register_source

@@ -13,11 +13,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hatchery.artifacts.manifests import Manifest
+from hatchery.settings.base import Settings
 from hatchery.stage import stages
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
+    from hatchery.experiment.project import Project
     from hatchery.experiment.seeded_run import SeededRun
+    from hatchery.raw.registration import RawSource
 
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task", "word"]
 TidyRow = dict[str, Any]
@@ -59,6 +62,37 @@ class Evaluated:
     text: Callable[[str], str] = lambda split: ""
 
 
+MostRows = Callable[[str], int | None]
+"""The number of rows of a file that a check reads; None for all rows."""
+
+
+class ReadData(NamedTuple):
+    """Data that an experiment asks a kind to read.
+
+    `where` is the file and key of the configuration that ask, for messages. `source` is the name of a raw input, ABSENT
+    for generated data. `settings` say how the data is read.
+    """
+
+    where: str
+    source: str
+    settings: Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCheck:
+    """The data of a kind, and the check of the data before the first training.
+
+    `reads` yields the data that an experiment asks the kind to read. `check` reads the source as evaluations will read
+    it, under settings of the class `settings`. It returns notes on surprising properties of the data, and raises
+    HatcheryError naming file and place of a mistake. The check runs twice: during planning, on the first rows of files
+    on this machine, and on all rows when the raw input is registered.
+    """
+
+    settings: type[Settings]
+    reads: Callable[["Project", str], Iterable[ReadData]]
+    check: Callable[["RawSource", Any, MostRows], Iterable[str]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """A kind of evaluation; a field of the record of its stage.
@@ -66,7 +100,8 @@ class Evaluation:
     `place` orders kinds, in the tables and in summaries. `asked` gives the names that an experiment asks of one of its
     models (`ONCE` for a kind without names), a run of the experiment or a model that others pretrained. `rows` are the
     rows of `measurements.parquet`, `layers` those of `layers.parquet`, and `together` sees all rows of the kind in an
-    experiment. A summary has a section for each suite of the kind, with `title` and `note`.
+    experiment. A summary has a section for each suite of the kind, with `title` and `note`. `data` describes data that
+    the kind reads of the user's, if it does.
     """
 
     place: int
@@ -76,6 +111,7 @@ class Evaluation:
     rows: Callable[[Evaluated], Iterable[TidyRow]]
     layers: Callable[[Evaluated], Iterable[TidyRow]] = lambda evaluated: ()
     together: Callable[[list[TidyRow]], list[TidyRow]] = lambda rows: rows
+    data: DataCheck | None = None
 
 
 class Result(NamedTuple):

@@ -4,7 +4,8 @@ A broken experiment hurts only its own targets, because nothing is read before s
 is right or wrong when it is read; whether files fit each other, and what lies here, is looked at once, by `check`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -114,6 +115,12 @@ class Project:
         """The block of this kind and name, of its class; whether it fits other files, `check` says."""
         found = self._as_written(kind, name)
         return self._with_rows_that_are_here(found) if kind == "task" else found
+
+    def readable(self, kind: str, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        """Yield the blocks of these names that can be read; what is wrong with the others, their own check reports."""
+        for name in names:
+            with suppress(ConfigError):
+                yield name, self.block(kind, name)
 
     def _as_written(self, kind: str, name: str) -> Any:
         if (kind, name) not in self._blocks:

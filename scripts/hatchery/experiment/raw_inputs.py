@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hatchery.evaluation.surprisal.settings import AcquisitionSettings, ReadingSettings, SurprisalSettings
+from hatchery.evaluation.evaluation import ReadData, evaluations
 from hatchery.raw.listings import source_of
 from hatchery.raw.settings import KEYS, SourceSettings, path_problem, source_problem
 from hatchery.settings.fields import ABSENT
@@ -49,29 +49,21 @@ def about(project: "Project", source: str) -> dict[str, str]:
 
 
 def readings(project: "Project", source: str) -> dict[str, dict[str, object]]:
-    """What the experiments at hand read from the raw input `source` beside corpora, by the files that say so."""
-    found: dict[str, dict[str, object]] = {}
-    for kind, experiment in project.checked:
-        if kind != "experiment":
-            continue
-        block = project.experiment(experiment)
-        for name in block.minimal_pairs:
-            if (suite := project.suite(name)).data == source:
-                found[project.place("suite", name)] = {"kind": "suite", "settings": suite.scored(name)}
-        for name, texts in block.surprisal.items():
-            if texts.data == source:
-                where = f"{project.place('experiment', experiment)}: surprisal.{name}"
-                found[where] = {"kind": "texts", "settings": keys_of(texts, of=SurprisalSettings)}
-        people = (("reading", block.reading, ReadingSettings), ("acquisition", block.acquisition, AcquisitionSettings))
-        for key, asked, its in people:
-            if asked is not None and asked.data == source:
-                where = f"{project.place('experiment', experiment)}: {key}"
-                found[where] = {"kind": key, "settings": keys_of(asked, of=its)}
-        tasks = list(block.finetuning.tasks)
-        for name in [*tasks, *(other for task in tasks for other in project.task(task).transfer_tasks)]:
-            if (task_file := project.task(name)).data == source:
-                found[project.place("task", name)] = {"kind": "task", "settings": task_file.settings(name)}
-    return found
+    """What evaluations of the experiments at hand read from the raw input `source`, by place in the configuration."""
+    experiments = [name for kind, name in project.checked if kind == "experiment"]
+    return {
+        read.where: {"kind": kind, "settings": read.settings}
+        for experiment in experiments
+        for kind, read in data_read(project, experiment)
+        if read.source == source
+    }
+
+
+def data_read(project: "Project", experiment: str) -> Iterator[tuple[str, ReadData]]:
+    """Yield the data that the evaluations of an experiment read, with the kind of evaluation."""
+    for kind, evaluation in evaluations().items():
+        if evaluation.data is not None:
+            yield from ((kind, read) for read in evaluation.data.reads(project, experiment))
 
 
 def _terms(project: "Project", block: Any) -> dict[str, str]:

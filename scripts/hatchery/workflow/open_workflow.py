@@ -24,7 +24,7 @@ from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.run_checks import unlearned_to_tell
 from hatchery.sanitize import visible
 from hatchery.workflow.pieces import PROFILE, endless_trainings
-from hatchery.workflow.plan_checks import check_targets, collect_problems, notes_on_texts
+from hatchery.workflow.plan_checks import check_targets, collect_problems
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
 from hatchery.workflow.software import is_own_environment
@@ -180,14 +180,14 @@ def check_request(rules: Rules, workflow: Any) -> None:
     made = {target: _is_made(target, workflow) for target in targets}
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
-    collect_problems(project, asked, problems, is_own_environment(workflow.deployment_settings))
+    notes_on_data = collect_problems(project, asked, problems, is_own_environment(workflow.deployment_settings))
     problems.raise_any()
     watch_stale_results(workflow, request.dry_run)
     if request.dry_run:
         atexit.register(list_missing_data, project, workflow)
     named = (part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name))
     parts = list(dict.fromkeys(named))
-    notes = [*unlearned_to_tell(parts, project), *notes_on_texts(project, parts)]
+    notes = [*unlearned_to_tell(parts, project), *notes_on_data]
     if request.executor == PROFILE:
         notes += endless_trainings(parts, rules.resources, request.retries)
     for line in notes:

@@ -12,25 +12,20 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from hatchery.analysis.studies import check_published, check_study
 from hatchery.errors import ConfigError, ModelError
-from hatchery.evaluation.settings import ScoringSettings
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
-from hatchery.experiment.raw_inputs import usable_path
+from hatchery.experiment.raw_inputs import data_read, usable_path
 from hatchery.experiment.written_blocks import is_name, misnamed_file
 from hatchery.export.submissions import check_submission
 from hatchery.raw.listings import listing_of
 from hatchery.settings.fields import ABSENT, DATA
 from hatchery.settings.problems import Problems, nearest
 from hatchery.training.runtime_settings import not_installed
-from hatchery.typed import build, references
+from hatchery.typed import references
 from hatchery.views.figures.registry import declared_figures
-
-if TYPE_CHECKING:
-    from hatchery.evaluation.first_rows import FileSettings
 
 Asked = tuple[str, str]
 """Kind and name of a block."""
@@ -38,12 +33,13 @@ Asked = tuple[str, str]
 
 def collect_problems(
     project: Project, asked: Iterable[Asked], problems: Problems, is_own_environment: bool = True
-) -> None:
+) -> list[str]:
     """Add the mistakes of these blocks, and of all blocks that they lead to, to `problems`.
 
-    `is_own_environment` says whether jobs run in the environment of this process, whose packages are known.
+    Return notes on surprising properties of the data that evaluations read. `is_own_environment` says whether jobs run
+    in the environment of this process, whose packages are known.
     """
-    waiting, seen = list(asked), set(asked)
+    waiting, seen, notes = list(asked), set(asked), dict[str, Iterable[str]]()
     while waiting:
         kind, name = waiting.pop(0)
         with problems.collecting():
@@ -62,19 +58,7 @@ def collect_problems(
             for sink in project.config.compute.sinks if is_own_environment else ():
                 if find_spec(sink) is None:
                     problems.add(f"{project.folder / 'config.yaml'}: compute.sinks: {not_installed(sink)}")
-            for texts, entry in block.surprisal.items():
-                where = f"{project.place('experiment', name)}: surprisal.{texts}"
-                _check_first_rows(project, where, entry.data, entry, problems)
-            for key, entry in (("reading", block.reading), ("acquisition", block.acquisition)):
-                if entry is not None:
-                    where = f"{project.place('experiment', name)}: {key}"
-                    _check_first_rows(project, where, entry.data, entry, problems)
-        if kind == "suite":
-            _check_first_rows(
-                project, project.place(kind, name), block.data, build(ScoringSettings, block.scored(name)), problems
-            )
-        if kind == "task":
-            _check_first_rows(project, project.place(kind, name), block.data, block.settings(name), problems)
+            notes |= _check_data(project, name, problems, notes)
         if kind == "baseline" and (problem := _no_model(project, block.data)):
             problems.add(f"{project.place(kind, name)}: {problem}")
         for named in references(block):
@@ -85,23 +69,25 @@ def collect_problems(
             # What does not exist is told once, where it is named.
             if project.has(named.kind, named.name):
                 waiting.append(other)
+    return [f"{where}: {note}" for where, found in notes.items() for note in found]
 
 
-def _check_first_rows(
-    project: Project,
-    where: str,
-    data: str,
-    settings: "FileSettings",
-    problems: Problems,
-) -> None:
-    root = None if data is ABSENT else usable_path(project, data)
-    if root is None:
-        return
-    # Reading rows takes long to import, and many experiments have no task of this machine's data.
-    from hatchery.evaluation.first_rows import first_problem
+def _check_data(
+    project: Project, experiment: str, problems: Problems, known: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return notes on the data that evaluations of an experiment read; places in `known` are not checked again."""
+    notes: dict[str, tuple[str, ...]] = {}
+    for kind, read in data_read(project, experiment):
+        root = None if read.source is ABSENT else usable_path(project, read.source)
+        if root is None or read.where in known:
+            continue
+        # Importing readers of rows takes long, and many experiments read no data of this machine.
+        from hatchery.evaluation.first_rows import check_first_rows
 
-    if problem := first_problem(settings, root):
-        problems.add("\n".join(f"{where}: {line}" for line in problem.splitlines()))
+        notes[read.where] = ()
+        with problems.collecting(read.where):
+            notes[read.where] = check_first_rows(kind, read.settings, root)
+    return notes
 
 
 _MODEL_FILES = {
@@ -131,19 +117,6 @@ def _no_model(project: Project, data: str) -> str | None:
         if not any(fnmatch.filter(names, pattern) for pattern in patterns):
             return f"data.{data}.path: {root} has no {what}, expected the folder of a model with all of its files"
     return None
-
-
-def notes_on_texts(project: Project, experiments: Iterable[str]) -> Iterator[str]:
-    """Yield notes on surprising properties of the texts under `surprisal`, such as missing cells."""
-    for experiment in experiments:
-        for name, entry in project.experiment(experiment).surprisal.items():
-            root = None if entry.data is ABSENT else usable_path(project, entry.data)
-            if root is None:
-                continue
-            from hatchery.evaluation.first_rows import notes_of_texts
-
-            for note in notes_of_texts(entry, root):
-                yield f"{project.place('experiment', experiment)}: surprisal.{name}: {note}"
 
 
 _KINDS = {"sweep": "tokenizer_sweep"}

@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from baseline_cases import build as build_model
+from first_looks import first_problem, notes_of
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.evaluation import first_rows
-from hatchery.evaluation.first_rows import first_problem, notes_of_texts
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
 from hatchery.evaluation.surprisal import words
@@ -133,22 +132,18 @@ def test_missing_cells_are_counted_and_never_text(make_source, manifest_of, tmp_
     table = pl.read_parquet(manifest.file("surprisal.parquet"))
     assert table["line"].to_list() == ([3] * 2 + [7] * 3 if name == "a.csv" else [2] * 2 + [6] * 3)
     told = capsys.readouterr().err
-    (note,) = notes_of_texts(build(SurprisalSettings, {"column": "s"}), source.root)
+    (note,) = notes_of(build(SurprisalSettings, {"column": "s"}), source.root)
     assert note in told and note.startswith("4 cells are missing (empty, NA,"), "in the plan and in the job"
     kept = measured(source, manifest_of("gpt2"), tmp_path / "kept", column="s", missing=[])
     # Null, NaN and empty cells are missing with any value of `missing`.
     assert kept.measures["missing"] == (3 if name == "a.jsonl" else 1)
 
 
-def test_a_column_that_looks_like_words_is_noted_and_planning_reads_it_once(make_source, monkeypatch):
-    asked, real = [], first_rows.read_texts
-    monkeypatch.setattr(first_rows, "read_texts", lambda *of: asked.append(of) or real(*of))
+def test_a_column_that_looks_like_words_is_noted(make_source):
     source = make_source({"a.csv": "item;word\n" + "".join(f"1;w{number}\n" for number in range(9)) + "1;New York\n"})
-    assert first_problem(build(SurprisalSettings, {"column": "word"}), source.root) is None
-    (note,) = notes_of_texts(build(SurprisalSettings, {"column": "word"}), source.root)
-    assert len(asked) == 1
+    (note,) = notes_of(build(SurprisalSettings, {"column": "word"}), source.root)
     assert "9 of 10 texts in the column 'word' are one word" in note and "`text: item`" in note
-    assert notes_of_texts(build(SurprisalSettings, {"column": "word", "text": "item"}), source.root) == []
+    assert notes_of(build(SurprisalSettings, {"column": "word", "text": "item"}), source.root) == []
 
 
 def test_characters_without_a_token_are_noted_and_cleaning_makes_them_plain(

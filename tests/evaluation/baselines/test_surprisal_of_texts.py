@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from first_looks import first_problem
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.evaluation import Evaluated
-from hatchery.evaluation.first_rows import check_registered, first_problem
+from hatchery.evaluation.first_rows import check_registered
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal, rows_of_words
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
@@ -64,7 +65,7 @@ def test_every_word_is_a_row_that_says_where_its_text_stands(
         rows = list(csv.DictReader(text))
     assert [float(row["surprisal"]) for row in rows] == table["surprisal"].to_list()
     assert manifest.measures["words"] == 7 and manifest.measures["scoring"] == "pll"
-    assert check_registered(source.manifest, {"here": {"kind": "texts", "settings": {"column": column}}}) is None
+    assert check_registered(source.manifest, {"here": {"kind": "surprisal", "settings": {"column": column}}}) is None
 
 
 def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables(make_source, manifest_of, tmp_path):
@@ -120,7 +121,7 @@ def test_what_is_wrong_with_texts_is_one_line_before_the_training_and_in_the_job
     source = make_source(files)
     assert "\n" not in str(first_problem(build(SurprisalSettings, settings), source.root))
     with pytest.raises(HatcheryError, match=f"here: .*{told}"):
-        check_registered(source.manifest, {"here": {"kind": "texts", "settings": settings}})
+        check_registered(source.manifest, {"here": {"kind": "surprisal", "settings": settings}})
     with pytest.raises(HatcheryError, match=told):
         measured(source, manifest_of("bert"), tmp_path / "out", **settings)
     assert not (tmp_path / "out/manifest.json").exists()

@@ -242,13 +242,24 @@ def test_compute_that_cannot_be_is_told_before_anything_runs(configuration: Path
 
 def test_a_wrong_column_of_minimal_pairs_is_told_before_anything_runs(configuration: Path) -> None:
     data = give_data(configuration)
-    (data / "pairs.csv").write_text("right,wrong\nIt rains.,Rains it.\n", encoding="utf-8")
+    (data / "pairs.csv").write_text("right,wrong\nIt rains.,Rains it.\nNA,NA\n", encoding="utf-8")
+    texts = "surprisal: {pairs: {data: my_text, files: '*.csv', column: right}}"
     suite = "data: my_text\nformat: rows\nfiles: '*.csv'\ncolumns: {good: right, bad: worse}\n"
-    write(configuration, suites__mine=suite)
+    write(
+        configuration,
+        suites__mine=suite,
+        suites__broken="data: my_text\nformat: csv\n",
+        experiments__mine=f"base: demo\nminimal_pairs: [broken, mine]\n{texts}\n",
+        experiments__other="base: mine\nminimal_pairs: [mine]\n",
+        studies__both="experiments: [mine, other]\n",
+    )
     found = Problems()
-    collect_problems(Project(configuration), [("suite", "mine")], found)
-    assert found.lines == [
-        f"{configuration}/suites/mine.yaml: pairs.csv:2: the field 'worse' is missing; the record has: right, wrong"
+    notes = collect_problems(Project(configuration), [("study", "both")], found)
+    wrong = f"{configuration}/suites/mine.yaml: pairs.csv:2: the field 'worse' is missing; the record has: right, wrong"
+    assert [line for line in found.lines if "mine.yaml: pairs" in line] == [wrong], "once, beside a broken suite"
+    assert any(line.startswith(f"{configuration}/suites/broken.yaml: format: got 'csv'") for line in found.lines)
+    assert [re.sub("missing.*", "", note) for note in notes] == [
+        f"{configuration}/experiments/{name}.yaml: surprisal.pairs: 1 cell is " for name in ("mine", "other")
     ]
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.draws import generator
+from hatchery.evaluation.evaluation import MostRows
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
 from hatchery.evaluation.minimal_pairs.babylm_items import BABYLM_READERS
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
-from hatchery.evaluation.settings import ExpectedSize, PairFormat, SuiteSettings
+from hatchery.evaluation.settings import ExpectedSize, PairFormat, ScoringSettings, SuiteSettings
 from hatchery.evaluation.tasks.formats import read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
@@ -187,6 +188,18 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
         f"this is not {suite}: {len(paradigms):,} paradigms or files with {len(pairs):,} pairs{known}, "
         f"expected {' with '.join(wanted)}"
     )
+
+
+def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
+    """Read the files of a suite that may be read whole. Raises EvaluationError like `read_minimal_pairs`.
+
+    The size of the suite is checked if all of its files were read.
+    """
+    names = pair_files(source, suite)
+    whole = [name for name in names if rows(name) is None]
+    pairs = [pair for name in whole for pair in read_pairs(source, suite, name)]
+    if suite.expected is not None and whole == names:
+        check_size(pairs, suite.suite, suite.expected)
 
 
 def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: int) -> list[Item]:

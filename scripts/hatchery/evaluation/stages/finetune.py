@@ -1,14 +1,14 @@
 """The stage `finetune`: one pretrained model on one task, over seeds and learning rates."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.evaluation import Evaluation
+from hatchery.evaluation.evaluation import DataCheck, Evaluation, MostRows, ReadData
 from hatchery.evaluation.finetuning.measurements import finetuning_rows, probe_rows, with_distinct_tasks
-from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings
+from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings, TaskSettings
 from hatchery.runner import Job, OutputPath
 from hatchery.stage import Shared, Stage
 from hatchery.typed import build, keys_of, stage_body
@@ -45,6 +45,22 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     return [file for task in tasks for key in task.files for file in task_files(source, task, key)]
 
 
+def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
+    """Yield the tasks of an experiment, and the tasks that their models are also scored on."""
+    tasks = dict(project.readable("task", project.experiment(experiment).finetuning.tasks))
+    others = [name for task in tasks.values() for name in task.transfer_tasks]
+    for name, task in {**tasks, **dict(project.readable("task", others))}.items():
+        yield ReadData(project.place("task", name), task.data, task.settings(name))
+
+
+def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Iterable[str]:
+    """Read the rows of a task."""
+    from hatchery.evaluation.tasks.task_rows import check_rows
+
+    check_rows(source, task, rows)
+    return ()
+
+
 @Stage(
     version=1,
     settings=finetuning_settings,
@@ -60,6 +76,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
         rows=finetuning_rows,
         layers=probe_rows,
         together=with_distinct_tasks,
+        data=DataCheck(settings=TaskSettings, reads=tasks_read, check=check_task),
     ),
     keep=True,
     environment="evaluation",

@@ -1,12 +1,21 @@
 """The stage `measure_acquisition`: when a training learnt words, by its checkpoints, beside when children do."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.basis import basis, shortened
-from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
+from hatchery.evaluation.evaluation import (
+    ONCE,
+    DataCheck,
+    Evaluated,
+    Evaluation,
+    MostRows,
+    ReadData,
+    TidyRow,
+    measured,
+)
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAcquisition
 from hatchery.job_spec import Paths
@@ -43,6 +52,23 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     return [source.one_name(pattern) for pattern in (found.children, found.contexts)]
 
 
+def ages_read(project: "Project", experiment: str) -> Iterator[ReadData]:
+    """Yield the words of children of an experiment, if it asks for them."""
+    if (asked := project.experiment(experiment).acquisition) is not None:
+        where = f"{project.place('experiment', experiment)}: acquisition"
+        yield ReadData(where, asked.data, build(AcquisitionSettings, keys_of(asked, of=AcquisitionSettings)))
+
+
+def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRows) -> Iterable[str]:
+    """Read the table of children; read the contexts, too, if their file may be read whole."""
+    from hatchery.evaluation.surprisal.human_data import read_children, read_contexts
+
+    read_children(source, settings.children)
+    if rows(source.one_name(settings.contexts)) is None:
+        read_contexts(source, settings.contexts)
+    return ()
+
+
 def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
     """Once, of runs that keep checkpoints at words."""
     if experiment.acquisition is None or run.is_baseline or run.milestone_of:
@@ -77,6 +103,7 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
         "fewer than three words are left.",
         asked=acquisition_asked,
         rows=acquisition_rows,
+        data=DataCheck(settings=AcquisitionSettings, reads=ages_read, check=check_ages),
     ),
     keep=True,
     environment="evaluation",

@@ -1,6 +1,6 @@
 """The stage `measure_reading`: how much of the times of people who read the surprisals of one model explain."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.records import Record, read_records
 from hatchery.evaluation.basis import basis, shortened
-from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
+from hatchery.evaluation.evaluation import (
+    ONCE,
+    DataCheck,
+    Evaluated,
+    Evaluation,
+    MostRows,
+    ReadData,
+    TidyRow,
+    measured,
+)
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import ReadingSettings
 from hatchery.job_spec import Paths
@@ -38,6 +47,21 @@ def reading_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
     """The table of reading times."""
     return [source.one_name(build(ReadingSettings, stage_body(settings)).files)]
+
+
+def times_read(project: "Project", experiment: str) -> Iterator[ReadData]:
+    """Yield the reading times of an experiment, if it asks for them."""
+    if (asked := project.experiment(experiment).reading) is not None:
+        where = f"{project.place('experiment', experiment)}: reading"
+        yield ReadData(where, asked.data, build(ReadingSettings, keys_of(asked, of=ReadingSettings)))
+
+
+def check_times(source: "RawSource", settings: ReadingSettings, rows: MostRows) -> Iterable[str]:
+    """Read the table of reading times."""
+    from hatchery.evaluation.surprisal.human_data import read_words
+
+    read_words(source, settings.files, rows(source.one_name(settings.files)))
+    return ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +98,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
         note="Percent of the variance that word length, frequency and context length leave; chance is 0.",
         asked=lambda experiment, run: () if experiment.reading is None else ONCE,
         rows=reading_rows,
+        data=DataCheck(settings=ReadingSettings, reads=times_read, check=check_times),
     ),
     keep=True,
     environment="evaluation",

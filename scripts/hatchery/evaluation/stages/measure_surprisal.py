@@ -1,11 +1,11 @@
 """The stage `measure_surprisal`: the surprisal of every word of some texts under one language model."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.evaluation import Evaluated, Evaluation, TidyRow
+from hatchery.evaluation.evaluation import DataCheck, Evaluated, Evaluation, MostRows, ReadData, TidyRow
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import NamedTexts, SurprisalSettings
 from hatchery.job_spec import Paths
@@ -36,6 +36,20 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     return text_files(source, build(NamedTexts, stage_body(settings)))
 
 
+def texts_read(project: "Project", experiment: str) -> Iterator[ReadData]:
+    """Yield the texts of an experiment."""
+    for name, texts in project.experiment(experiment).surprisal.items():
+        where = f"{project.place('experiment', experiment)}: surprisal.{name}"
+        yield ReadData(where, texts.data, build(SurprisalSettings, keys_of(texts, of=SurprisalSettings)))
+
+
+def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows) -> Iterable[str]:
+    """Read the texts, and return notes on them."""
+    from hatchery.evaluation.surprisal.texts import read_texts
+
+    return read_texts(source, settings, rows).notes(settings)
+
+
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
     """Bits per word, and the words of the text that is drawn."""
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
@@ -55,6 +69,7 @@ def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
         note="Bits per word, the mean over all words of the texts. Words of one text are in its surprisal.parquet.",
         asked=lambda experiment, run: experiment.surprisal,
         rows=rows_of_words,
+        data=DataCheck(settings=SurprisalSettings, reads=texts_read, check=check_texts),
     ),
     keep=True,
     environment="evaluation",

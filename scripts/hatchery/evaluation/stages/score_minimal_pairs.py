@@ -1,11 +1,11 @@
 """The stage `score_minimal_pairs`: one language model on one suite of minimal pairs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.evaluation.evaluation import Evaluation
+from hatchery.evaluation.evaluation import DataCheck, Evaluation, MostRows, ReadData
 from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.stage import Shared, Stage
@@ -28,6 +28,20 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     return pair_files(source, build(ScoringSettings, stage_body(settings)))
 
 
+def suites_read(project: "Project", experiment: str) -> Iterator[ReadData]:
+    """Yield the suites of an experiment."""
+    for name, suite in project.readable("suite", project.experiment(experiment).minimal_pairs):
+        yield ReadData(project.place("suite", name), suite.data, build(ScoringSettings, suite.scored(name)))
+
+
+def check_suite(source: "RawSource", suite: ScoringSettings, rows: MostRows) -> Iterable[str]:
+    """Check the files of a suite."""
+    from hatchery.evaluation.minimal_pairs.pairs import check_pairs
+
+    check_pairs(source, suite, rows)
+    return ()
+
+
 @Stage(
     version=1,
     settings=minimal_pairs_settings,
@@ -39,6 +53,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
         title="Minimal pairs",
         asked=lambda experiment, run: experiment.minimal_pairs,
         rows=minimal_pair_rows,
+        data=DataCheck(settings=ScoringSettings, reads=suites_read, check=check_suite),
     ),
     keep=True,
     environment="evaluation",

@@ -14,6 +14,7 @@ from typing import Any
 from hatchery.corpora.cleaning import BABYLM_RULES, clean, clean_minimal
 from hatchery.corpora.typography import repair_mojibake
 from hatchery.errors import EvaluationError
+from hatchery.evaluation.evaluation import MostRows
 from hatchery.evaluation.json_lines import Record, checked_text, decode_lines, read_json_lines, shorten, some
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.surprisal.splitting import Words, joined_words, split_words
@@ -241,9 +242,7 @@ def _place(record: Record, settings: SurprisalSettings, default: int) -> float:
     return place
 
 
-def read_texts(
-    source: RawSource, settings: SurprisalSettings, most: Callable[[str], int | None] = lambda name: None
-) -> Survey:
+def read_texts(source: RawSource, settings: SurprisalSettings, most: MostRows = lambda name: None) -> Survey:
     """Read all files to their ends, and return what was found; `most` says how many rows of a file, None for all.
 
     Raises like `texts_of`, and EvaluationError for a text to draw that does not exist, if all files were read.

@@ -4,7 +4,7 @@ The validation rows are the test set of the papers: training and selection never
 files only, they are drawn from those. The report says how many rows were read, kept by the filter, used and scored.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.draws import generator, hold_out, input_groups
+from hatchery.evaluation.evaluation import MostRows
 from hatchery.evaluation.tasks.checks import PROBING_FORMATS
 from hatchery.evaluation.tasks.example import Example, SpanExample, TaskData
 from hatchery.evaluation.tasks.formats import (
@@ -151,9 +152,7 @@ def _read_set(
     return kept, len(kept) + dropped, dropped_labels | {example.label for example in kept}
 
 
-def read_through(
-    source: RawSource, task: TaskSettings, most_rows: Callable[[str], int | None] = lambda name: None
-) -> None:
+def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> None:
     """Read the rows of a task's files and keep none, without its filter by vocabulary.
 
     `most_rows` says how many of a file, None for all. Raises EvaluationError like `read_task`; labels that no training
@@ -182,6 +181,14 @@ def read_through(
             _check_number(task, name, number, str(source.root))
             if name == "train":
                 check_label_set(found, task, str(source.root))
+
+
+def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
+    """Read the rows of a task like `read_through`; of formats other than `rows`, only if all files may be read."""
+    if task.format == "rows":
+        read_through(source, task, most_rows)
+    elif all(most_rows(name) is None for key in task.files for name in task_files(source, task, key)):
+        (read_task if task.format in PROBING_FORMATS else read_through)(source, task)
 
 
 def used_fields(task: TaskSettings) -> frozenset[str]:
