@@ -39,7 +39,7 @@ def collect_problems(
     Return notes on surprising properties of the data that evaluations read. `is_own_environment` says whether jobs run
     in the environment of this process, whose packages are known.
     """
-    waiting, seen, notes = list(asked), set(asked), dict[str, Iterable[str]]()
+    waiting, seen, experiments = list(asked), set(asked), list[str]()
     while waiting:
         kind, name = waiting.pop(0)
         with problems.collecting():
@@ -58,7 +58,7 @@ def collect_problems(
             for sink in project.config.compute.sinks if is_own_environment else ():
                 if find_spec(sink) is None:
                     problems.add(f"{project.folder / 'config.yaml'}: compute.sinks: {not_installed(sink)}")
-            notes |= _check_data(project, name, problems, notes)
+            experiments.append(name)
         if kind == "baseline" and (problem := _no_model(project, block.data)):
             problems.add(f"{project.place(kind, name)}: {problem}")
         for named in references(block):
@@ -69,17 +69,15 @@ def collect_problems(
             # What does not exist is told once, where it is named.
             if project.has(named.kind, named.name):
                 waiting.append(other)
-    return [f"{where}: {note}" for where, found in notes.items() for note in found]
+    return _check_data(project, experiments, problems)
 
 
-def _check_data(
-    project: Project, experiment: str, problems: Problems, known: Collection[str]
-) -> dict[str, tuple[str, ...]]:
-    """Return notes on the data that evaluations of an experiment read; places in `known` are not checked again."""
+def _check_data(project: Project, experiments: Iterable[str], problems: Problems) -> list[str]:
+    """Return notes on the data that evaluations of experiments read, as far as the data is on this machine."""
     notes: dict[str, tuple[str, ...]] = {}
-    for kind, read in data_read(project, experiment):
+    for kind, read in (each for experiment in experiments for each in data_read(project, experiment)):
         root = None if read.source is ABSENT else usable_path(project, read.source)
-        if root is None or read.where in known:
+        if root is None or read.where in notes:
             continue
         # Importing readers of rows takes long, and many experiments read no data of this machine.
         from hatchery.evaluation.first_rows import check_first_rows
@@ -87,7 +85,7 @@ def _check_data(
         notes[read.where] = ()
         with problems.collecting(read.where):
             notes[read.where] = check_first_rows(kind, read.settings, root)
-    return notes
+    return [f"{where}: {note}" for where, found in notes.items() for note in found]
 
 
 _MODEL_FILES = {
