@@ -42,9 +42,12 @@ from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import resolve_precision
 from hatchery.training.processes import prepare_device, process_group, select_device
 from hatchery.training.record import RunRecord
+from hatchery.training.run_checkpoints import RunCheckpoints
 from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.settings import OptimizerSettings, OutputBiasSettings, PretrainSettings, ScheduleSettings
+from hatchery.training.speed import Speedometer, peak_flops_of
 from hatchery.training.step_plan import StepPlan
+from hatchery.training.telemetry import Telemetry
 from hatchery.training.topology import Topology, read_topology
 
 LIMIT = 0.92
@@ -174,9 +177,14 @@ def run(
             has_bare = beside_bare and topology.world_size == 1
             bare = model_of(shards.vocabulary_size, device).train() if has_bare else None
             loader = Turns(batches, arguments.workers, bare, engine)
-            record = RunRecord(folder, topology, settings.steps, "training_loop", runtime, device, precision)
+            checkpoints = RunCheckpoints(folder, topology, runtime)
+            speed = Speedometer(device, topology.world_size, peak_flops_of(device, precision.name))
+            opened = (lambda text, step: Telemetry(folder, text)) if topology.is_first else None
+            log = runtime.log_interval_steps
+            read = 1 if device.type == "cpu" else log
+            record = RunRecord("training_loop", settings.steps, checkpoints, speed, opened, log, read)
             started = time.perf_counter()
-            train(settings, objective_of(settings.objective), engine, loader, None, record)
+            train(objective_of(settings.objective), engine, loader, record)
             wall = time.perf_counter() - started
     # The first steps fill allocators and the loader's queue.
     kept = slice(2, None)

@@ -28,8 +28,8 @@ from hatchery.raw.registration import register_source
 from hatchery.runner import Job, run_stage
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
+from hatchery.training.inputs import Inputs
 from hatchery.training.processes import process_group
-from hatchery.training.run import Inputs
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.training.train_and_export import train_and_export

@@ -11,13 +11,15 @@ from hatchery.modeling.gpt_bert.family import GptBertConfig
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.layers import EncoderLayer
 from hatchery.modeling.ltg.family import LtgBertConfig
-from hatchery.training import compilation, record
-from hatchery.training.compilation import COMPILED_FROM_STEPS, chosen_compilation, compilation_of, compile_layers_
+from hatchery.training import compilation
+from hatchery.training.compilation import (
+    COMPILED_FROM_STEPS,
+    chosen_compilation,
+    compilation_of,
+    compilation_of_run,
+    compile_layers_,
+)
 from hatchery.training.engine import recompute_layers_
-from hatchery.training.precision import resolve_precision
-from hatchery.training.record import RunRecord
-from hatchery.training.runtime_settings import RuntimeSettings
-from hatchery.training.topology import SINGLE_PROCESS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 N_LAYERS = 3
@@ -119,14 +121,9 @@ def test_auto_compiles_what_is_long_on_a_gpu_that_can(monkeypatch):
     ("steps", "zero_stage", "pays"),
     [(COMPILED_FROM_STEPS, 0, True), (COMPILED_FROM_STEPS - 1, 0, False), (COMPILED_FROM_STEPS, 3, False)],
 )
-def test_a_pretraining_pays_from_some_hundred_steps_on_where_layers_are_whole(
-    monkeypatch, tmp_path, steps, zero_stage, pays
-):
-    asked = []
-    monkeypatch.setattr(record, "chosen_compilation", lambda *about: asked.append(about) or "off")
-    options = RuntimeSettings(zero_stage=zero_stage)
-    RunRecord(tmp_path, SINGLE_PROCESS, steps, "run", options, CPU, resolve_precision("fp32", CPU))
-    assert asked == [("auto", CPU, pays)]
+def test_a_pretraining_pays_from_some_hundred_steps_on_where_layers_are_whole(monkeypatch, steps, zero_stage, pays):
+    monkeypatch.setattr(compilation, "_can_compile_for_gpu", lambda: True)
+    assert compilation_of_run("auto", CUDA, steps, zero_stage) == ("layers" if pays else "off")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """When a run stops early, what it exports then, and that neither kills nor processes change it."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,30 +11,44 @@ import torch
 from torch import nn
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.training.early_stopping import BestWeights, EarlyStopping
+from hatchery.training.early_stopping import BEST, EarlyStopping
+from hatchery.training.objective import LOWEST_LOSS
 from hatchery.training.start_settings import EarlyStoppingSettings
+from hatchery.training.watchers import Probe
 
 Make = Callable[..., Any]
 
 
+def early_stopping(*settings: Any, rows: Sequence[dict[str, Any]] = (), **more: Any) -> EarlyStopping:
+    """After the evaluations in `rows`; further evaluations find the loss that the model has as its attribute."""
+    development = Probe(lambda engine: {"development_loss": engine.model.loss}, lambda step: step % 2 == 0)
+    stopping = EarlyStopping(EarlyStoppingSettings(*settings, **more), development)
+    stopping.load({}, rows)
+    return stopping
+
+
 def after(losses: list[float], patience: int, minimum: float = 0.0) -> EarlyStopping:
     rows = [{"step": step, "development_loss": loss} for step, loss in enumerate(losses, 1)]
-    return EarlyStopping(EarlyStoppingSettings(patience, minimum), rows)
+    return early_stopping(patience, minimum, rows=rows)
+
+
+def is_over(losses: list[float], patience: int, minimum: float = 0.0) -> bool:
+    return after(losses, patience, minimum).reason_to_stop is not None
 
 
 def test_it_is_over_after_so_many_evaluations_without_a_new_lowest_loss() -> None:
-    assert not after([3.0, 2.0, 2.5], 2).is_over
-    assert after([3.0, 2.0, 2.5, 2.0], 2).is_over
-    assert not after([3.0, 2.0, 2.5, 1.9], 2).is_over
+    assert not is_over([3.0, 2.0, 2.5], 2)
+    assert is_over([3.0, 2.0, 2.5, 2.0], 2)
+    assert not is_over([3.0, 2.0, 2.5, 1.9], 2)
 
 
 def test_a_smaller_improvement_than_the_minimum_does_not_prolong_but_is_the_best() -> None:
     stopping = after([3.0, 2.95, 2.91], 2, minimum=0.1)
-    assert stopping.is_over and stopping.best_step == 3
+    assert stopping.reason_to_stop and stopping.best_step == 3
     # Binary fractions: improvements of exactly the minimum, and of more.
-    assert after([4.0, 3.75, 3.5], 2, minimum=0.25).is_over
-    assert not after([4.0, 3.75, 3.25], 2, minimum=0.25).is_over
-    assert not after([4.0, 3.75], 2, minimum=0.25).is_over
+    assert is_over([4.0, 3.75, 3.5], 2, minimum=0.25)
+    assert not is_over([4.0, 3.75, 3.25], 2, minimum=0.25)
+    assert not is_over([4.0, 3.75], 2, minimum=0.25)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +56,7 @@ def test_a_smaller_improvement_than_the_minimum_does_not_prolong_but_is_the_best
 )
 def test_the_manifest_names_the_step_whose_weights_are_exported(losses: Any, export: Any, exported: int) -> None:
     rows = [{"step": step, "development_loss": loss} for step, loss in enumerate(losses, 1)]
-    found = EarlyStopping(EarlyStoppingSettings(5, export=export), rows).measures(last_step=9, steps=12)
+    found = early_stopping(5, export=export, rows=rows).measures(last_step=9, steps=12)
     best = {"best_step": 2, "best_development_loss": 1.0} if losses else {"best_step": 0, "best_development_loss": None}
     assert found == {"stopped_early": True, "exported_step": exported, **best}
 
@@ -53,40 +69,57 @@ def test_replaying_the_metrics_at_any_step_comes_to_the_same_decision() -> None:
     rng = random.Random(3)
     rows: list[dict[str, Any]] = [{"step": step, "development_loss": rng.random()} for step in range(1, 40)]
     for cut in range(len(rows)):
-        resumed = EarlyStopping(EarlyStoppingSettings(5, 0.01), rows[:cut])
-        whole = EarlyStopping(EarlyStoppingSettings(5, 0.01))
+        resumed = early_stopping(5, 0.01, rows=rows[:cut])
+        whole = early_stopping(5, 0.01)
         for row in rows:
             whole.note(row["step"], row)
         for row in rows[cut:]:
             resumed.note(row["step"], row)
-        assert (resumed.is_over, resumed.best_step) == (whole.is_over, whole.best_step)
+        assert (resumed.reason_to_stop, resumed.best_step) == (whole.reason_to_stop, whole.best_step)
 
 
-def test_the_best_weights_survive_a_checkpoint_among_other_tensors() -> None:
-    model, first, second = nn.Linear(2, 2), BestWeights(), BestWeights()
-    first.keep(model)
-    kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    nn.init.zeros_(model.weight)
-    second.load({**first.state(), "loss_scale": torch.zeros(())})
+def engine_of(model: nn.Module, loss: float) -> Any:
+    model.loss = loss  # type: ignore[assignment]
+    return SimpleNamespace(model=model, whole_parameters=nullcontext)
+
+
+@pytest.mark.parametrize(
+    ("export", "keeps", "kept"), [("best", True, True), ("best", False, False), ("last", True, False)]
+)
+def test_the_best_weights_survive_a_checkpoint_among_other_tensors(export: Any, keeps: bool, kept: bool) -> None:
+    model, development = nn.Linear(2, 2), early_stopping(1).development
+    first, second = (
+        EarlyStopping(EarlyStoppingSettings(9, export=export), development, LOWEST_LOSS, keeps) for _ in "ab"
+    )
+    assert [step for step in range(5) if first.due(step)] == [0, 2, 4]
+    rows = []
+    # The initial weights, better ones, and worse ones.
+    for step, loss in ((0, 1.0), (2, 3.0), (4, 4.0)):
+        nn.init.constant_(model.weight, step)
+        rows.append({"step": step, **first.scores(step, engine_of(model, loss))})
+    assert [row["development_loss"] for row in rows] == [1.0, 3.0, 4.0]
+    assert (first.best_step, first.best) == (2, 3.0)
+    second.load({**first.state(), "loss_scale": torch.zeros(())}, rows)
     second.finish(model)
-    assert all(torch.equal(model.state_dict()[name], tensor) for name, tensor in kept.items())
+    assert bool((model.weight == (2 if kept else 4)).all())
+    assert second.best_step == 2
+
+
+def test_the_best_weights_of_an_earlier_run_are_not_those_of_a_run_that_continues_it() -> None:
+    model, stopping = nn.Linear(2, 2), early_stopping(5)
+    nn.init.ones_(model.weight)
+    stopping.load({f"{BEST}{name}": torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}, [])
+    stopping.finish(model)
+    assert not stopping.state() and bool((model.weight == 1).all())
 
 
 def test_the_reason_is_true_where_the_last_evaluation_was_the_best_by_too_little() -> None:
-    stopping = EarlyStopping(EarlyStoppingSettings(patience_evaluations=2, minimum_improvement=0.5))
+    stopping = early_stopping(patience_evaluations=2, minimum_improvement=0.5)
     for step, loss in ((10, 3.0), (20, 2.9), (30, 2.8)):
         stopping.note(step, {"development_loss": loss})
-    assert stopping.is_over
-    assert stopping.reason == (
+    assert stopping.reason_to_stop == (
         "in 2 evaluations the development loss got no better by more than 0.5; it was lowest, 2.8000, after step 30"
     )
-
-
-def test_without_any_evaluation_the_weights_stay_as_they_are() -> None:
-    model = nn.Linear(2, 2)
-    nn.init.ones_(model.weight)
-    BestWeights().finish(model)
-    assert bool((model.weight == 1).all())
 
 
 # What really runs. The rate is far too high, so that the loss goes up and down.

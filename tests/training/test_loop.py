@@ -29,10 +29,15 @@ from hatchery.training.output_prior import unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.record import RunRecord
 from hatchery.training.run import build_model
+from hatchery.training.run_checkpoints import RunCheckpoints
+from hatchery.training.run_watchers import evaluated_steps
 from hatchery.training.runtime_settings import runtime_settings
 from hatchery.training.settings import pretrain_settings
+from hatchery.training.speed import Speedometer
 from hatchery.training.step_plan import StepPlan
+from hatchery.training.telemetry import Telemetry
 from hatchery.training.topology import SINGLE_PROCESS, Topology
+from hatchery.training.watchers import Probe, is_logged
 
 pytestmark = pytest.mark.usefixtures("single_process")
 CPU = torch.device("cpu")
@@ -49,32 +54,34 @@ class Run:
         self.optimizer = build_optimizer(self.model, self.settings.optimizer)
         self.make = partial(objective_of(self.settings.objective).examples, self.shards)
         self.precision: Precision = resolve_precision(self.settings.precision, CPU)
-        self.record = RunRecord(folder, SINGLE_PROCESS, self.settings.steps, "run", options, CPU, self.precision)
-        self.record._read_interval = interval
+        checkpoints = RunCheckpoints(folder, SINGLE_PROCESS, options)
+        opened = partial(Telemetry, folder)
+        steps, log = self.settings.steps, options.log_interval_steps
+        self.record = RunRecord(
+            "run", steps, checkpoints, Speedometer(CPU), lambda text, step: opened(text), log, interval
+        )
         examples = development_examples(token_data.tokens, self.settings)
         assert examples is not None
         self.development = DevelopmentSet(examples, 8, 8, SINGLE_PROCESS)
 
+    def resume(self, start: Path | None = None) -> None:
+        self.record.resume(self.model, self.optimizer, self.precision, start=start)
+
     def train(self) -> list[dict[str, Any]]:
         batches = TrainingBatches(StepPlan(self.settings), self.settings.seed, SINGLE_PROCESS, None, self.make)
         if self.record.position.step == 0:
-            self.record.resume(self.model, self.optimizer)
-        probes = []
+            self.resume()
+        watchers = [Probe(self.development.score, evaluated_steps(self.settings))]
         if self.settings.divergences:
             unigram = unigram_of_run(
                 self.settings.output_bias, lambda: self.make(16), self.shards, self.settings.seed, show=False
             )
-            probes.append(DivergenceProbe(self.development.batches, unigram))
+            probe = DivergenceProbe(self.development.batches, unigram)
+            interval = self.settings.evaluation_interval_steps
+            due = lambda step: step == self.settings.steps or is_logged(step, interval)  # noqa: E731
+            watchers.append(Probe(probe.score, due))
         with Engine(self.model, self.optimizer, 2.0, self.precision, CPU, SINGLE_PROCESS) as engine:
-            train(
-                self.settings,
-                objective_of(self.settings.objective),
-                engine,
-                BatchLoader(batches),
-                self.development,
-                self.record,
-                probes,
-            )
+            train(objective_of(self.settings.objective), engine, BatchLoader(batches), self.record, watchers)
         return [json.loads(line) for line in self.record.metrics_text().splitlines()]
 
 
@@ -125,14 +132,14 @@ def test_a_run_that_goes_on_from_another_measures_itself_by_its_own_steps_alone(
     run("earlier", 8).train()
     (start, _) = checkpoint_folders(tmp_path / "earlier")
     ours = run("ours", 16)
-    ours.record.resume(ours.model, ours.optimizer, start)
+    ours.resume(start)
     assert (ours.record.position.step, ours.record.rows(), ours.record.lowest_loss) == (8, [], math.inf)
     break_after(ours, 13)
     with pytest.raises(TrainingError, match=r"^step 14: "):
         ours.train()
     # Started again, with the earlier run's metrics before its own.
     again = run("ours", 16)
-    again.record.resume(again.model, again.optimizer, start)
+    again.resume(start)
     assert [json.loads(line)["step"] for line in again.record.metrics_text().splitlines()] == list(range(1, 13))
     assert [row["step"] for row in again.record.rows()] == [9, 10, 11, 12]
     assert again.record.lowest_loss == min(row["loss"] for row in again.record.rows())
@@ -165,7 +172,7 @@ def test_fp16_tells_its_loss_scale_and_the_steps_that_it_left_out_and_goes_on_wi
     assert rows[0]["loss_scale"] == 2.0**120 and rows[0]["skipped_steps"] == 1
     assert rows[-1]["skipped_steps"] == 8 and rows[-1]["loss_scale"] == 2.0**113
     again = start()
-    again.record.resume(again.model, again.optimizer)
+    again.resume()
     assert again.precision.scaler is not None and again.precision.scaler.scale == 2.0**112
     assert again.record.skipped_steps == 8
 
@@ -241,7 +248,7 @@ def test_each_term_is_divided_by_its_own_count_and_by_the_processes_whose_means_
 
 def test_a_run_has_diverged_when_it_has_lost_more_than_a_guess_against_its_best_step() -> None:
     record: Any = SimpleNamespace(skipped_steps=0, lowest_loss=math.inf, position=SimpleNamespace(tokens=10, words=5))
-    record.last_checkpoint = lambda: "there is no checkpoint yet"
+    record.checkpoints = SimpleNamespace(last=lambda: "there is no checkpoint yet")
     plan: Any = SimpleNamespace(learning_rate=lambda step: 0.1 * step)
 
     def measured(step: int, loss: float) -> Measured:

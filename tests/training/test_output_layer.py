@@ -32,10 +32,10 @@ from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_divergences import MEASURES, DivergenceProbe, divergences
 from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, prior_distribution, unigram_of_run
 from hatchery.training.precision import resolve_precision
-from hatchery.training.probes import is_logged
 from hatchery.training.settings import OptimizerSettings
 from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.training.topology import SINGLE_PROCESS
+from hatchery.training.watchers import is_logged
 
 pytestmark = pytest.mark.usefixtures("single_process")
 

@@ -19,10 +19,11 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training import record as record_module
 from hatchery.training.batches import StepBatch
-from hatchery.training.checkpoints import Position
-from hatchery.training.precision import Precision
+from hatchery.training.checkpoints import Position, milestone_steps
+from hatchery.training.inputs import Inputs
 from hatchery.training.record import RunRecord
-from hatchery.training.run import Inputs, train_run
+from hatchery.training.run import train_run
+from hatchery.training.run_checkpoints import RunCheckpoints
 from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.speed import GROWTH, Speedometer
@@ -294,11 +295,12 @@ def test_a_record_counts_all_attempts_and_processes_and_saves_at_intervals_and_m
     # An earlier attempt trained for 50 seconds until its last reading.
     (tmp_path / SPEED_FILE).write_text('{"step": 2, "training_seconds": 50.0}\n')
     topology = Topology(0, 2, 0, "a", 1)
-    record = RunRecord(tmp_path, topology, 10, "run", options, CPU, Precision("fp32"), milestones=[3])
-    assert [step for step in range(1, 11) if record.saves_after(step)] == [3, 4, 5, 8]
+    checkpoints = RunCheckpoints(tmp_path, topology, options, milestone_steps(options.milestones, 10), [3])
+    assert [step for step in range(1, 11) if checkpoints.is_due(step)] == [3, 4, 5, 8]
+    record = RunRecord("run", 10, checkpoints, Speedometer(CPU), lambda *begun: Telemetry(tmp_path, begun[0]), 2)
     record.position = record.resumed_from = Position(2, 400, 90)
     batch = StepBatch([], (6,), tokens=300)
-    engine: Any = None
+    engine: Any = SimpleNamespace(topology=topology)
     with record:
         counted: list[tuple[int, float]] = []
         with monkeypatch.context() as patch:

@@ -49,7 +49,7 @@ def test_it_stands_in_for_the_weights_while_they_are_evaluated_and_is_what_a_che
     state = average.state()
     assert set(state) == {f"{AVERAGE}weight", f"{AVERAGE}bias"}
     again = WeightAverage(WeightAverageSettings(decay=0.5))
-    again.load({**state, "other": torch.zeros(1)})
+    again.load({**state, "other": torch.zeros(1)}, [])
     again.begin(model)
     assert torch.equal(again.state()[f"{AVERAGE}weight"], start + 0.5)
     average.finish(model)

@@ -33,6 +33,11 @@ def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bo
     return "layers" if pays and device.type == "cuda" and _can_compile_for_gpu() else "off"
 
 
+def compilation_of_run(choice: CompilationChoice, device: torch.device, steps: int, zero_stage: int) -> Compilation:
+    """What of a pretraining is compiled; at ZeRO stage 3 a layer's parameters are not whole before its call."""
+    return chosen_compilation(choice, device, pays=steps >= COMPILED_FROM_STEPS and zero_stage < 3)
+
+
 def _can_compile_for_gpu() -> bool:
     """Whether Triton is here, and the C compiler that it asks for."""
     compilers = (os.environ.get("CC", ""), "cc", "gcc", "clang")

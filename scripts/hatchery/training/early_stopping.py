@@ -6,34 +6,58 @@ survive a kill too.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from hatchery.training.followers import Follower
 from hatchery.training.objective import LOWEST_LOSS, Criterion
 from hatchery.training.start_settings import EarlyStoppingSettings
+from hatchery.training.watchers import Watcher
+
+if TYPE_CHECKING:
+    from hatchery.training.engine import Engine
+
+# Prefix of the names of the best weights among the other tensors of a checkpoint.
+BEST = "best_weights::"
 
 
-class EarlyStopping:
-    """What the evaluations of a run have come to so far."""
+class EarlyStopping(Watcher):
+    """The evaluations of a run so far, and a copy of the best weights in main memory."""
 
     def __init__(
         self,
         settings: EarlyStoppingSettings,
-        rows: Iterable[Mapping[str, float]] = (),
+        development: Watcher,
         criterion: Criterion = LOWEST_LOSS,
-    ):
-        """`rows` are the metrics of the steps that are done."""
-        self.settings, self.criterion = settings, criterion
+        keeps_weights: bool = True,
+    ) -> None:
+        """`development` measures the column of `criterion`. Only one process of a run keeps weights."""
+        self.settings, self.criterion, self.development = settings, criterion, development
         self.best_step, self.best, self._waited = 0, -math.inf if criterion.higher_is_better else math.inf, 0
-        for row in rows:
-            if criterion.column in row:
-                self.note(int(row["step"]), row)
+        self._keeps = keeps_weights and settings.export == "best"
+        self._weights: dict[str, Tensor] = {}
+
+    def due(self, step: int) -> bool:
+        """Return whether development text is scored after `step` updates."""
+        return self.development.due(step)
+
+    @torch.no_grad()
+    def scores(self, step: int, engine: "Engine") -> dict[str, float]:
+        """Return the development scores, and copy the weights if they are the best so far."""
+        scores = self.development.scores(step, engine)
+        # The initial weights are not exported.
+        if step and self.note(step, scores) and self.settings.export == "best":
+            # Every process takes part, and one copies.
+            with engine.whole_parameters():
+                if self._keeps:
+                    weights = engine.model.state_dict()
+                    self._weights = {name: value.detach().to("cpu", copy=True) for name, value in weights.items()}
+        return scores
 
     def note(self, step: int, scores: Mapping[str, float]) -> bool:
-        """Take the scores after `step` steps into account; whether they are the best so far."""
+        """Count the scores after `step` updates; return whether they are the best so far."""
         value = scores[self.criterion.column]
         improvement = value - self.best if self.criterion.higher_is_better else self.best - value
         self._waited = 0 if improvement > self.settings.minimum_improvement else self._waited + 1
@@ -42,13 +66,10 @@ class EarlyStopping:
         return improvement > 0
 
     @property
-    def is_over(self) -> bool:
-        """Whether the run has to end after the last evaluation."""
-        return self._waited >= self.settings.patience_evaluations
-
-    @property
-    def reason(self) -> str:
-        """Why the run ends, in words."""
+    def reason_to_stop(self) -> str | None:
+        """Why the run ends after the last evaluation; None while it goes on."""
+        if self._waited < self.settings.patience_evaluations:
+            return None
         end = "highest" if self.criterion.higher_is_better else "lowest"
         return (
             f"in {self._waited} evaluations the {self.criterion.name} got no better by more than "
@@ -56,7 +77,7 @@ class EarlyStopping:
         )
 
     def measures(self, last_step: int, steps: int) -> dict[str, object]:
-        """What the manifest records of a run that ended after `last_step` of `steps` steps."""
+        """Return the manifest's entry for a run that ended after `last_step` of `steps` steps."""
         exported = self.best_step if self.settings.export == "best" and self.best_step else last_step
         return {
             "stopped_early": last_step < steps,
@@ -65,37 +86,21 @@ class EarlyStopping:
             f"best_{self.criterion.column}": self.best if self.best_step else None,
         }
 
-
-# Stands before the names of the best weights among the other tensors of a checkpoint.
-BEST = "best_weights::"
-
-
-class BestWeights(Follower):
-    """A copy of the best weights in main memory, empty until there is one."""
-
-    def __init__(self, keeps: bool = True) -> None:
-        """Only one process of a run keeps anything."""
-        self._keeps = keeps
-        self._tensors: dict[str, Tensor] = {}
-
-    @torch.no_grad()
-    def keep(self, model: nn.Module) -> None:
-        """Copy the weights of `model` as they are now."""
-        if not self._keeps:
-            return
-        self._tensors = {name: value.detach().to("cpu", copy=True) for name, value in model.state_dict().items()}
-
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint has to hold of it."""
-        return {f"{BEST}{name}": tensor for name, tensor in self._tensors.items()}
+        """Return the best weights by their names; empty in processes that keep none."""
+        return {f"{BEST}{name}": tensor for name, tensor in self._weights.items()}
 
-    def load(self, extra: Mapping[str, Tensor]) -> None:
-        """Take the best weights out of the further tensors of a checkpoint, which may hold none."""
-        if not self._keeps:
-            return
-        self._tensors = {name.removeprefix(BEST): tensor for name, tensor in extra.items() if name.startswith(BEST)}
+    def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
+        """Count the scores in `rows` again, and read the best weights from the tensors of a checkpoint."""
+        for row in rows:
+            if row["step"] and self.criterion.column in row:
+                self.note(int(row["step"]), row)
+        # Without an evaluation of this run, the best weights in `tensors` are those of the run that it continues.
+        if self._keeps and self.best_step:
+            own = {name: tensor for name, tensor in tensors.items() if name.startswith(BEST)}
+            self._weights = {name.removeprefix(BEST): tensor for name, tensor in own.items()}
 
     def finish(self, model: nn.Module) -> None:
-        """Put the best weights into `model`; without any it stays as it is."""
-        if self._tensors:
-            model.load_state_dict(self._tensors)
+        """Put the best weights into `model`; without an evaluation, the weights stay as they are."""
+        if self._weights:
+            model.load_state_dict(self._weights)

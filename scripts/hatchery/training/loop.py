@@ -8,7 +8,7 @@ nothing to wait for, and every step is read at once. Sums over processes are tak
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,116 +17,104 @@ from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training.batches import BatchLoader, StepBatch
-from hatchery.training.development import DevelopmentSet
-from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine, Update
-from hatchery.training.followers import evaluated_weights
-from hatchery.training.interruption import Deadline, StopRequest
+from hatchery.training.interruption import StopRequest
 from hatchery.training.objective import Columns, Objective, Term
-from hatchery.training.probes import Probe, is_logged
 from hatchery.training.record import RunRecord
-from hatchery.training.settings import PretrainSettings
+from hatchery.training.run_checkpoints import RunCheckpoints
 from hatchery.training.speed import KeptMemory
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology, on_device, sum_over_processes, sum_tensor_over_processes
+from hatchery.training.watchers import Watcher, evaluated_weights
 
 
 def train(
-    settings: PretrainSettings,
     objective: Objective,
     engine: Engine,
     loader: BatchLoader,
-    development: DevelopmentSet | None,
     record: RunRecord,
-    probes: Sequence[Probe] = (),
-    deadline: Deadline | None = None,
-    stopping: EarlyStopping | None = None,
-    evaluates_after: Collection[int] = (),
+    watchers: Sequence[Watcher] = (),
+    request: StopRequest | None = None,
 ) -> None:
-    """Train from where `record` stands to the last step, or until `stopping` ends it.
+    """Train from the position of `record` to the last step of the loader's plan, or until a watcher ends the run.
 
-    `probes` measure the output layer at log-spaced steps. Development text is scored at the interval of the settings,
-    and after the steps of `evaluates_after`. Raises TrainingError when the loss or the gradient
-    is no longer finite, and TrainingInterrupted, with a checkpoint saved, after SIGTERM, Ctrl-C or near `deadline`.
+    Raises TrainingError when a loss, a gradient or a score is no longer finite, and TrainingInterrupted, with a
+    checkpoint saved, after a `request` to stop: by default SIGTERM and Ctrl-C.
     """
-    plan = loader.batches.plan
-    for follower in record.followers:
-        follower.begin(engine.model)
-    if record.position.step >= settings.steps or (stopping is not None and stopping.is_over):
+    batches = loader.batches
+    plan, seed, average = batches.plan, batches.seed, batches.plan.settings.loss_average
+    checkpoints = record.checkpoints
+    for watcher in watchers:
+        watcher.begin(engine.model)
+    if record.position.step >= plan.steps or _reason_to_stop(watchers):
         return
-    # Several processes on GPUs learn of a request at the next read only: the grace time has to hold that many steps.
-    reads_late = engine.topology.world_size > 1 and engine.device.type == "cuda"
-    with (
-        StopRequest(deadline, record.runtime.log_interval_steps if reads_late else 1, record.is_claimed) as request,
-        record,
-        loader.from_step(record.position.step) as batches,
-    ):
-        early = settings.objective.early_evaluations_at(settings.evaluation_interval_steps)
+    with request or StopRequest() as request, record, loader.from_step(record.position.step) as drawn:
         kept = KeptMemory()
-        measures = StepMeasures(settings.loss_average, engine.topology, engine.device, objective.columns)
-        if record.position.step == 0:
-            scored = development.score(engine) if development and 0 in early else {}
-            if first := scored | _probed(probes, engine):
-                known = {} if record.position.words is None else {"words": 0}
-                record.append({"step": 0, "tokens": 0, **known, **first})
-        for step, batch in enumerate(batches, record.position.step):
-            engine.begin_step(settings.seed, step, plan.learning_rate(step), batch.first_sequence)
-            sums = accumulate_gradients(engine, batch, settings.loss_average, objective)
+        measures = StepMeasures(average, engine.topology, engine.device, objective.columns)
+        if record.position.step == 0 and (first := _scores(watchers, 0, engine, checkpoints)):
+            known = {} if record.position.words is None else {"words": 0}
+            record.append({"step": 0, "tokens": 0, **known, **first})
+        for step, batch in enumerate(drawn, record.position.step):
+            engine.begin_step(seed, step, plan.learning_rate(step), batch.first_sequence)
+            sums = accumulate_gradients(engine, batch, average, objective)
             update = engine.step()
-            for follower in record.followers:
-                follower.after_step(engine.model)
+            for watcher in watchers:
+                watcher.after_step(engine.model)
             stops = request.is_made
             measures.add(step, batch, sums, update, stops)
             record.count(batch, engine, objective)
 
             done = step + 1
-            is_last = done == settings.steps
-            is_due = done % settings.evaluation_interval_steps == 0 or done in early or done in evaluates_after
-            evaluates = development is not None and (is_last or is_due)
-            is_probed = bool(probes) and (is_last or is_logged(done, settings.evaluation_interval_steps))
-            saves = is_last or record.saves_after(done)
+            is_last = done == plan.steps
+            saves = is_last or checkpoints.is_due(done)
             # Several processes learn of a request to stop when they next read together.
             alone_and_stops = stops and engine.topology.world_size == 1
-            if evaluates or is_probed or saves or alone_and_stops or record.reads_after(done):
+            is_due = any(watcher.due(done) for watcher in watchers)
+            if is_due or saves or alone_and_stops or record.reads_after(done):
                 read = measures.read()
                 rows = _rows(plan, record, read, math.log(engine.model.config.vocab_size))
-                scores: dict[str, float] = {}
-                with record.paused(), evaluated_weights(record.followers, engine.model):
-                    if evaluates and development is not None:
-                        scores |= development.score(engine)
-                        _require_finite(scores["development_loss"], "development loss", step, record)
-                        if stopping is not None:
-                            # The same scores in every process, so all stop after the same step.
-                            if stopping.note(done, scores) and stopping.settings.export == "best":
-                                with engine.whole_parameters():
-                                    record.best.keep(engine.model)
-                            is_last = is_last or stopping.is_over
-                    if is_probed:
-                        scores |= _probed(probes, engine)
-                rows[-1] |= scores
+                with record.paused():
+                    rows[-1] |= _scores(watchers, done, engine, checkpoints)
                 for row in rows:
                     record.append(row)
+                # The scores are the same in every process, so all stop after the same step.
+                reason = _reason_to_stop(watchers)
+                is_last = is_last or reason is not None
                 must_stop = any(measured.stop for measured in read) and not is_last
                 if saves or must_stop or is_last:
-                    record.checkpoint(engine)
+                    record.checkpoint(engine, watchers)
                 if must_stop:
-                    interruption = request.interruption(done, settings.steps, record.folder)
-                    record.wait()
+                    interruption = request.interruption(done, plan.steps, checkpoints.folder)
+                    checkpoints.wait()
                     record.note(str(interruption))
                     # The first process to leave may end the others (srun --kill-on-bad-exit): not before the
                     # checkpoint is whole.
                     sum_over_processes([0.0], engine.device)
                     raise interruption
+                if reason is not None and done < plan.steps:
+                    record.note(f"stopped early after step {done:,}: {reason}")
             request.step_finished()
             kept.step_finished()
             if is_last:
-                if stopping is not None and done < settings.steps:
-                    record.note(f"stopped early after step {done:,}: {stopping.reason}")
                 break
 
 
-def _probed(probes: Sequence[Probe], engine: Engine) -> dict[str, float]:
-    return {name: value for probe in probes for name, value in probe.score(engine).items()}
+def _scores(watchers: Sequence[Watcher], step: int, engine: Engine, checkpoints: RunCheckpoints) -> dict[str, float]:
+    """The columns that watchers measure after `step` steps. Raises TrainingError for one that is not finite."""
+    due = [watcher for watcher in watchers if watcher.due(step)]
+    scores: dict[str, float] = {}
+    with evaluated_weights(watchers if due else (), engine.model):
+        for watcher in due:
+            found = watcher.scores(step, engine)
+            for name, value in found.items():
+                _require_finite(value, name.replace("_", " "), step, checkpoints)
+            scores |= found
+    return scores
+
+
+def _reason_to_stop(watchers: Sequence[Watcher]) -> str | None:
+    reasons = (watcher.reason_to_stop for watcher in watchers)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 LossAverage = Literal["tokens", "processes"]
@@ -286,12 +274,12 @@ def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_los
     rows, skipped, lowest = [], record.skipped_steps, record.lowest_loss
     tokens, words = record.position.tokens, record.position.words
     for measured in steps:
-        _require_finite(measured.total_loss, "loss", measured.step, record)
-        _require_finite(measured.gradient_norm, "gradient norm", measured.step, record)
+        _require_finite(measured.total_loss, "loss", measured.step + 1, record.checkpoints)
+        _require_finite(measured.gradient_norm, "gradient norm", measured.step + 1, record.checkpoints)
         if measured.loss > lowest + guessing_loss:
             raise TrainingError(
                 f"step {measured.step + 1}: the loss is {measured.loss:.2f} after {lowest:.2f} at the best step: "
-                f"training has diverged; {record.last_checkpoint()}. Training again would end at the same step: lower "
+                f"training has diverged; {record.checkpoints.last()}. Training again would end at the same step: lower "
                 "the learning rate or lengthen the warm-up"
             )
         lowest = min(lowest, measured.loss)
@@ -314,9 +302,10 @@ def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_los
     return rows
 
 
-def _require_finite(value: float, what: str, step: int, record: RunRecord) -> None:
+def _require_finite(value: float, what: str, step: int, checkpoints: RunCheckpoints) -> None:
+    """Raise TrainingError, naming the number of finished steps, unless `value` is finite."""
     if not math.isfinite(value):
         raise TrainingError(
-            f"step {step + 1}: the {what} is {value}; {record.last_checkpoint()}. Training again would end at the "
+            f"step {step}: the {what} is {value}; {checkpoints.last()}. Training again would end at the "
             "same step: lower the learning rate, lengthen the warm-up, or use fp32"
         )

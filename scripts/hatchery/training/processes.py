@@ -79,7 +79,8 @@ def import_deepspeed(device: torch.device) -> Any:
     for handler in logging.getLogger("DeepSpeed").handlers:
         # Its lines belong to the log, not to the command's output. Handlers of others (pytest's) are left alone.
         if type(handler) is logging.StreamHandler:
-            handler.setStream(sys.stderr)
+            # `setStream` would flush the stream of an earlier training in this process, which may be closed.
+            handler.stream = sys.stderr
     if device.type == "cpu":
         # DeepSpeed compiles a shared-memory all-reduce at the first use of gloo (40 seconds, and a compiler must be
         # there), though only its inference code calls it. This table is what it asks before it builds; there is no

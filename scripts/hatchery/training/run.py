@@ -1,22 +1,20 @@
-"""One run in one process: model, examples, batches, optimiser and loop, put together from settings and inputs.
+"""One run in one process: model, batches, record and watchers, each built from settings and inputs, and the loop.
 
 Every process of a run does the same; only the first one has a lease of the run folder and keeps anything.
 """
 
-import math
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch.distributed
 from torch import Tensor
 
-from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, with_token_ids
@@ -25,88 +23,43 @@ from hatchery.settings.fields import ABSENT
 from hatchery.tokenization.documents import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training.batches import BatchLoader, TrainingBatches
-from hatchery.training.bias_drift import BiasDrift
-from hatchery.training.continuation import (
-    TOKENIZER_FILE,
-    initial_checkpoint,
-    initial_position,
-    load_initial_,
-    words_before,
-)
-from hatchery.training.development import DevelopmentSet, development_examples, development_tokens_per_byte
+from hatchery.training.batches import BatchLoader, Examples, TrainingBatches
+from hatchery.training.checkpoints import milestone_steps
+from hatchery.training.compilation import COMPILATION_TAKES, Compilation, compilation_of_run
+from hatchery.training.continuation import initial_checkpoint, initial_position, load_initial_, words_before
+from hatchery.training.development import development_tokens_per_byte
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
-from hatchery.training.interruption import Deadline
+from hatchery.training.inputs import Inputs
+from hatchery.training.interruption import Deadline, StopRequest
 from hatchery.training.loop import train
 from hatchery.training.objective import Objective
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.output_divergences import PROBED_SEQUENCES, DivergenceProbe
 from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision, slow_arithmetic
-from hatchery.training.probes import Probe
-from hatchery.training.processes import (
-    prepare_device,
-    process_group,
-    select_device,
-)
+from hatchery.training.processes import prepare_device, process_group, select_device
 from hatchery.training.record import RunRecord
+from hatchery.training.run_checkpoints import RunCheckpoints
 from hatchery.training.run_folder import RunLease
+from hatchery.training.run_watchers import run_watchers
 from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.settings import PretrainSettings
+from hatchery.training.speed import Speedometer, peak_flops_of
 from hatchery.training.step_plan import StepPlan
+from hatchery.training.telemetry import Telemetry, open_sinks
 from hatchery.training.topology import Topology
+from hatchery.training.watchers import Watcher
 from hatchery.training.weight_average import WeightAverage
 from hatchery.training.word_budget import Spending, most_words, spend
 
-if TYPE_CHECKING:
-    from hatchery.tokenization.tokenizer_file import Tokenizer
-
-# Where sinks such as TensorBoard write, beside the model.
+# Where sinks such as TensorBoard write, next to the model.
 SINKS_FOLDER = "sinks"
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """The manifests that a run reads."""
-
-    tokens: Path
-    tokenizer: Path
-    # The model that training starts from, if not from random weights.
-    initial: Path | None = None
-    # Token shards of the corpus in which the bias of the output layer is counted, if not in the run's own.
-    counts: Path | None = None
-
-    @property
-    def by_name(self) -> dict[str, Path]:
-        """The manifests by the names that the exported model's manifest gives them."""
-        named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
-        more = {"initial_model": self.initial, "counts": self.counts}
-        return named | {name: path for name, path in more.items() if path is not None}
-
-
-def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
-    """In how many steps a run spends its budget, counted in its text. Raises ConfigError where nobody can count."""
-    assert settings.budget is not None
-    objective = objective_of(settings.objective)
-    shards = objective.open(inputs.tokens, TRAINING_SPLIT)
-    before = words_before(settings, inputs.initial)
-    if not shards.text_words or before is None:
-        uncounted = inputs.initial if shards.text_words else inputs.tokens
-        raise ConfigError(
-            f"pretrain.budget: nobody has counted the words of {uncounted}; make it again, or give `steps`"
-        )
-    most, first = most_words(settings.budget, shards.text_words, shards.text_bytes), 0
-    if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
-        done = initial_position(inputs.initial)
-        first, before = done.step, before + (done.words or 0)
-    return spend(settings, objective, partial(objective.examples, shards), most, before, first)
-
-
-@dataclass(frozen=True)
 class Trained:
-    """What a run ends with in each process."""
+    """The end of a run in each process."""
 
     model: LanguageModel
     record: RunRecord
@@ -114,12 +67,21 @@ class Trained:
     output_layer: dict[str, float]
     # What the objective says of the training examples.
     examples: Mapping[str, Any] = field(default_factory=dict)
-    # How long the training stood still for batches.
+    # Seconds in which the training stood still for batches.
     loader_wait_seconds: float = 0.0
-    # None where the run has to do all its steps.
-    stopping: EarlyStopping | None = None
-    # The weights of the last step, where others are exported and these are to be kept.
-    raw_weights: Mapping[str, Tensor] = field(default_factory=dict)
+    # Those of the settings, and those of the caller.
+    watchers: Sequence[Watcher] = ()
+    compilation: Compilation = "off"
+
+    @property
+    def stopping(self) -> EarlyStopping | None:
+        """The watcher that may have ended the run; None where the run has to do all its steps."""
+        return next((each for each in self.watchers if isinstance(each, EarlyStopping)), None)
+
+    @property
+    def raw_weights(self) -> Mapping[str, Tensor]:
+        """The weights of the last step, where others are exported and these are to be kept."""
+        return next((each.raw for each in self.watchers if isinstance(each, WeightAverage)), {})
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
@@ -146,103 +108,143 @@ def train_run(
     name: str,
     lease: RunLease | None = None,
     kept_steps: Collection[int] = (),
+    more_watchers: Iterable[Watcher] = (),
 ) -> Trained:
     """Train one run in this process, from its inputs to its last step; only the first process writes into `folder`.
 
-    `store` is where the processes find each other, `lease` the right to write into `folder`. Checkpoints of
-    `kept_steps`, the marks of a budget, are kept, besides those that the settings name. Raises ConfigError,
-    TrainingError, and TrainingInterrupted with a checkpoint saved.
+    The processes find each other in `store`, and `lease` is the right to write into `folder`. Checkpoints of
+    `kept_steps`, the marks of a budget, are kept, besides those that the settings name. `more_watchers` follow those of
+    the settings. Raises ConfigError, TrainingError, and TrainingInterrupted with a checkpoint saved.
     """
-    objective = objective_of(settings.objective)
-    shards = objective.open(inputs.tokens, TRAINING_SPLIT)
-    model = build_model(settings, shards.vocabulary_size, shards.special)
-    if inputs.initial is not None:
-        load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)
-    examples_of_length = partial(objective.examples, shards)
-    first_examples = partial(examples_of_length, settings.sequence_length)
-    show = topology.is_first
-    # Before the checkpoint is read: a resumed run keeps the bias that it has learned.
-    own_targets = objective.target_counts
-    count = own_targets if inputs.counts is None else partial(_larger_counts, inputs)
-    start = prepare_output_(model, settings.output_bias, first_examples, shards, settings.seed, show, count)
+    parts = _Parts(settings, options, inputs, topology, name)
+    model, start = parts.model()
     device = select_device(options.device, topology)
     precision = resolve_precision(settings.precision, device)
-    if show and (slow := slow_arithmetic(precision, device)):
-        print(f"{name}: {slow}", file=sys.stderr, flush=True)
-    sinks = output.parent / SINKS_FOLDER
-    check_inputs = watch_shards(inputs.tokens)
-    kept = {*settings.milestones, *kept_steps}
-    average = WeightAverage(settings.weight_average) if settings.weight_average else None
-    followers = (average,) if average else ()
-    record = RunRecord(
-        folder, topology, settings.steps, name, options, device, precision, sinks, lease, check_inputs, kept, followers,
-        development_tokens_per_byte(inputs.tokens, objective) if show and options.sinks else None,
-    )  # fmt: skip
-    if shards.text_words is None:
-        # Of an earlier version: where words between white space start, these shards do not say.
-        record.position = replace(record.position, words=None)
+    if slow := slow_arithmetic(precision, device):
+        parts.say(slow)
+    compilation = compilation_of_run(options.compile, device, settings.steps, options.zero_stage)
+    record = parts.record(folder, output.parent / SINKS_FOLDER, device, precision, lease, kept_steps)
     if settings.steps == 0:
         return Trained(model, record, start)
-    # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
-    deadline = None
-    if topology.is_first:
-        deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
     _require_sharing(options.zero_stage, precision)
-    compiled = record.compilation != "off"
-    prepare_device(device, options.threads, compiled)
-    plan = StepPlan(settings)
-    size = options.micro_batch_size
-    batches = TrainingBatches(plan, settings.seed, topology, size, examples_of_length, objective.order)
-    examples = batches.examples_at(0)
-    smallest = objective.smallest_batch(examples, plan.smallest_batch)
-    require_shares(smallest, settings.batch_size, topology.world_size)
-    if show:
-        epochs = objective.epochs(examples, plan)
-        read = f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text"
-        print(f"{name}: {read}", file=sys.stderr, flush=True)
-    loader = BatchLoader(batches, options.workers, pin_memory=device.type == "cuda")
-    scored, probed = _development_sets(settings, objective, options, inputs, topology)
-    if settings.early_stopping is not None and scored is None:
-        raise ConfigError(
-            "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
-            f"{objective.criterion.name.removeprefix('development ')} decides when to stop; give the corpus a "
-            "development_fraction, or set early_stopping to null"
-        )
+    prepare_device(device, options.threads, compilation != "off")
+    if compilation != "off":
+        parts.say(COMPILATION_TAKES)
+    loader, examples = parts.batches(device)
+    watchers = (*parts.watchers(model, kept_steps), *more_watchers)
     continued = None
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         continued = initial_checkpoint(inputs.initial)
-    probes: list[Probe] = []
-    if settings.divergences or settings.bias_drift:
-        compared = settings.output_bias
-        # A model is compared with the distribution of its own targets, wherever its bias was counted.
-        if inputs.counts is not None:
-            compared = replace(compared, counts="corpus", larger_corpus=ABSENT)
-        unigram = unigram_of_run(compared, first_examples, shards, settings.seed, show, own_targets)
-    if settings.divergences:
-        if probed is None:
-            raise ConfigError(
-                "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
-                "on which they are measured"
-            )
-        probes.append(DivergenceProbe(probed.batches, unigram))
-    if settings.bias_drift:
-        probes.append(BiasDrift(model, unigram))
     with process_group(topology, device, store, options.zero_stage > 0):
         model.to(device)
         optimizer = build_optimizer(model, settings.optimizer)
         # Before DeepSpeed, which sends the first process's parameters to all others.
-        record.resume(model, optimizer, continued)
-        stopping = None
-        if settings.early_stopping is not None:
-            stopping = EarlyStopping(settings.early_stopping, record.rows(), objective.criterion)
+        record.resume(model, optimizer, precision, watchers, continued)
         clip = settings.optimizer.max_gradient_norm
-        chosen = compiled, options.zero_stage, options.activation_checkpointing
+        chosen = compilation != "off", options.zero_stage, options.activation_checkpointing
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
-            train(settings, objective, engine, loader, scored, record, probes, deadline, stopping, kept_steps)
-    for follower in record.followers:
-        follower.finish(model)
-    raw = average.raw if average else {}
-    return Trained(model, record, start, objective.measures(examples), loader.waited_seconds, stopping, raw)
+            train(parts.objective, engine, loader, record, watchers, parts.stop_request(device, lease))
+    for watcher in watchers:
+        watcher.finish(model)
+    measures = parts.objective.measures(examples)
+    return Trained(model, record, start, measures, loader.waited_seconds, watchers, compilation)
+
+
+class _Parts:
+    """Builds the parts of one run from its settings and inputs."""
+
+    def __init__(
+        self, settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str
+    ) -> None:
+        self.settings, self.options, self.inputs, self.topology, self.name = settings, options, inputs, topology, name
+        self.objective: Objective = objective_of(settings.objective)
+        self.shards: TokenShards = self.objective.open(inputs.tokens, TRAINING_SPLIT)
+        self._examples = partial(self.objective.examples, self.shards)
+
+    def say(self, text: str) -> None:
+        """Log one line of text, in the first process."""
+        if self.topology.is_first:
+            print(f"{self.name}: {text}", file=sys.stderr, flush=True)
+
+    def model(self) -> tuple[LanguageModel, dict[str, float]]:
+        """Return the model with the weights that training starts from, and the report on its output layer."""
+        settings, inputs = self.settings, self.inputs
+        model = build_model(settings, self.shards.vocabulary_size, self.shards.special)
+        if inputs.initial is not None:
+            load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)
+        count = self.objective.target_counts if inputs.counts is None else partial(_larger_counts, inputs)
+        show, first = self.topology.is_first, partial(self._examples, settings.sequence_length)
+        # Before a checkpoint is read: a resumed run keeps the bias that it has learned.
+        return model, prepare_output_(model, settings.output_bias, first, self.shards, settings.seed, show, count)
+
+    def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
+        """Return the batches of all steps, and the examples of the first. Raises ConfigError for too small ones."""
+        settings, options = self.settings, self.options
+        plan, size = StepPlan(settings), options.micro_batch_size
+        order = self.objective.order
+        batches = TrainingBatches(plan, settings.seed, self.topology, size, self._examples, order)
+        examples = batches.examples_at(0)
+        smallest = self.objective.smallest_batch(examples, plan.smallest_batch)
+        require_shares(smallest, settings.batch_size, self.topology.world_size)
+        epochs = self.objective.epochs(examples, plan)
+        self.say(f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text")
+        return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
+
+    def watchers(self, model: LanguageModel, marks: Collection[int]) -> tuple[Watcher, ...]:
+        """Return the watchers that the settings ask for."""
+        unigram = cache(self._unigram)
+        asked = self.settings, self.options, self.inputs, self.topology, self.objective
+        return tuple(run_watchers(*asked, model, unigram, marks))
+
+    def record(
+        self,
+        folder: Path,
+        sinks_folder: Path,
+        device: torch.device,
+        precision: Precision,
+        lease: RunLease | None,
+        kept_steps: Collection[int],
+    ) -> RunRecord:
+        """Return the record of a run in `folder`, which is at its beginning until it is resumed."""
+        settings, options, topology = self.settings, self.options, self.topology
+        watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}
+        milestones = milestone_steps(options.milestones, settings.steps)
+        checkpoints = RunCheckpoints(folder, topology, options, milestones, required, lease, watch)
+        speed = Speedometer(device, topology.world_size, peak_flops_of(device, precision.name))
+        log = options.log_interval_steps
+        # On the CPU there is no queue that reading a loss would empty.
+        read = 1 if device.type == "cpu" else log
+        opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
+        record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)
+        if self.shards.text_words is None:
+            # Of an earlier version: where words between white space start, these shards do not say.
+            record.position = replace(record.position, words=None)
+        return record
+
+    def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
+        """Return what ends the run politely: signals, the time limit, or another attempt that wants its folder."""
+        options, topology = self.options, self.topology
+        # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
+        deadline = None
+        if topology.is_first:
+            deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+        # Several processes on GPUs learn of a request at the next read only: the grace time has to hold those steps.
+        reads_late = topology.world_size > 1 and device.type == "cuda"
+        heeded_after = options.log_interval_steps if reads_late else 1
+        return StopRequest(deadline, heeded_after, lambda: lease is not None and lease.is_claimed)
+
+    def _open_telemetry(self, folder: Path, sinks_folder: Path, metrics: str, step: int) -> Telemetry:
+        names = self.options.sinks
+        per_byte = development_tokens_per_byte(self.inputs.tokens, self.objective) if names else None
+        return Telemetry(folder, metrics, open_sinks(names, sinks_folder, self.name, step), per_byte)
+
+    def _unigram(self) -> np.ndarray:
+        compared = self.settings.output_bias
+        # A model is compared with the distribution of its own targets, wherever its bias was counted.
+        if self.inputs.counts is not None:
+            compared = replace(compared, counts="corpus", larger_corpus=ABSENT)
+        show, first = self.topology.is_first, partial(self._examples, self.settings.sequence_length)
+        return unigram_of_run(compared, first, self.shards, self.settings.seed, show, self.objective.target_counts)
 
 
 def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:
@@ -269,24 +271,19 @@ def _require_sharing(stage: int, precision: Precision) -> None:
         )
 
 
-def _development_sets(
-    settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
-) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
-    """The development sequences that give the loss, and those on which divergences are measured."""
-    examples = development_examples(inputs.tokens, settings)
-    if examples is None:
-        return None, None
-    sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
-    share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
-    tokenizer = partial(_tokenizer, inputs)
-    scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
-    if settings.evaluation_sequences <= PROBED_SEQUENCES:
-        return scored, scored
-    return scored, objective.development(examples, PROBED_SEQUENCES, share, topology)
-
-
-def _tokenizer(inputs: Inputs) -> "Tokenizer":
-    # Runs that never ask for it start sooner without its library.
-    from hatchery.tokenization.tokenizer_file import load_tokenizer
-
-    return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))
+def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
+    """In how many steps a run spends its budget, counted in its text. Raises ConfigError where nobody can count."""
+    assert settings.budget is not None
+    objective = objective_of(settings.objective)
+    shards = objective.open(inputs.tokens, TRAINING_SPLIT)
+    before = words_before(settings, inputs.initial)
+    if not shards.text_words or before is None:
+        uncounted = inputs.initial if shards.text_words else inputs.tokens
+        raise ConfigError(
+            f"pretrain.budget: nobody has counted the words of {uncounted}; make it again, or give `steps`"
+        )
+    most, first = most_words(settings.budget, shards.text_words, shards.text_bytes), 0
+    if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
+        done = initial_position(inputs.initial)
+        first, before = done.step, before + (done.words or 0)
+    return spend(settings, objective, partial(objective.examples, shards), most, before, first)

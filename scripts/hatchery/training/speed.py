@@ -64,8 +64,8 @@ class Speedometer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`peak` is the most operations per second of one of the `devices`; None where it is not known."""
-        self._device, self._devices, self._peak, self._clock = device, devices, peak, clock
-        self._reset()
+        self._device, self._devices, self.peak, self._clock = device, devices, peak, clock
+        self.restart()
 
     def count(self, tokens: int, flops: float) -> None:
         """Note a step of all processes: the tokens of its global batch and the operations that they took."""
@@ -92,7 +92,7 @@ class Speedometer:
         if not self._steps:
             return {}
         seconds = max(self._clock() - self._started - self._away, 1e-9)
-        share = mfu(self._flops, seconds, self._devices, self._peak)
+        share = mfu(self._flops, seconds, self._devices, self.peak)
         memory = memory_mib(self._device)
         reading = {
             "tokens_per_second": round(self._tokens / seconds, 1),
@@ -101,10 +101,11 @@ class Speedometer:
             "memory_mib": memory.current,
             "peak_memory_mib": memory.peak,
         }
-        self._reset()
+        self.restart()
         return reading
 
-    def _reset(self) -> None:
+    def restart(self) -> None:
+        """Forget the steps since the last reading."""
         self._started, self._away = self._clock(), 0.0
         self._steps = self._tokens = 0
         self._flops = 0.0

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hatchery.errors import ConfigError
+from hatchery.training.inputs import Inputs
 from hatchery.training.processes import rendezvous
-from hatchery.training.run import Inputs, train_run
+from hatchery.training.run import train_run
 from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology

@@ -32,6 +32,7 @@ from hatchery.training.continuation import (
     milestone_folder,
     words_before,
 )
+from hatchery.training.inputs import Inputs
 from hatchery.training.milestones import MILESTONES_FOLDER, step_name
 from hatchery.training.objectives import objective_of
 from hatchery.training.processes import (
@@ -41,7 +42,7 @@ from hatchery.training.processes import (
     named_in_errors,
     rendezvous,
 )
-from hatchery.training.run import Inputs, Trained, run_config, spent_budget, train_run
+from hatchery.training.run import Trained, run_config, spent_budget, train_run
 from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder, run_folder_name
 from hatchery.training.runtime_settings import RuntimeSettings, runtime_settings
 from hatchery.training.settings import PretrainSettings
@@ -164,7 +165,7 @@ def _export(
     for name in names:
         run.add_output(folder / name)
     if settings.keep_training_state and settings.steps:
-        for path in keep_training_state(record.folder, record.position.step, folder):
+        for path in keep_training_state(record.checkpoints.folder, record.position.step, folder):
             run.add_output(path)
     if trained.raw_weights:
         model.load_state_dict(trained.raw_weights)
@@ -198,7 +199,7 @@ def _export(
         # What other runs start from is vouched for. An early end may leave the last ones out.
         for path in sorted(milestone_folder(folder, milestone).glob("*")):
             run.add_output(path)
-    run.volatile["compile"] = record.compilation
+    run.volatile["compile"] = trained.compilation
     run.volatile["tokens_per_second"] = round(record.tokens_per_second(), 1)
     run.volatile["training_seconds"] = round(record.training_seconds(), 3)
     run.volatile["loader_wait_seconds"] = round(trained.loader_wait_seconds, 3)
@@ -211,10 +212,10 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
     Those of `marks`, steps by their names, are called after them. Several of them may be the same model.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    by_step = {step_name(step): step for step in trained.record.milestones if step not in marks.values()}
+    by_step = {step_name(step): step for step in trained.record.checkpoints.milestones if step not in marks.values()}
     kept = []
     for name, step in {**by_step, **marks}.items():
-        checkpoint = checkpoint_folder(trained.record.folder, step)
+        checkpoint = checkpoint_folder(trained.record.checkpoints.folder, step)
         if not checkpoint.is_dir():
             # A milestone that was asked for only after its step had passed.
             print(f"warning: there is no checkpoint of milestone {name}, so no model of it", file=sys.stderr)

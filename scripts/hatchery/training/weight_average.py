@@ -4,7 +4,7 @@ Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"): it
 initial weights and is updated after every step, without a correction of its bias and of the parameters alone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from hatchery.training.checkpoints import EXTRA, load_model
-from hatchery.training.followers import Follower
 from hatchery.training.start_settings import WeightAverageSettings
+from hatchery.training.watchers import Watcher
 
 # Stands before the names of averaged weights among the other tensors of a checkpoint.
 AVERAGE = "weight_average::"
 
 
-class WeightAverage(Follower):
+class WeightAverage(Watcher):
     """The average of the weights of one model, on its device."""
 
     def __init__(self, settings: WeightAverageSettings) -> None:
@@ -59,9 +59,9 @@ class WeightAverage(Follower):
         """The averaged weights by their names."""
         return {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
 
-    def load(self, extra: Mapping[str, Tensor]) -> None:
-        """Take the average out of the further tensors of a checkpoint; without one it starts from the weights there."""
-        self._average = averaged(extra)
+    def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
+        """Read the average from the tensors of a checkpoint; without one, the average starts from the weights there."""
+        self._average = averaged(tensors)
 
     def finish(self, model: nn.Module) -> None:
         """Leave the averaged weights in the model."""

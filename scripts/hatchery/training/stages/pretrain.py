@@ -112,7 +112,7 @@ def pretrain(
     call the run `name`.
     """
     leave_on_signals()
-    from hatchery.training.run import Inputs
+    from hatchery.training.inputs import Inputs
     from hatchery.training.train_and_export import train_and_export
 
     try:

@@ -1,0 +1,114 @@
+"""The checkpoints of one run: when they are due, which one a run resumes from, and the right to write them.
+
+The first process chooses, verifies and writes them; all processes read from the shared file system.
+"""
+
+import sys
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import CheckpointError
+from hatchery.training.checkpoint_writer import CheckpointWriter
+from hatchery.training.checkpoints import (
+    Loaded,
+    Position,
+    checkpoint_folder,
+    checkpoint_folders,
+    checkpoint_step,
+    load_checkpoint,
+    newest_sound_checkpoint,
+)
+from hatchery.training.engine import Engine
+from hatchery.training.run_folder import RunLease
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.topology import Topology, from_first_process
+
+
+class RunCheckpoints:
+    """The checkpoints in the folder of a run; a context in which the first process writes them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        topology: Topology,
+        runtime: RuntimeSettings,
+        milestones: Collection[int] = (),
+        required: Collection[int] = (),
+        lease: RunLease | None = None,
+        check_inputs: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Checkpoints after the steps of `milestones` and `required` are kept; those of `required` cannot be missing.
+
+        Before each checkpoint is written, `lease` is asked for the right to write into `folder`, and `check_inputs`
+        raises if the run's inputs have changed.
+        """
+        self.folder, self.runtime, self.is_first = folder, runtime, topology.is_first
+        self.milestones = tuple(sorted({*milestones, *required}))
+        self._required, self._lease, self._check_inputs = frozenset(required), lease, check_inputs
+        keep, background = runtime.keep_checkpoints, runtime.background_checkpoints
+        self._writer = CheckpointWriter(folder, keep, self.milestones, background) if self.is_first else None
+
+    def newest(self, after: int = 0) -> Path | None:
+        """Return the newest sound checkpoint of the run, the same in every process; None without one.
+
+        A run that continues another run makes no checkpoints up to step `after`.
+        """
+        found = None
+        if self.is_first:
+            required = {step for step in self._required if step > after}
+            found = newest_sound_checkpoint(self.folder, self.milestones, required)
+        step = from_first_process(checkpoint_step(found) if found else -1)
+        return None if step < 0 else checkpoint_folder(self.folder, step)
+
+    def load(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:
+        """Fill model and optimiser from the checkpoint `folder`. Raises CheckpointError."""
+        return load_checkpoint(folder, model, optimizer, state_on_cpu=self.runtime.zero_stage > 0)
+
+    def is_due(self, step: int) -> bool:
+        """Return whether a checkpoint is due after `step` finished steps."""
+        return step in self.milestones or step % self.runtime.checkpoint_interval_steps == 0
+
+    def save(
+        self, position: Position, engine: Engine, tensors: Callable[[], dict[str, Tensor]], metrics: Callable[[], str]
+    ) -> None:
+        """Save the run at `position`, and remove the oldest checkpoints; every process must call this.
+
+        `tensors` and `metrics` are called in the first process, for the tensors besides model and optimiser and for the
+        text of the metrics. Raises CheckpointError when the checkpoint cannot be written or when the folder belongs to
+        another process by now, and the error of `check_inputs`.
+        """
+        self._check_inputs()
+        if self._lease is not None:
+            self._lease.verify()
+        with engine.whole_parameters():
+            states = engine.whole_states()
+            if self._writer is not None:
+                self._writer.save(position, engine.model, states, tensors(), metrics())
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on the disk. Raises CheckpointError when it could not be written."""
+        if self._writer is not None:
+            self._writer.wait()
+
+    def last(self) -> str:
+        """Return the newest checkpoint in words, for messages."""
+        try:
+            self.wait()
+        except CheckpointError as error:
+            print(f"warning: {error}", file=sys.stderr, flush=True)
+        folders = checkpoint_folders(self.folder)
+        return f"the last good checkpoint is {folders[0]}" if folders else "there is no checkpoint yet"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.__exit__(kind, error, traceback)

@@ -1,0 +1,102 @@
+"""The watchers that the settings of a run ask for, in the order in which the loop calls them."""
+
+import math
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.training.bias_drift import BiasDrift
+from hatchery.training.continuation import TOKENIZER_FILE
+from hatchery.training.development import DevelopmentSet, development_examples
+from hatchery.training.early_stopping import EarlyStopping
+from hatchery.training.inputs import Inputs
+from hatchery.training.objective import Objective
+from hatchery.training.output_divergences import PROBED_SEQUENCES, DivergenceProbe
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import PretrainSettings
+from hatchery.training.topology import Topology
+from hatchery.training.watchers import Probe, Watcher, is_logged
+from hatchery.training.weight_average import WeightAverage
+
+if TYPE_CHECKING:
+    from hatchery.tokenization.tokenizer_file import Tokenizer
+
+
+def run_watchers(
+    settings: PretrainSettings,
+    options: RuntimeSettings,
+    inputs: Inputs,
+    topology: Topology,
+    objective: Objective,
+    model: LanguageModel,
+    unigram: Callable[[], np.ndarray],
+    marks: Collection[int] = (),
+) -> Iterator[Watcher]:
+    """Yield the watchers of a run that trains `model`, which is on the CPU with its initial weights.
+
+    `unigram` counts the distribution of the run's targets, fp64 [V]. Development text is also scored after the steps of
+    `marks`. Raises ConfigError where the settings need development text and there is none.
+    """
+    if settings.weight_average:
+        yield WeightAverage(settings.weight_average)
+    scored, probed = _development_sets(settings, objective, options, inputs, topology)
+    development = None if scored is None else Probe(scored.score, evaluated_steps(settings, marks))
+    if settings.early_stopping is not None:
+        if development is None:
+            raise ConfigError(
+                "pretrain.early_stopping: expected a development split and evaluation_sequences above 0, whose "
+                f"{objective.criterion.name.removeprefix('development ')} decides when to stop; give the corpus a "
+                "development_fraction, or set early_stopping to null"
+            )
+        yield EarlyStopping(settings.early_stopping, development, objective.criterion, topology.is_first)
+    elif development is not None:
+        yield development
+    logged = partial(_is_logged, settings)
+    if settings.divergences:
+        if probed is None:
+            raise ConfigError(
+                "pretrain.divergences: got true, expected a development split and evaluation_sequences above 0, "
+                "on which they are measured"
+            )
+        yield Probe(DivergenceProbe(probed.batches, unigram()).score, logged)
+    if settings.bias_drift:
+        yield Probe(BiasDrift(model, unigram()).score, logged)
+
+
+def evaluated_steps(settings: PretrainSettings, marks: Collection[int] = ()) -> Callable[[int], bool]:
+    """Whether development text is scored after a number of updates: at the interval, early, at marks, at the end."""
+    interval = settings.evaluation_interval_steps
+    extra = {*settings.objective.early_evaluations_at(interval), *marks, settings.steps}
+    return lambda step: step in extra or (step > 0 and step % interval == 0)
+
+
+def _is_logged(settings: PretrainSettings, step: int) -> bool:
+    return step == settings.steps or is_logged(step, settings.evaluation_interval_steps)
+
+
+def _development_sets(
+    settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
+) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
+    """The development sequences that give the loss, and those on which divergences are measured."""
+    examples = development_examples(inputs.tokens, settings)
+    if examples is None:
+        return None, None
+    sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
+    share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
+    tokenizer = partial(_tokenizer, inputs)
+    scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
+    if settings.evaluation_sequences <= PROBED_SEQUENCES:
+        return scored, scored
+    return scored, objective.development(examples, PROBED_SEQUENCES, share, topology)
+
+
+def _tokenizer(inputs: Inputs) -> "Tokenizer":
+    # Runs that never ask for it start sooner without its library.
+    from hatchery.tokenization.tokenizer_file import load_tokenizer
+
+    return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))
