@@ -65,7 +65,8 @@ def main() -> None:
         limit = min(PARTS[name].seconds, until - time.monotonic())
         found = measured_apart(name, arguments.device, arguments.sizes, limit)
         rows += found
-        table = f"{table_of(rows, surroundings(arguments.device, arguments.sizes))}\n\n{aims(rows)}"
+        title = surroundings(arguments.device, arguments.sizes)
+        table = f"{table_of(rows, title, specified_peak(arguments.device))}\n\n{aims(rows)}"
         # After each part, since nobody knows how long a borrowed machine stays.
         print("\n".join(table.splitlines()[-len(found) - 2 :]), flush=True)
         if page is not None:
@@ -134,6 +135,15 @@ def surroundings(device: str, sizes: str) -> str:
     return f"{name}, PyTorch {torch.__version__}, Python {platform.python_version()}, sizes {sizes}, {date}"
 
 
+def specified_peak(device: str) -> float | None:
+    """Dense bf16 operations per second by the data sheet of the GPU; None if unknown."""
+    import torch
+
+    from hatchery.training.speed import peak_flops
+
+    return peak_flops(torch.cuda.get_device_name(), "bf16") if device == "cuda" else None
+
+
 AUTHORS = {
     ("ltg_short", "as shipped"): 158.2,
     ("ltg_short", "as shipped, with clipping and LAMB"): 199.5,
@@ -143,22 +153,26 @@ AUTHORS = {
 """Milliseconds of the authors' code as they run it, 32,768 tokens in bf16, measured on an H100 on 28 November 2026."""
 
 
-def table_of(rows: list[Row], title: str) -> str:
-    """The rows as Markdown. Operations are given as a share of those of the large product."""
+def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
+    """The rows as Markdown.
+
+    MFU is the share of `peak`, the operations per second of the GPU's data sheet; the next column is the share of the
+    operations per second that the large product reached in the same run.
+    """
     rates = [row["flops_per_second"] for row in rows if row["part"] == "product" and row.get("flops_per_second")]
     lines = [f"Measured on: {title}.", ""]
-    lines += ["| part | what | ms | authors' ms, H100 | tokens/s | MFU | GiB | remark |"]
-    lines += ["|---|---|---:|---:|---:|---:|---:|---|"]
+    lines += ["| part | what | ms | authors' ms, H100 | tokens/s | MFU | of the product | GiB | remark |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---|"]
     for row in rows:
         flops = row.get("flops_per_second")
-        share = 100 * flops / rates[0] if flops and rates else None
+        shares = (flops / whole if flops and whole else None for whole in (peak, rates[0] if rates else None))
         cells = [
             row["part"],
             row["what"],
             _number(row.get("milliseconds"), ",.1f"),
             _number(AUTHORS.get((row["part"], row["what"])), ",.1f"),
             _number(row.get("tokens_per_second"), ",.0f"),
-            "" if share is None else f"{share:.0f} %",
+            *("" if share is None else f"{100 * share:.0f} %" for share in shares),
             _number(row.get("peak_gib"), ".1f"),
             row.get("remark", "").replace("|", "/").replace("\n", " "),
         ]
@@ -188,7 +202,7 @@ def aims(rows: list[Row]) -> str:
     said = [
         f"a whole step at the short length in {_or_not(took.get(('ltg_short', whole)), '.0f')} ms (66)",
         f"at the long one in {_or_not(took.get(('ltg_long', whole)), '.0f')} ms (120)",
-        f"{_or_not(share, '.0f')} % MFU at the short one (35)",
+        f"{_or_not(share, '.0f')} % of the product's speed at the short one (35)",
         f"ELC-BERT {_or_not(over('elc_short'), '.2f')} times LTG-BERT's step (1.15)",
         f"GPT-BERT {_or_not(over('gpt_short'), '.2f')} times (1.3)",
         f"all of BLiMP in {_or_not(of_blimp('fp32, as the stage'), '.0f')} s (60)",

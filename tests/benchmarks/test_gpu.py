@@ -92,7 +92,7 @@ def test_a_part_that_takes_too_long_is_ended_and_keeps_its_rows(
     assert gpu.measured_apart("a", "cpu", "tiny", 0.0)[0]["remark"] == "left out: the time of all parts was over"
 
 
-def test_operations_are_a_share_of_those_of_the_product_of_the_same_run() -> None:
+def test_operations_are_a_share_of_the_data_sheet_s_and_of_the_product_of_the_same_run() -> None:
     rows = [
         {"part": "product", "what": "large", "flops_per_second": 4e12, "milliseconds": 2.0},
         {
@@ -104,12 +104,13 @@ def test_operations_are_a_share_of_those_of_the_product_of_the_same_run() -> Non
         },
         {"part": "steps", "what": "plain", "remark": "failed: a | b"},
     ]
-    table = gpu.table_of(rows, "a device").splitlines()
+    table = gpu.table_of(rows, "a device", peak=5e12).splitlines()
     assert table[4:] == [
-        "| product | large | 2.0 |  |  | 100 % |  |  |",
-        "| ltg_long | as shipped |  | 436.9 | 1,234 | 50 % | 1.2 |  |",
-        "| steps | plain |  |  |  |  |  | failed: a / b |",
+        "| product | large | 2.0 |  |  | 80 % | 100 % |  |  |",
+        "| ltg_long | as shipped |  | 436.9 | 1,234 | 40 % | 50 % | 1.2 |  |",
+        "| steps | plain |  |  |  |  |  |  | failed: a / b |",
     ]
+    assert "| 1,234 |  | 50 % |" in gpu.table_of(rows, "a device of unknown speed")
 
 
 def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
@@ -121,7 +122,7 @@ def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
         {"part": "score", "what": "TensorFloat-32", "milliseconds": 3000.0, "pairs": 6700},
     ]
     found = gpu.aims(rows)
-    assert "in 60 ms (66)" in found and "25 % MFU at the short one (35)" in found and "ELC-BERT 1.10 times" in found
+    assert "in 60 ms (66)" in found and "25 % of the product's speed at the short one (35)" in found and "ELC-BERT 1.10 times" in found
     assert "in TensorFloat-32 in 30 s (40)" in found and found.count("unmeasured") == 3
     assert gpu.aims([]).count("unmeasured") == 7
 
