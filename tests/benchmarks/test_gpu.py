@@ -122,7 +122,8 @@ def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
         {"part": "score", "what": "TensorFloat-32", "milliseconds": 3000.0, "pairs": 6700},
     ]
     found = gpu.aims(rows)
-    assert "in 60 ms (66)" in found and "25 % of the product's speed at the short one (35)" in found and "ELC-BERT 1.10 times" in found
+    assert "in 60 ms (66)" in found and "25 % of the product's speed at the short one (35)" in found
+    assert "ELC-BERT 1.10 times" in found
     assert "in TensorFloat-32 in 30 s (40)" in found and found.count("unmeasured") == 3
     assert gpu.aims([]).count("unmeasured") == 7
 
