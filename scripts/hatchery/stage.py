@@ -40,6 +40,8 @@ Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
 MODELS = ("pretraining", "baselines")
 """The folders of an experiment that hold models: its own, and those that others pretrained."""
 
+MODEL = "results/models/{model}/manifest.json"
+"""Pattern of the manifest of a model: ours, of others, or a checkpoint of ours."""
 ADDRESS = rf"{NAME}-[0-9a-f]{{{DIGITS}}}"
 """Pattern of the name of a result's folder that experiments share: a name, and the digest of the job's call."""
 IMPORTED = "imported-"
@@ -74,12 +76,13 @@ class Shared:
     @property
     def outputs(self) -> dict[str, str]:
         """The pattern of a result's manifest."""
-        kind = "models" if self.folder in MODELS else self.folder
-        return {"output": "/".join(["results", kind, *(f"{{{name}}}" for name in self.wildcards), "manifest.json"])}
+        if self.folder in MODELS:
+            return {"output": MODEL}
+        return {"output": f"results/{self.folder}/{{model}}/{{address}}/manifest.json"}
 
     def models(self, model: str) -> dict[str, str]:
         """The model at an address as an input of what is measured of it. It is no part of the measurement's address."""
-        return {} if self.folder in MODELS else {"model": f"results/models/{model}/manifest.json"}
+        return {} if self.folder in MODELS else {"model": MODEL.format(model=model)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +105,8 @@ class Stage:
     threads: Threads | None = None
     # Keys of the block `compute` that the function is given as `runtime`; no result depends on them.
     runtime: tuple[str, ...] = ()
-    # All that a job reads, by the arguments of the function: the inputs of its rule, and what its call's file holds. Of
-    # the wildcards and of what makes paths by their names: `data` (DataPaths), `results` (ResultPaths), `jobs` (Jobs).
+    # All that a job reads, by the arguments of the function: the inputs of its rule, and those in its call's file. The
+    # function here takes wildcards, and by name `of` (Outputs), `results` (ResultPaths), `jobs` (Jobs) and `project`.
     inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
     # Patterns of the files that a job writes, by name. The first is the function's `output`; an `OutputPath` gets the
     # file of its name. Those of a stage with `shared` follow from that.

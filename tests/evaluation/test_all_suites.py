@@ -20,6 +20,7 @@ from hatchery.evaluation.finetuning.measurements import finetuning_rows
 from hatchery.evaluation.finetuning.scored_sets import accuracy_by_fact, failure, label_mapping
 from hatchery.evaluation.metrics.scored import Scored, metric_called
 from hatchery.evaluation.runtime import load_encoder
+from hatchery.evaluation.stages.finetune import task_inputs
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.example import Example
@@ -37,6 +38,7 @@ from hatchery.raw.settings import EmbeddedSettings
 from hatchery.runner import run_stage
 from hatchery.typed import build, keys_of, plain
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import Outputs
 
 EXPERIMENT = "demo_suites"
 CONFIG = Project(Path(__file__).parents[2] / "config")
@@ -77,7 +79,7 @@ def test_every_task_is_learnt_scored_and_written_down(
 ) -> None:
     settings: dict[str, Any] = json.loads(Jobs(CONFIG).settings("finetune", experiment=EXPERIMENT, task=task))
     settings["protocol"] |= {"epochs": 1, "seeds": [1], "max_length": 64}
-    sources = {name: embedded(path) for name, path in Jobs(CONFIG).results.task_sources(task).items()}
+    sources = {name: embedded(path) for name, path in task_inputs(Outputs(CONFIG), task)["source"].items()}
     output = finetuned(tmp_path / "out", settings, model_manifest, sources, tmp_path / "checkpoints")
     read_manifest(output / "manifest.json").verify()
     rows = results(output)
@@ -99,7 +101,7 @@ def test_every_suite_of_pairs_is_scored(
     suite: str, embedded: Callable[[str], Path], model_manifest: Path, tmp_path: Path
 ) -> None:
     settings = json.loads(Jobs(CONFIG).settings("score_minimal_pairs", suite=suite))
-    source = embedded(Jobs(CONFIG).data.suite_source(suite))
+    source = embedded(Jobs(CONFIG).call("score_minimal_pairs", suite=suite).arguments["source"])
     output = tmp_path / "manifest.json"
     run_stage(score_minimal_pairs, settings, output, runtime={"device": "cpu"}, model=model_manifest, source=source)
     rows = results(tmp_path, "accuracy.csv")
@@ -126,7 +128,7 @@ def test_fast_ewok_is_nothing_where_it_is_counted_as_by_the_collator_and_the_pre
 ) -> None:
     suite = "demo_babylm_fast_ewok"
     settings = json.loads(Jobs(CONFIG).settings("score_minimal_pairs", suite=suite))
-    source = embedded(Jobs(CONFIG).data.suite_source(suite))
+    source = embedded(Jobs(CONFIG).call("score_minimal_pairs", suite=suite).arguments["source"])
     found = []
     for more in ({}, {"counted_by": "collator"}):
         output = tmp_path / str(len(found)) / "manifest.json"

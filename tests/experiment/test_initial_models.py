@@ -11,7 +11,7 @@ from shipped import changed
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.result_paths import readable_path
+from hatchery.workflow.outputs import readable_path
 
 
 def add(configuration: Path, experiment: str = "demo", /, **runs: Any) -> Project:

@@ -20,8 +20,8 @@ from hatchery.training.settings import WARMUP_FRACTION
 from hatchery.typed import keys_of
 from hatchery.views.stages.summarise import summary_settings
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import readable_path
 from hatchery.workflow.plan_checks import collect_problems
-from hatchery.workflow.result_paths import readable_path
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,9 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
     assert jobs.project.experiment("letters").corpus == "letters"
     assert jobs.project.tokenizer("letters").corpus == "letters"
     assert jobs.results.tokens("letters") == "results/tokens/letters/letters/manifest.json"
-    assert jobs.data.corpus_sources("letters") == {"mine": "resources/sources/letters.json"}
+    assert jobs.call("convert_corpus", corpus="letters").arguments["source"] == {
+        "mine": "resources/sources/letters.json"
+    }
     assert jobs.place(readable_path("letters", "pretraining", "a-s42")).startswith("results/models/letters-")
 
 

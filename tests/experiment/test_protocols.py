@@ -15,7 +15,7 @@ from hatchery.experiment.finetuning import task_batch, task_batches
 from hatchery.experiment.project import Project
 from hatchery.settings.fields import ABSENT
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.result_paths import readable_path
+from hatchery.workflow.outputs import readable_path
 
 
 def experiment(**finetuning: Any) -> dict[str, Any]:

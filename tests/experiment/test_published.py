@@ -13,7 +13,7 @@ from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, published_choices
 from hatchery.analysis.studies import check_published
 from hatchery.errors import ConfigError
-from hatchery.experiment.paper_tables import paper_tables
+from hatchery.experiment.paper_tables import paper_tables, published_files
 from hatchery.experiment.project import Project
 from hatchery.typed import build
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
@@ -29,10 +29,12 @@ MINIATURES = [(name, f"{name}_mini") for name in ("strict", "strict_small", "bnc
 
 @pytest.mark.parametrize(("original", "mini"), MINIATURES)
 def test_a_miniature_has_the_tables_of_its_original_with_all_its_rows_and_a_caveat(original: str, mini: str) -> None:
-    results = Jobs(PROJECT).results
-    assert results.table_layout(mini) == results.table_layout(original) != []
-    assert results.table_numbers(mini) == results.published(original)
-    assert results.paper_tables(mini) == [f"results/{mini}/paper_tables/manifest.json"]
+    jobs = Jobs(PROJECT)
+    own, of_original = (jobs.call("write_tables", experiment=name).arguments for name in (mini, original))
+    assert own["layout"] == of_original["layout"] != []
+    assert own["published"] == published_files(PROJECT, original)
+    tables = jobs.call("write_page", experiment=mini).arguments["tables"]
+    assert tables == [f"results/{mini}/paper_tables/manifest.json"]
     chosen = paper_tables(PROJECT, mini)
     assert chosen is not None
     # Those of models of others, who were not trained on what a miniature is about, stay to the original.
@@ -76,7 +78,7 @@ def test_an_experiment_with_published_rows_has_their_tables_without_a_caveat() -
 
 
 def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_asked() -> None:
-    assert Jobs(PROJECT).results.paper_tables("demo") == []
+    assert Jobs(PROJECT).call("write_page", experiment="demo").arguments["tables"] == []
     with pytest.raises(ConfigError, match="results/demo/paper_tables: the experiment repeats no paper"):
         Jobs(PROJECT).settings("write_tables", experiment="demo")
 

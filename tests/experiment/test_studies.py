@@ -14,6 +14,7 @@ from hatchery.analysis.settings import models_in_order
 from hatchery.analysis.studies import analyses_of
 from hatchery.analysis.tidy_tables import TABLES
 from hatchery.errors import ConfigError
+from hatchery.experiment.paper_tables import published_files
 from hatchery.experiment.project import Project
 from hatchery.settings.problems import Problems
 from hatchery.workflow.jobs import Jobs
@@ -78,7 +79,7 @@ def test_published_rows_are_those_of_the_experiments_under_the_names_of_the_stud
     published = json.loads(Jobs(Project(folder)).settings("summarise", experiment="side"))["published"]
     assert [choice["track"] for choice in published] == ["strict", "strict_small"]
     assert all(model.startswith("strict/") for model in published[0]["rows"])
-    assert Jobs(Project(folder)).results.published("side") == ["config/published/values/elc_bert.csv"]
+    assert published_files(Project(folder), "side") == ["config/published/values/elc_bert.csv"]
 
 
 def test_the_page_of_a_study_asks_for_its_analyses_and_the_pages_of_its_experiments(folder: Path) -> None:
@@ -122,7 +123,7 @@ def test_models_of_an_experiment_are_tested_on_pairs_and_tasks_without_a_word_in
     assert len(read) == len(scores)
     overlap = jobs.call("analyse", experiment="own", analysis="training_overlap").arguments["tables"]
     assert overlap["corpus/own"] == "results/corpora/demo/manifest.json" and "pair_files/demo_pairs" in overlap
-    assert [[*jobs.results.analyses(name)] for name in ("alone", "no_pairs")] == [
+    assert [[*analyses_of(jobs.project, name)] for name in ("alone", "no_pairs")] == [
         ["misjudged_pairs", "training_overlap"],
         ["finetuning_tests"],
     ]

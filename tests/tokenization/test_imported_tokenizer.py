@@ -74,7 +74,7 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
     text = f"path: {file}\nvocabulary_size: 400\n"
     block.write_text(text)
     project = Project(tmp_path / "config")
-    assert Jobs(project).data.tokenizer_corpora("theirs") == [str(file)]
+    assert Jobs(project).call("train_tokenizer", tokenizer="theirs").arguments["corpus"] == [str(file)]
     chosen = json.loads(Jobs(project).settings("train_tokenizer", tokenizer="theirs"))
     assert chosen["imported"] and "theirs" not in str(chosen)
     block.write_text(text + "corpus: demo\nkind: wordpiece\n")

@@ -199,7 +199,7 @@ class Workflow:
 
     def measure_corpora(self, experiment: str) -> None:
         """Write the statistics of the corpora of an experiment."""
-        for manifest in self.jobs.results.cards(experiment).values():
+        for manifest in self.jobs.results.of.each("describe_corpus", corpus=self.project.cards(experiment)).values():
             with stage_run(manifest, {}) as job:
                 file = job.add_output(Path(manifest).with_name("statistics.csv"))
                 write_text(file, "source,split,documents,subwords\n(all),train,4013,5000\n(all),dev,40,50\n")

@@ -41,9 +41,9 @@ from hatchery.views.figures.registry import (
     require_figure,
     tables_of,
 )
-from hatchery.views.stages.draw_figure import draw_figure
+from hatchery.views.stages.draw_figure import draw_figure, figure_inputs
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.result_paths import ResultPaths
+from hatchery.workflow.outputs import Outputs
 
 
 @pytest.mark.parametrize("name", declared_figures())
@@ -97,10 +97,10 @@ def test_a_figure_of_something_new_is_its_file_and_one_record(
     told = Need("runs", "models of others", lambda project, name: project.experiment(name).baselines)
     monkeypatch.setitem(NEEDS, "baselines", told)
     figure_files(tmp_path, monkeypatch, beside_others="baselines")
-    results = ResultPaths(project)
-    assert results.figure_tables("strict", "beside_others") == {"runs": "results/strict/runs.parquet"}
+    inputs = figure_inputs(Outputs(project, experiment="strict"), "strict", "beside_others")
+    assert inputs == {"tables": {"runs": "results/strict/runs.parquet"}}
     with pytest.raises(ConfigError, match="'beside_others' of 'demo': there are no models of others"):
-        results.figure_tables("demo", "beside_others")
+        figure_inputs(Outputs(project), "demo", "beside_others")
 
 
 def test_a_figure_of_something_else_names_those_that_there_are() -> None:

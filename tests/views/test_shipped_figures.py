@@ -20,6 +20,8 @@ from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import figure_style
 from hatchery.typed import build, stage_body
 from hatchery.views.figures.registry import declared_figures
+from hatchery.views.stages.draw_figure import figures_of
+from hatchery.workflow.outputs import Outputs
 
 UNITS = {
     "swept_values": "perplexity",
@@ -55,7 +57,7 @@ def owner(workflow: Workflow, figure: str) -> str:
     sizes = {
         name: sum(len(results.evaluations(part)) for part in project.members(name))
         for name in (*project.names("experiment"), *project.names("study"))
-        if name != SLOW and figure in results.figures(name)
+        if name != SLOW and figure in figures_of(project, name)
     }
     assert sizes, f"no shipped experiment and no study has the figure {figure}"
     return min(sizes, key=lambda name: (sizes[name], name))
@@ -141,8 +143,9 @@ def test_chance_in_a_figure_is_that_of_the_items(workflow: Workflow) -> None:
 
 def test_a_page_embeds_the_figures_that_were_drawn(workflow: Workflow) -> None:
     workflow.summarise("demo")
-    folder, results = Path("results/demo"), workflow.jobs.results
-    for figure, path in results.figures("demo").items():
+    folder, of = Path("results/demo"), Outputs(workflow.project, experiment="demo")
+    figures = of.each("draw_figure", figure=figures_of(workflow.project, "demo"))
+    for figure, path in figures.items():
         workflow.make("draw_figure", path, experiment="demo", figure=figure)
     provenance = {"places": str(folder / "provenance_places.json"), "project": "."}
     workflow.make("write_provenance", str(folder / "provenance.html"), experiment="demo", places=provenance)
@@ -154,8 +157,8 @@ def test_a_page_embeds_the_figures_that_were_drawn(workflow: Workflow) -> None:
     page = made.read_text(encoding="utf-8")
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids)) > 100
-    assert len(results.figures("demo")) == 4 and "600,000" in page
-    for path in results.figures("demo").values():
+    assert len(figures) == 4 and "600,000" in page
+    for path in figures.values():
         curves = re.findall(r' d="([^"]{200,})"', Path(path).read_text(encoding="utf-8"))
         # A path of this length is a glyph or a line of this drawing.
         assert len(curves) > 5 and max(curves, key=len) in page, path

@@ -339,7 +339,7 @@ def test_the_number_of_workers_changes_nothing(select_from_corpus: Select) -> No
 
 def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both(repository: Path) -> None:
     project = Project(repository / "config")
-    inputs = Jobs(project).data.selection_inputs("real_small_sentences")
+    inputs = Jobs(project).call("select_text", selection="real_small_sentences").arguments
     assert inputs["source"] == "results/corpora/real_small/manifest.json"
     names = {source["name"] for source in raw_inputs(project, "real_scaling")}
     assert {"aochildes", "nltk_brown", "aochildes_released"} <= names

@@ -11,7 +11,7 @@ from projects import make_project, planned_rules, snakemake
 
 from hatchery.experiment.project import Project
 from hatchery.job_spec import read_call
-from hatchery.views.stages.draw_figure import MOST_DRAWN
+from hatchery.views.stages.draw_figure import MOST_DRAWN, figures_of
 from hatchery.workflow.jobs import Jobs
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -132,7 +132,7 @@ def test_what_a_page_and_a_summary_are_given_lies_in_files(project: Path, monkey
 
 def test_figures_show_the_models_that_fit_and_are_told_how_many_do_not(project: Path) -> None:
     jobs = Jobs(Project(project / "config"))
-    for figure in jobs.results.figures("many"):
+    for figure in figures_of(jobs.project, "many"):
         settings = json.loads(jobs.settings("draw_figure", experiment="many", figure=figure))
         assert [run["model"] for run in settings["runs"]] == [f"m{n}" for n in range(MOST_DRAWN)]
         assert settings["left_out"] == MODELS - MOST_DRAWN

@@ -23,8 +23,8 @@ from hatchery.raw.listings import kept_listing, listing_of
 from hatchery.units import rough_duration
 from hatchery.workflow.explanation import by_rule, planned_cost_text, planned_costs, reasons_text, setting_changes
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import readable_path
 from hatchery.workflow.planned_jobs import PlannedJob, planned_jobs
-from hatchery.workflow.result_paths import readable_path
 
 SNAKEFILE = """
 import json

@@ -14,6 +14,7 @@ from projects import make_project, planned_rules, rows_of, snakemake, with_fewer
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
+from hatchery.views.stages.draw_figure import figures_of
 from hatchery.workflow.jobs import Jobs
 
 pytestmark = pytest.mark.slow
@@ -119,7 +120,7 @@ def test_every_run_has_its_row_for_every_suite_and_task(experiment: str, folder:
 def test_every_table_of_the_paper_is_there_and_says_that_this_is_a_miniature(
     experiment: str, paper: str, folder: Path, jobs: Jobs
 ) -> None:
-    manifest = read_manifest(folder / jobs.results.paper_tables(experiment)[0])
+    manifest = read_manifest(folder / jobs.results.of("write_tables", experiment=experiment))
     manifest.verify()
     names = {f"{paper}_table_{number:02}" for number in TABLES[experiment]}
     assert {path.stem for path in manifest.files(".md")} == names | {"tables"}
@@ -154,7 +155,7 @@ def test_table_2_of_gpt_bert_is_filled_by_models_without_one_part_each(folder: P
 
 @pytest.mark.parametrize("experiment", MINIATURES)
 def test_every_figure_is_a_drawing_on_the_page(experiment: str, folder: Path, jobs: Jobs) -> None:
-    figures = jobs.results.figures(experiment)
+    figures = jobs.results.of.each("draw_figure", experiment=experiment, figure=figures_of(jobs.project, experiment))
     for path in figures.values():
         assert etree.parse(folder / path).getroot().tag.endswith("svg")
     page = (folder / f"results/{experiment}/index.html").read_text(encoding="utf-8")

@@ -23,10 +23,10 @@ from hatchery.settings.base import Settings, omitted_at_default
 from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage, function_of, parameters, record_of
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import readable_path
 from hatchery.workflow.planned_jobs import dag_of, opened
 from hatchery.workflow.registry import SHARED, STAGES, stage_of
 from hatchery.workflow.resources import Resources
-from hatchery.workflow.result_paths import readable_path
 
 HEAVY = {"numpy", "pyarrow", "polars", "torch", "tokenizers", "matplotlib", "scipy", "lxml", "datasets", "transformers"}
 PLANNING = {"hatchery.experiment.project", "hatchery.workflow.jobs", "snakemake"}

@@ -113,6 +113,13 @@ def _rows_of_miniature(rows: Mapping[str, str], models: Iterable[str], swept: Ma
     return {model: row for run, row in rows.items() for model, name in called.items() if name == run}
 
 
+def published_files(project: "Project", name: str) -> list[str]:
+    """The numbers of the papers that an experiment, or those of a study, repeat, if they name any."""
+    chosen = [project.experiment(part).published for part in project.members(name)]
+    papers = dict.fromkeys(block.paper for block in chosen if block is not None)
+    return [f"config/{VALUES}/{paper}.csv" for paper in papers]
+
+
 def paper_of_tables(project: "Project", experiment: str) -> str | None:
     """The paper whose tables an experiment has: the one that it repeats, if there is a layout of its tables."""
     chosen = paper_tables(project, experiment)

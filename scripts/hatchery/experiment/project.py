@@ -259,6 +259,11 @@ class Project:
             return dict(found(name))
         return {f"{part}/{key}": value for part in self.members(name) for key, value in found(part).items()}
 
+    def cards(self, name: str) -> list[str]:
+        """The corpora whose cards an experiment or a study has: own corpora first, then those that are named."""
+        blocks = [self.experiment(part) for part in self.members(name)]
+        return [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
+
     def shown_runs(self, name: str) -> list[SeededRun]:
         """The models of an experiment, or those of a study, which are called after their experiments, too."""
         if not self.is_study(name):

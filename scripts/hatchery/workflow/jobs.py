@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hatchery.artifacts.links import links_to, put_link
 from hatchery.errors import ConfigError
@@ -25,11 +26,11 @@ from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.job_spec import FOLDER, Call, read_call
 from hatchery.settings.problems import alternatives
-from hatchery.stage import IMPORTED, MODELS, arguments_for
+from hatchery.stage import IMPORTED, MODEL, MODELS, arguments_for
 from hatchery.training.milestones import milestone_place
-from hatchery.workflow.data_paths import DataPaths
+from hatchery.workflow.outputs import Outputs, ReadablePath
 from hatchery.workflow.registry import SHARED, stage_of
-from hatchery.workflow.result_paths import ReadablePath, ResultPaths
+from hatchery.workflow.result_paths import ResultPaths
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,6 @@ class Jobs:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.data = DataPaths(project)
         self.results = ResultPaths(project)
         self._writes = False
         self._settings: dict[tuple[str, ...], str] = {}
@@ -89,7 +89,7 @@ class Jobs:
         taken = {**arguments_for(record.settings, wildcards), **arguments_for(record.inputs, wildcards)}
         key = (stage, *taken.values())
         if key not in self._calls:
-            known = {"jobs": self, "data": self.data, "results": self.results, **taken}
+            known = {**self.known(taken), **taken}
             # First, because inputs say what is wrong with a name, and settings take it for right.
             inputs = record.inputs(**arguments_for(record.inputs, known))
             self._calls[key] = call = Call(self.settings(stage, **taken), inputs)
@@ -98,6 +98,11 @@ class Jobs:
                 if self._writes:
                     call.write()
         return self._calls[key]
+
+    def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
+        """What functions of records may ask for by name, for a job with these wildcards."""
+        of = Outputs(self.project, **wildcards)
+        return {"of": of, "jobs": self, "results": self.results, "project": self.project}
 
     def call_at(self, address: str) -> Call:
         """The call of the job whose result lies at `address`. Raises ConfigError where nobody knows it."""
@@ -184,7 +189,7 @@ class Jobs:
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
         """Manifests of the models that the budgets of a run, and of those that it starts from, keep, by their names."""
         return {
-            kept.milestone: f"results/models/{self._milestone_address(where, kept)}/manifest.json"
+            kept.milestone: MODEL.format(model=self._milestone_address(where, kept))
             for where, kept in self.project.checkpoints(experiment, run)
         }
 

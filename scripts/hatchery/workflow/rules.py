@@ -21,9 +21,9 @@ from hatchery.sanitize import visible
 from hatchery.source_parts import is_what_was_read
 from hatchery.stage import Stage, arguments_for, function_of
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import readable_path
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import SLOTS, Resources
-from hatchery.workflow.result_paths import readable_path
 
 Result = TypeVar("Result")
 
@@ -122,8 +122,7 @@ class Rules:
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
         """Everything that functions of records may take, by name."""
-        jobs = self.jobs
-        return {"jobs": jobs, "data": jobs.data, "results": jobs.results, "raw_files": self.raw_files, **wildcards}
+        return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
     def _call(self, record: Stage, wildcards: Any) -> Call:
         if record.shared is not None:

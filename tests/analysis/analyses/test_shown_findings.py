@@ -22,7 +22,7 @@ from hatchery.analysis.analyses.analysis import (
 )
 from hatchery.analysis.compute_optimal import regions_of_one_model
 from hatchery.analysis.settings import FigureSettings
-from hatchery.analysis.stages.analyse import analyse
+from hatchery.analysis.stages.analyse import analyse, analyse_inputs
 from hatchery.analysis.studies import analyses_of
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import NARROW_INCHES, figure_style, save_drawings
@@ -214,7 +214,7 @@ def all_found(analysed: Analysed, repository: Path) -> dict[str, Findings]:
     few = {"experiments": (), "frontier": (), "sets": (), "draws": 2}
     found = {}
     for name, entry in made.items():
-        if not any("/" in table for table in results.analysis_tables("reduced_vocabulary", name)):
+        if not any("/" in table for table in analyse_inputs(results, "reduced_vocabulary", name)["tables"]):
             asked = {key: few.get(key, value) for key, value in keys_of(entry, "analysis").items()}
             found[name] = analysed(entry.analysis, **asked)
     return found

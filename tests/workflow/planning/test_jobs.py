@@ -10,7 +10,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.job_spec import read_call
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.result_paths import readable_path
+from hatchery.workflow.outputs import readable_path
 
 RUN = "ltg_bert-s42"
 KINDS = (
@@ -97,7 +97,8 @@ def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs
     job = jobs()
     assert job.call_at(model).settings == planned.settings("pretrain", experiment="tiny", run=RUN)
     assert job.call_at(model).arguments["tokens"] == planned.results.tokens("tiny")
-    assert job.call_at(address).arguments["source"] == planned.results.task_sources("demo_acceptability")
+    asked = planned.call("finetune", experiment="tiny", task="demo_acceptability")
+    assert job.call_at(address).arguments["source"] == asked.arguments["source"]
     assert read_call(job.call_at(address).path).settings == planned.settings(
         "finetune", experiment="tiny", task="demo_acceptability"
     )
@@ -129,7 +130,7 @@ def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
     folder: Path, stage: str, corpus: str, made_from: str
 ) -> None:
     planned = jobs()
-    expected = f"'{corpus}' is made from `{made_from}`; ask for {planned.data.corpus_manifest(corpus)}"
+    expected = f"'{corpus}' is made from `{made_from}`; ask for {planned.results.of.corpus(corpus)}"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         planned.call(stage, corpus=corpus)
 

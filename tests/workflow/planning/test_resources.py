@@ -18,10 +18,10 @@ from hatchery.experiment.project import Project
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.launch import is_slurm_job, launch_command
+from hatchery.workflow.outputs import readable_path
 from hatchery.workflow.registry import STAGES, stage_of
 from hatchery.workflow.resources import JobFacts, Resource, Resources
 from hatchery.workflow.resources import job_resources as resources_of
-from hatchery.workflow.result_paths import readable_path
 
 
 def job_resources(rule: str, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:

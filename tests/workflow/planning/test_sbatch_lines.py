@@ -20,9 +20,9 @@ from hatchery.experiment.project import Project
 from hatchery.raw.listings import location_of
 from hatchery.typed import validated
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import readable_path
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import JobFacts, job_resources
-from hatchery.workflow.result_paths import readable_path
 
 
 class Resources(dict[str, Any]):
@@ -181,12 +181,12 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     tokenizer = jobs.project.experiment("strict").tokenizer
     targets = [target.format(tokenizer=tokenizer) for target in TARGETS.values()]
     read = [
-        jobs.results.tokenizer("strict"),
-        *jobs.data.corpus_sources("babylm_10M").values(),
-        jobs.data.corpus_manifest("babylm_dev"),
+        jobs.results.of("train_tokenizer", tokenizer=tokenizer),
+        *jobs.call("convert_corpus", corpus="babylm_10M").arguments["source"].values(),
+        jobs.results.of.corpus("babylm_dev"),
         jobs.results.tokens("strict"),
-        jobs.data.suite_source(SUITE),
-        *jobs.results.task_sources(TASK).values(),
+        jobs.call("score_minimal_pairs", suite=SUITE).arguments["source"],
+        *jobs.call("finetune", experiment="strict", task=TASK).arguments["source"].values(),
         jobs.place(readable_path("strict", "pretraining", TRAINED)),
     ]
     for name in read:

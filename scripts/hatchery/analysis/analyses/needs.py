@@ -22,7 +22,7 @@ MINIMAL_PAIRS, FINETUNING, TRANSLATION = "minimal_pairs", "finetuning", "transla
 
 def tables(*names: str) -> "Need":
     """Return a need for tidy tables, or the summary, by their names."""
-    return lambda results, name, settings: {table: results.file(name, f"{table}.parquet") for table in names}
+    return lambda results, name, settings: {table: results.of.table(table, experiment=name) for table in names}
 
 
 def evaluated(kind: str) -> "Need":

@@ -38,7 +38,7 @@ FLAGS = ("selected_within_type", "final_choice")
 
 def manifest_of_sweep(results: "ResultPaths", name: str, settings: TokenizerSweepSettings) -> dict[str, str]:
     """Return the manifest of the sweep."""
-    return {f"{SWEEP}/{settings.sweep}": results.tokenizer_sweep(settings.sweep)}
+    return {f"{SWEEP}/{settings.sweep}": results.of("select_tokenizer", sweep=settings.sweep)}
 
 
 def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:

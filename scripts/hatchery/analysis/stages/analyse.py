@@ -11,12 +11,14 @@ from hatchery.analysis.studies import analysis_entry
 from hatchery.artifacts.manifests import StageRun
 from hatchery.experiment.paper_tables import paper_tables
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.job_spec import Paths
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Published
     from hatchery.experiment.project import Project
+    from hatchery.workflow.result_paths import ResultPaths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +61,23 @@ def _repeated(project: "Project", study: str) -> list["Published"]:
     return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
 
+def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> dict[str, Paths]:
+    """What an analysis reads by name, and published tables by their path below `config/published/`.
+
+    Raises ConfigError for an analysis that the study or experiment does not have.
+    """
+    entry, tables = analysis_entry(results.project, experiment, analysis), dict[str, str]()
+    declared = analysis_called(entry.analysis)
+    for need in declared.needs:
+        tables |= need(results, experiment, entry)
+    return {"tables": tables, "files": {name: f"config/published/{name}.csv" for name in declared.published(entry)}}
+
+
 @Stage(
     # What all analyses share; each has a version of its own, in its file.
     version=1,
     settings=analyse_settings,
-    inputs=lambda results, experiment, analysis: {
-        "tables": results.analysis_tables(experiment, analysis),
-        "files": results.analysis_files(experiment, analysis),
-    },
+    inputs=analyse_inputs,
     outputs={"output": "results/{experiment}/analyses/{analysis}/manifest.json"},
     environment="analysis",
     runs_on="local",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hatchery.analysis.analyses.analysis import TIDY_TABLES
 from hatchery.analysis.stages.collect_measurements import TIDY_OUTPUTS
 from hatchery.errors import ConfigError, ManifestError
 from hatchery.settings.base import Settings
@@ -37,7 +38,10 @@ def join_settings(project: "Project", experiment: str) -> dict[str, object]:
 @Stage(
     version=1,
     settings=join_settings,
-    inputs=lambda results, experiment: results.joined(experiment),
+    inputs=lambda of, project, experiment: {
+        table: of.each("collect_measurements", table, experiment=project.study(experiment).experiments)
+        for table in TIDY_TABLES
+    },
     outputs=TIDY_OUTPUTS,
     wildcard_patterns=lambda project: {"experiment": one_of(project.names("study"))},
     environment="analysis",

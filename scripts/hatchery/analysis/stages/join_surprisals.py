@@ -23,7 +23,7 @@ def joined_settings(project: "Project", experiment: str) -> dict[str, object]:
     settings=joined_settings,
     inputs=lambda results, experiment: {
         "model": results.models(experiment),
-        "words": results.surprisals_of_models(experiment),
+        "words": {key.key: path for key, path in results.evaluations(experiment).items() if key.kind == "surprisal"},
     },
     outputs={
         "parquet": "results/{experiment}/surprisals.parquet",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.raw.listings import source_of
 from hatchery.stage import Stage
 from hatchery.typed import build, keys_of, stage_body
 
@@ -37,9 +38,9 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 @Stage(
     version=1,
     settings=corpus_settings,
-    inputs=lambda data, corpus: {
-        "source": data.corpus_sources(corpus),
-        "sentence_model": data.sentence_model(corpus),
+    inputs=lambda of, project, corpus: {
+        "source": {each.name: of("register_source", source=source_of(each)) for each in of.part(corpus, "sources")},
+        "sentence_model": of.source(project.corpus(corpus).sentence_model),
     },
     outputs={"output": "results/corpora/{corpus}/manifest.json"},
     input_names={"sentence_model": "sentence model"},

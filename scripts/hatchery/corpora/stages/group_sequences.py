@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.corpora.settings import SequenceKeys, SequenceSettings
+from hatchery.job_spec import Paths
 from hatchery.stage import Stage
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
 
 
 def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
@@ -18,13 +20,17 @@ def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
     return {**keys_of(block.sequences, of=SequenceKeys), "documents_per_shard": block.documents_per_shard}
 
 
+def sequences_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
+    """Manifests of the selections, and of the corpus whose development and test sequences are left out, if any."""
+    block = of.part(corpus, "sequences")
+    other = [] if block.held_out_from is None else [of.corpus(block.held_out_from)]
+    return {"selection": of.each("select_text", selection=block.selections), "held_out": other}
+
+
 @Stage(
     version=1,
     settings=sequences_settings,
-    inputs=lambda data, corpus: {
-        "selection": data.grouped_selections(corpus),
-        "held_out": data.held_out(corpus),
-    },
+    inputs=sequences_inputs,
     outputs={"output": "results/sequences/{corpus}/manifest.json"},
     input_names={"held_out": "held out"},
     environment="corpora",

@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.corpora.settings import SampleSettings
+from hatchery.job_spec import Paths
 from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
 
 
 def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
@@ -21,10 +23,17 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
     return {**kept, "documents_per_shard": block.documents_per_shard, "parts": parts or None}
 
 
+def sample_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
+    """Manifests of the corpus that the sample is drawn from and, if its size is another's, of that one."""
+    sample = of.part(corpus, "sample")
+    named = {"corpus": sample.corpus, "size_of": sample.size_of}
+    return {key: of.corpus(name) for key, name in named.items() if name is not ABSENT}
+
+
 @Stage(
     version=1,
     settings=sample_settings,
-    inputs=lambda data, corpus: data.sampled_corpora(corpus),
+    inputs=sample_inputs,
     outputs={"output": "results/samples/{corpus}/manifest.json"},
     input_names={"size_of": "size of"},
     environment="corpora",

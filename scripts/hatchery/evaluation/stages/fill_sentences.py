@@ -20,7 +20,7 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
 @Stage(
     version=1,
     settings=filled_sentences_settings,
-    inputs=lambda results, experiment: {"corpus": results.corpus(experiment)},
+    inputs=lambda of, project, experiment: {"corpus": of.corpus(project.experiment(experiment).corpus)},
     shared=Shared("filled_sentences"),
     environment="evaluation",
     runs_on="local",

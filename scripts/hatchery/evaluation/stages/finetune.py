@@ -9,6 +9,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import DataCheck, Evaluation, MostRows, ReadData
 from hatchery.evaluation.finetuning.measurements import finetuning_rows, probe_rows, with_distinct_tasks
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings, TaskSettings
+from hatchery.raw.listings import source_of
 from hatchery.runner import Job, OutputPath
 from hatchery.stage import Shared, Stage
 from hatchery.typed import build, keys_of, stage_body
@@ -22,6 +23,7 @@ SOURCE = "source {}"
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
+    from hatchery.workflow.outputs import Outputs
 
 
 def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[str, object]:
@@ -33,6 +35,16 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
         "task": replace(own, head=project.head_of(experiment, task), metrics=tuple(metrics)),
         "protocol": keys_of(protocol, of=ProtocolSettings),
         "transfer": [project.task(name).settings(name) for name in project.task(task).transfer_tasks],
+    }
+
+
+def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
+    """Sources of a task and of tasks that its models are also scored on, and vocabularies that filter their rows."""
+    blocks = {name: of.project.task(name) for name in (task, *of.project.task(task).transfer_tasks)}
+    vocabularies = {block.vocabulary.name for block in blocks.values() if block.vocabulary is not None}
+    return {
+        "source": {name: of("register_source", source=source_of(block)) for name, block in blocks.items()},
+        "vocabulary": sorted(of("build_vocabulary", vocabulary=name) for name in vocabularies),
     }
 
 
@@ -64,7 +76,7 @@ def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Itera
 @Stage(
     version=1,
     settings=finetuning_settings,
-    inputs=lambda results, task: {"source": results.task_sources(task), "vocabulary": results.task_vocabulary(task)},
+    inputs=task_inputs,
     input_names={"source": SOURCE},
     files_read=files_read,
     shared=Shared("finetuning", ("task",)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
-from hatchery.evaluation.stages.finetune import SOURCE, UNFINISHED, files_read, finetune
+from hatchery.evaluation.stages.finetune import SOURCE, UNFINISHED, files_read, finetune, task_inputs
 from hatchery.job_spec import Paths
 from hatchery.runner import OutputPath, inputs_of, run_stage
 from hatchery.source_parts import digests_read
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
     from hatchery.workflow.jobs import Jobs
+    from hatchery.workflow.outputs import Outputs
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
@@ -37,12 +38,13 @@ def several_tasks_settings(project: "Project", experiment: str, batch: str) -> d
     }
 
 
-def several_tasks_inputs(jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
+def several_tasks_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
     """The sources and vocabularies of all tasks of a job, and the addresses of their results, by task."""
-    tasks, results = jobs.project.task_batch(experiment, batch), jobs.results
+    tasks = jobs.project.task_batch(experiment, batch)
+    read = {task: task_inputs(of, task) for task in tasks}
     return {
-        "source": {name: path for task in tasks for name, path in results.task_sources(task).items()},
-        "vocabulary": {task: path for task in tasks for path in results.task_vocabulary(task)},
+        "source": {name: path for each in read.values() for name, path in each["source"].items()},
+        "vocabulary": {task: path for task, each in read.items() for path in each["vocabulary"]},
         "folder": {task: jobs.address(experiment, "finetuning", task=task) for task in tasks},
     }
 

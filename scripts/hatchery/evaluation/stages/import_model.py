@@ -40,7 +40,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 @Stage(
     version=1,
     settings=import_settings,
-    inputs=lambda data, baseline: {"source": data.baseline_source(baseline)},
+    inputs=lambda of, project, baseline: {"source": of("register_source", source=project.baseline(baseline).data)},
     wildcard_patterns=lambda project: {"model": f"{IMPORTED}{ADDRESS}"},
     files_read=files_read,
     shared=Shared("baselines"),

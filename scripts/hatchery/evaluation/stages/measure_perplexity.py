@@ -7,11 +7,13 @@ from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.evaluation.evaluation import ONCE, Evaluation
 from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.evaluation.settings import EvaluationRuntime, PerplexitySettings
+from hatchery.job_spec import Paths
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
 
 
 def perplexity_settings(project: "Project", experiment: str) -> dict[str, object]:
@@ -23,10 +25,18 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
     }
 
 
+def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
+    """Token shards, or the documents for a model with a tokenizer of its own."""
+    block = of.project.experiment(experiment)
+    if run in block.baselines:
+        return {"corpus": of.corpus(block.corpus)}
+    return {"tokens": of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer)}
+
+
 @Stage(
     version=1,
     settings=perplexity_settings,
-    inputs=lambda results, experiment, run: results.held_out_text(experiment, run),
+    inputs=held_out_text,
     shared=Shared("perplexity"),
     evaluation=Evaluation(
         place=10,

@@ -35,12 +35,13 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
         "manifest": "resources/sources/{source}.json",
         "location": "resources/sources/{source}.location.json",
     },
-    made_after=lambda data, source: data.source_inputs(source),
+    # The user's files are noticed by their listing.
+    made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
     # An edited, added or removed file is noticed when the workflow is planned.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
     # A file that no suite or task can read ends the workflow before its first training.
     priority=1,
-    unrecorded=lambda data, source: {"about": data.about_source(source), "readings": data.readings(source)},
+    unrecorded=lambda results, source: results.about_source(source),
     environment="sources",
     # It may download, and nodes of a cluster often lack the network.
     runs_on="local",

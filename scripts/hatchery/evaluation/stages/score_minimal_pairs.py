@@ -8,6 +8,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import DataCheck, Evaluation, MostRows, ReadData
 from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
+from hatchery.raw.listings import source_of
 from hatchery.stage import Shared, Stage
 from hatchery.typed import build, stage_body
 
@@ -45,7 +46,7 @@ def check_suite(source: "RawSource", suite: ScoringSettings, rows: MostRows) -> 
 @Stage(
     version=1,
     settings=minimal_pairs_settings,
-    inputs=lambda data, suite: {"source": data.suite_source(suite)},
+    inputs=lambda of, project, suite: {"source": of("register_source", source=source_of(project.suite(suite)))},
     files_read=files_read,
     shared=Shared("minimal_pairs", ("suite",)),
     evaluation=Evaluation(

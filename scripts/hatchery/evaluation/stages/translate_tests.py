@@ -10,6 +10,7 @@ from hatchery.artifacts.records import Record, read_records
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
+from hatchery.job_spec import Paths
 from hatchery.stage import Shared, Stage
 from hatchery.typed import keys_of
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
     from hatchery.experiment.seeded_run import SeededRun
+    from hatchery.workflow.outputs import Outputs
 
 
 def translation_settings(project: "Project", experiment: str) -> dict[str, object]:
@@ -57,10 +59,16 @@ def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
     ]
 
 
+def translation_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
+    """Manifests of the corpora of an experiment's test sets, by the names of the test sets."""
+    tests = of.project.experiment(experiment).translation.tests
+    return {"corpus": {name: of.corpus(test.corpus) for name, test in tests.items()}}
+
+
 @Stage(
     version=1,
     settings=translation_settings,
-    inputs=lambda results, experiment: {"corpus": results.translation_corpora(experiment)},
+    inputs=translation_inputs,
     input_names={"corpus": "corpus:{}"},
     shared=Shared("translation"),
     evaluation=Evaluation(

@@ -18,6 +18,7 @@ from hatchery.typed import keys_of
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.workflow.jobs import Jobs
+    from hatchery.workflow.outputs import Outputs
 
 
 NOTHING: Mapping[str, Path] = MappingProxyType({})
@@ -95,13 +96,12 @@ def _hub_dataset(project: "Project", source: str) -> str | None:
     return None if data is None or data.hub is None or data.path is not None else data.hub.dataset
 
 
-def export_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
+def export_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     """Manifests of the model, of what it wrote, and of its checkpoints; and the scores of all models."""
-    results = jobs.results
     return {
-        "pretraining": results.model(experiment, run),
-        "summary": results.file(experiment, "summary.parquet"),
-        "filled": results.filled(experiment, run),
+        "pretraining": of("pretrain"),
+        "summary": of("summarise", "parquet"),
+        "filled": of("fill_sentences"),
         "checkpoints": jobs.checkpoints(experiment, run),
     }
 

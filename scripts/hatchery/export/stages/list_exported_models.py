@@ -35,7 +35,9 @@ def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
 @Stage(
     version=1,
     settings=exports_settings,
-    inputs=lambda results, experiment: {"model": results.exported(experiment)},
+    inputs=lambda of, project, experiment: {
+        "model": of.each("export_model", run=[run.name for run in project.seeded_runs(experiment)])
+    },
     outputs={"output": "results/{experiment}/export/README.md"},
     environment="evaluation",
     runs_on="local",

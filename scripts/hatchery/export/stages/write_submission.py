@@ -72,7 +72,7 @@ def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Path
     return {
         "predictions": {name: known[experiment][one] for name, one in whole.items() if one in known[experiment]},
         "fast": fast,
-        "measurements": results.file(experiment, "measurements.parquet"),
+        "measurements": results.of("collect_measurements", "measurements", experiment=experiment),
         "row_counts": "config/published/babylm/row_counts.csv",
     }
 

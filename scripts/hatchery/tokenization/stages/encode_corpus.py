@@ -29,10 +29,7 @@ def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str
 @Stage(
     version=1,
     settings=tokens_settings,
-    inputs=lambda data, corpus, tokenizer: {
-        "corpus": data.corpus_manifest(corpus),
-        "tokenizer": data.tokenizer_manifest(tokenizer),
-    },
+    inputs=lambda of, corpus, tokenizer: {"corpus": of.corpus(corpus), "tokenizer": of("train_tokenizer")},
     outputs={"output": "results/tokens/{corpus}/{tokenizer}/manifest.json"},
     environment="tokenization",
     runs_on="cpu",

@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hatchery.job_spec import Paths
 from hatchery.runner import Job, run_stage
+from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
 
 
 def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
@@ -16,10 +19,18 @@ def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
     return project.tokenizer(tokenizer).training()
 
 
+def tokenizer_inputs(of: "Outputs", tokenizer: str) -> dict[str, Paths]:
+    """Manifests of the corpora that a tokenizer is trained on, or the file that it is taken from."""
+    block = of.project.tokenizer(tokenizer)
+    if block.path is not ABSENT:
+        return {"corpus": [str(Path(block.path).expanduser())]}
+    return {"corpus": [of.corpus(corpus) for corpus in block.trained_on]}
+
+
 @Stage(
     version=1,
     settings=tokenizer_settings,
-    inputs=lambda data, tokenizer: {"corpus": data.tokenizer_corpora(tokenizer)},
+    inputs=tokenizer_inputs,
     outputs={"output": "results/tokenizers/{tokenizer}/manifest.json"},
     environment="tokenization",
     runs_on="cpu",

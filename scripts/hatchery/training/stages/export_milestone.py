@@ -16,6 +16,7 @@ from hatchery.stage import ADDRESS, Stage
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.workflow.jobs import Jobs
+    from hatchery.workflow.outputs import Outputs
 
 
 def milestone_settings(project: "Project", model: str, milestone: str) -> dict[str, object]:
@@ -23,9 +24,9 @@ def milestone_settings(project: "Project", model: str, milestone: str) -> dict[s
     return {"model": model, "milestone": milestone}
 
 
-def milestone_inputs(jobs: "Jobs", model: str) -> dict[str, Paths]:
+def milestone_inputs(of: "Outputs", jobs: "Jobs", model: str) -> dict[str, Paths]:
     """The manifest of the training, and all that the training read: whoever reads a model asks what that was."""
-    return {"pretraining": f"results/models/{model}/manifest.json", **jobs.call_at(model).arguments}
+    return {"pretraining": of("pretrain"), **jobs.call_at(model).arguments}
 
 
 @Stage(

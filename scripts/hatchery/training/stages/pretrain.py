@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.job_spec import Paths
 from hatchery.runner import Job, OutputPath
+from hatchery.settings.fields import ABSENT
 from hatchery.stage import ADDRESS, Shared, Stage
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.training.settings import PretrainingSettings, PretrainSettings
@@ -16,6 +17,7 @@ from hatchery.typed import keys_of
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.workflow.jobs import Jobs
+    from hatchery.workflow.outputs import Outputs
 
 
 UNFINISHED = Path("results/checkpoints")
@@ -51,16 +53,18 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     return kept
 
 
-def pretraining_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
+def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     """Manifests of tokens and tokenizer and, where a run names such, of the initial model and of larger counts."""
+    block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
-        "tokens": jobs.results.tokens(experiment),
-        "tokenizer": jobs.results.tokenizer(experiment),
+        "tokens": of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer),
+        "tokenizer": of("train_tokenizer", tokenizer=block.tokenizer),
     }
     for initial in jobs.results.initial_model(experiment, run):
         found["initial_model"] = jobs.place(initial)
-    for larger in jobs.results.larger_tokens(experiment, run):
-        found["counts"] = larger
+    larger = block.runs[of.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
+    if larger is not ABSENT:
+        found["counts"] = of("encode_corpus", corpus=larger, tokenizer=block.tokenizer)
     return found
 
 

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError
 from hatchery.experiment.raw_inputs import raw_inputs
+from hatchery.job_spec import Paths
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
+
+PUBLISHED_SIZES = "config/published/corpora/sizes.csv"
+"""The sizes of corpora that papers print."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +79,17 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
     }
 
 
+def card_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
+    """Documents, published sizes and, if the corpus names a tokenizer, its token shards."""
+    tokenizer = of.project.corpus(corpus).card_tokenizer
+    tokens = [] if tokenizer is None else [of("encode_corpus", tokenizer=tokenizer)]
+    return {"corpus": of.corpus(corpus), "published": PUBLISHED_SIZES, "tokens": tokens}
+
+
 @Stage(
     version=1,
     settings=card_settings,
-    inputs=lambda data, corpus: {
-        "corpus": data.corpus_manifest(corpus),
-        "published": data.published_sizes(),
-        "tokens": data.card_tokens(corpus),
-    },
+    inputs=card_inputs,
     outputs={
         "manifest": "results/cards/{corpus}/manifest.json",
         "card": "results/cards/{corpus}/card.html",

@@ -13,14 +13,18 @@ from hatchery.analysis.settings import (
     published_of,
     sets_of_many,
 )
+from hatchery.analysis.studies import analyses_of
+from hatchery.experiment.paper_tables import published_files
 from hatchery.experiment.seeded_run import of_member
+from hatchery.job_spec import Paths
 from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage, one_of
 from hatchery.views.figures.needs import NEEDS, drawable, regularised_starts
-from hatchery.views.figures.registry import declared_figures
+from hatchery.views.figures.registry import PUBLISHED, declared_figures, figures_drawn_from, require_figure, tables_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
 
 MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
@@ -109,11 +113,40 @@ def _different_objectives(project: "Project", experiment: str, drawn: Sequence[s
 CHOSEN_BY = {"regularised": ("regularised_starts", _regularised), "swept": ("sweeps", _swept)}
 
 
+def figures_of(project: "Project", experiment: str) -> list[str]:
+    """Names of the figures of an experiment or a study: those for which its results have something to draw."""
+    return list(figures_drawn_from(_drawable(project, experiment)))
+
+
+def figure_inputs(of: "Outputs", experiment: str, figure: str) -> dict[str, Paths]:
+    """Tidy tables, manifests of analyses, and published values if the figure marks some.
+
+    Raises ConfigError where the experiment has nothing to draw in the figure.
+    """
+    project = of.project
+    declared = require_figure(figure, _drawable(project, experiment), experiment)
+    tables = {name: of.table(name) for name in tables_of(declared)}
+    if project.is_study(experiment):
+        for name, entry in analyses_of(project, experiment).items():
+            if entry.analysis in declared.needs:
+                tables[f"{entry.analysis}/{name}"] = of("analyse", analysis=name)
+    published = published_files(project, experiment) if declared.published else []
+    names = [PUBLISHED, *(f"{PUBLISHED}/{Path(path).stem}" for path in published[1:])]
+    return {"tables": tables | dict(zip(names, published, strict=False))}
+
+
+def _drawable(project: "Project", experiment: str) -> list[str]:
+    has = [need for part in project.members(experiment) for need in drawable(project, part)]
+    if project.is_study(experiment):
+        has += [entry.analysis for entry in analyses_of(project, experiment).values()]
+    return has
+
+
 @Stage(
     # What all figures share; each has a version of its own, in its file.
     version=1,
     settings=figure_settings,
-    inputs=lambda results, experiment, figure: {"tables": results.figure_tables(experiment, figure)},
+    inputs=figure_inputs,
     outputs={
         "figure": "results/{experiment}/figures/{figure}.svg",
         "pdf": "results/{experiment}/figures/{figure}.pdf",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.errors import ConfigError
+from hatchery.job_spec import Paths
 from hatchery.stage import Stage
 from hatchery.tokenization.selection.settings import (
     MORPHEME_FILE,
@@ -21,6 +22,7 @@ from hatchery.typed import keys_of, validated
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
+    from hatchery.workflow.outputs import Outputs
 
 
 def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
@@ -42,15 +44,22 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     return [source.one_name(MORPHEME_FILE) if name == "morphemes" else source.one_name(*TOKENIZER_FILE)]
 
 
+def sweep_inputs(of: "Outputs", sweep: str) -> dict[str, Paths]:
+    """The corpus and, where the sweep names them, morphemes, reference tokenizers by type, and published values."""
+    block = of.project.tokenizer_sweep(sweep)
+    references = {name: entry.reference for name, entry in block.types.items() if entry.reference is not None}
+    return {
+        "corpus": of.corpus(block.corpus),
+        "morphemes": of.source(block.morphemes_data),
+        "reference": {name: of("register_source", source=data) for name, data in references.items()},
+        "published": [] if block.published is None else [f"config/published/tokenizers/{block.published}.csv"],
+    }
+
+
 @Stage(
     version=1,
     settings=sweep_settings,
-    inputs=lambda data, sweep: {
-        "corpus": data.sweep_corpus(sweep),
-        "morphemes": data.sweep_morphemes(sweep),
-        "reference": data.sweep_references(sweep),
-        "published": data.sweep_published(sweep),
-    },
+    inputs=sweep_inputs,
     outputs={
         "manifest": "results/tokenizer_sweeps/{sweep}/manifest.json",
         "csv": "results/tokenizer_sweeps/{sweep}/selection.csv",

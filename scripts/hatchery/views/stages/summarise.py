@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.settings import OTHER, SummarySettings, asked_tasks, baseline_runs, published_of
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
+from hatchery.experiment.paper_tables import published_files
 from hatchery.rendering.escaping import readable
 from hatchery.runner import OutputPath
 from hatchery.stage import Stage
@@ -48,9 +49,9 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
 @Stage(
     version=1,
     settings=summary_settings,
-    inputs=lambda results, experiment: {
-        "measurements": results.file(experiment, "measurements.parquet"),
-        "published": results.published(experiment),
+    inputs=lambda of, project, experiment: {
+        "measurements": of("collect_measurements", "measurements"),
+        "published": published_files(project, experiment),
     },
     outputs={
         "csv": "results/{experiment}/summary.csv",

@@ -6,13 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.analysis.settings import models_in_order, sets_of_many
+from hatchery.analysis.studies import analyses_of
+from hatchery.experiment.paper_tables import paper_of_tables
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.job_spec import Paths
 from hatchery.rendering.style import Style
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
+from hatchery.views.stages.draw_figure import figures_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
+    from hatchery.workflow.result_paths import ResultPaths
 
 
 @dataclass(frozen=True)
@@ -84,27 +90,33 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
     }
 
 
+def page_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[str, Paths]:
+    """All that a page shows, of the experiment or study and of its parts."""
+    project, parts, study = of.project, of.project.members(experiment), of.project.is_study(experiment)
+    return {
+        "summary": of("summarise", "parquet"),
+        "markdown": of("summarise", "markdown"),
+        "notes": of("summarise", "notes"),
+        "provenance": of("write_provenance"),
+        "places": of("write_provenance", "places"),
+        "figures": list(of.each("draw_figure", figure=figures_of(project, experiment)).values()),
+        "runs": of.table("runs"),
+        "curves": of.table("curves"),
+        "costs": list(of.each("write_cost", "page", experiment=parts).values()),
+        "surprisals": [of("join_surprisals", "csv")] if not study and project.experiment(experiment).surprisal else [],
+        "cards": of.each("describe_corpus", corpus=project.cards(experiment)),
+        "pretraining": results.pretrained(experiment),
+        "tables": [] if study or paper_of_tables(project, experiment) is None else [of("write_tables")],
+        "parts": of.each("write_page", experiment=parts if study else ()),
+        "analyses": of.each("analyse", analysis=analyses_of(project, experiment)),
+        "filled": results.shown_sentences(experiment),
+    }
+
+
 @Stage(
     version=1,
     settings=page_settings,
-    inputs=lambda results, experiment: {
-        "summary": results.file(experiment, "summary.parquet"),
-        "markdown": results.file(experiment, "summary.md"),
-        "notes": results.file(experiment, "summary_notes.json"),
-        "provenance": results.file(experiment, "provenance.html"),
-        "places": results.file(experiment, "provenance_places.json"),
-        "figures": list(results.figures(experiment).values()),
-        "runs": results.file(experiment, "runs.parquet"),
-        "curves": results.file(experiment, "curves.parquet"),
-        "costs": results.costs(experiment),
-        "surprisals": results.surprisals(experiment),
-        "cards": results.cards(experiment),
-        "pretraining": results.pretrained(experiment),
-        "tables": results.paper_tables(experiment),
-        "parts": results.pages_of_parts(experiment),
-        "analyses": results.analyses(experiment),
-        "filled": results.shown_sentences(experiment),
-    },
+    inputs=page_inputs,
     outputs={"output": "results/{experiment}/index.html"},
     environment="analysis",
     runs_on="local",

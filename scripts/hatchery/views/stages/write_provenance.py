@@ -20,7 +20,7 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
 @Stage(
     version=1,
     settings=provenance_settings,
-    inputs=lambda results, experiment: {"summary": results.file(experiment, "summary.parquet")},
+    inputs=lambda of, experiment: {"summary": of("summarise", "parquet")},
     outputs={
         "page": "results/{experiment}/provenance.html",
         "places": "results/{experiment}/provenance_places.json",

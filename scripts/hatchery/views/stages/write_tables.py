@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 from hatchery.analysis.settings import DRAWS, PublishedChoice, baseline_runs, models_in_order
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ConfigError
-from hatchery.experiment.paper_tables import LAYOUTS, paper_tables
+from hatchery.experiment.paper_tables import LAYOUTS, VALUES, paper_of_tables, paper_tables
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.job_spec import Paths
 from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 from hatchery.views.paper_tables.hyperparameters import hyperparameters
+from hatchery.views.paper_tables.layout import TasksLayout, read_layout
+from hatchery.views.stages.describe_corpus import PUBLISHED_SIZES
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
+    from hatchery.workflow.outputs import Outputs
+    from hatchery.workflow.result_paths import ResultPaths
 
 MODELS_SHOWN = 24
 """Models of ours in a table of a paper: more of them nobody reads, and an order compares every pair."""
@@ -112,19 +117,31 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
     }
 
 
+def tables_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[str, Paths]:
+    """The layout of a paper's tables, what fills them, and one model's fine-tuning where tables have sizes of tasks."""
+    paper, tasks = paper_of_tables(of.project, experiment), dict[str, str]()
+    layout = [] if paper is None else [f"config/{LAYOUTS}/{paper}.yaml"]
+    tables = [table for path in layout for table in read_layout(of.project.folder.parent / path).tables.values()]
+    if any(isinstance(table, TasksLayout) for table in tables):
+        first, finetuned = of.project.evaluated(experiment)[0], results.of_kind(experiment, "finetuning")
+        asked = of.project.experiment(experiment).finetuning.tasks
+        tasks = {task: finetuned[f"{first}:{task}"] for task in asked}
+    return {
+        "summary": of("summarise", "parquet"),
+        "published": [] if paper is None else [f"config/{VALUES}/{paper}.csv"],
+        "layout": layout,
+        "measurements": of("collect_measurements", "measurements"),
+        "layers": of("collect_measurements", "layers"),
+        "sizes": PUBLISHED_SIZES,
+        "cards": of.each("describe_corpus", "statistics", corpus=of.project.cards(experiment)),
+        "tasks": tasks,
+    }
+
+
 @Stage(
     version=1,
     settings=tables_settings,
-    inputs=lambda data, results, experiment: {
-        "summary": results.file(experiment, "summary.parquet"),
-        "published": results.table_numbers(experiment),
-        "layout": results.table_layout(experiment),
-        "measurements": results.file(experiment, "measurements.parquet"),
-        "layers": results.file(experiment, "layers.parquet"),
-        "sizes": data.published_sizes(),
-        "cards": results.card_statistics(experiment),
-        "tasks": results.tuned_tasks(experiment),
-    },
+    inputs=tables_inputs,
     outputs={
         "manifest": "results/{experiment}/paper_tables/manifest.json",
         "page": "results/{experiment}/paper_tables/tables.html",

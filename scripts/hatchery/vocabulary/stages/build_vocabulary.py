@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
+from hatchery.job_spec import Paths
+from hatchery.raw.listings import source_of
 from hatchery.stage import Stage
 from hatchery.typed import keys_of
 from hatchery.vocabulary.settings import VocabularySettings
@@ -12,6 +14,7 @@ from hatchery.vocabulary.settings import VocabularySettings
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
+    from hatchery.workflow.outputs import Outputs
 
 
 def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object]:
@@ -30,10 +33,17 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     return dictionary_files(source) if name == "dictionary" else source.names()
 
 
+def vocabulary_inputs(of: "Outputs", vocabulary: str) -> dict[str, Paths]:
+    """Source manifests that a vocabulary is made from."""
+    block = of.project.vocabulary(vocabulary)
+    named = {"source": source_of(block), "dictionary": block.dictionary, "released": block.released}
+    return {key: of("register_source", source=name) for key, name in named.items() if name is not None}
+
+
 @Stage(
     version=1,
     settings=vocabulary_settings,
-    inputs=lambda data, vocabulary: data.vocabulary_inputs(vocabulary),
+    inputs=vocabulary_inputs,
     outputs={"output": "results/vocabularies/{vocabulary}/manifest.json"},
     files_read=files_read,
     environment="corpora",

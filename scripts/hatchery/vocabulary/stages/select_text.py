@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
+from hatchery.job_spec import Paths
+from hatchery.raw.listings import source_of
+from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage
 from hatchery.typed import build, keys_of, stage_body
 from hatchery.vocabulary.settings import SelectionSettings
@@ -12,6 +15,7 @@ from hatchery.vocabulary.settings import SelectionSettings
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
+    from hatchery.workflow.outputs import Outputs
 
 
 SENTENCE_MODEL = "sentence model"
@@ -32,10 +36,20 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     return parameter_files(source) if options is None or name == SENTENCE_MODEL else raw_text_files(source, options)
 
 
+def selection_inputs(of: "Outputs", selection: str) -> dict[str, Paths]:
+    """Manifests of the source or corpus, of the vocabulary, and of a sentence model if one is named."""
+    block = of.project.selection(selection)
+    return {
+        "source": of("register_source", source=source_of(block)) if block.corpus is ABSENT else of.corpus(block.corpus),
+        "vocabulary": of("build_vocabulary", vocabulary=block.vocabulary),
+        **({} if block.sentence_model is None else {"sentence_model": of.source(block.sentence_model)[0]}),
+    }
+
+
 @Stage(
     version=1,
     settings=selection_settings,
-    inputs=lambda data, selection: data.selection_inputs(selection),
+    inputs=selection_inputs,
     outputs={"output": "results/selections/{selection}/manifest.json"},
     input_names={"sentence_model": SENTENCE_MODEL},
     files_read=files_read,
