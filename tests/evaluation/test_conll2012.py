@@ -1,18 +1,14 @@
-"""CoNLL-2012 as jiant records, from column files and from the hub's rows, which must agree."""
+"""The targets of CoNLL-2012, from column files and from the hub's rows, which must agree."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import forked
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stage_command import stage_command
 
-from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.probing.conll2012 import (
     AnnotatedSentence,
@@ -22,8 +18,7 @@ from hatchery.evaluation.probing.conll2012 import (
     read_hub_rows,
     tagged,
 )
-from hatchery.evaluation.probing.conll2012_records import FOLDERS, coreference_targets
-from hatchery.evaluation.stages.convert_conll2012 import Conll2012Settings, convert_conll2012
+from hatchery.evaluation.probing.conll2012_targets import TARGETS, coreference_targets, sentences_of
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.evaluation.tasks.task_rows import read_task
 from hatchery.experiment.project import Project
@@ -48,6 +43,8 @@ def gold_conll(words: list[tuple[str, ...]] = WORDS) -> str:
         rows.append("   ".join(map(str, columns)))
     return "\n".join([*rows, "", "#end document", ""])
 
+
+TEXT = "Anna told her sister ( Bank One left"
 
 HUB_SENTENCE: dict[str, Any] = {
     "part_id": 0,
@@ -102,26 +99,12 @@ RECORDS: dict[str, list[list[dict[str, Any]]]] = {
 }
 
 
-def converted(source: Any, folder: Path, **splits: Any) -> dict[str, list[dict[str, Any]]]:
-    with stage_run(folder / "manifest.json", {}) as run:
-        convert_conll2012(Conll2012Settings(splits), source.manifest, run)
-    assert {path.relative_to(folder).as_posix() for path in run.outputs} == {
-        f"{FOLDERS[task]}/train.json" for task in RECORDS
-    }
-    return {
-        task: [json.loads(line) for line in (folder / FOLDERS[task] / "train.json").read_text().splitlines()]
-        for task in RECORDS
-    }
-
-
 @pytest.mark.parametrize(("name", "content"), [("a.gold_conll", gold_conll()), ("a.parquet", parquet(HUB_SENTENCE))])
-def test_every_task_has_the_targets_of_the_reference(make_source, tmp_path: Path, name: str, content: Any) -> None:
-    records = converted(make_source({name: content}), tmp_path / "out", train=name)
-    for task, expected in RECORDS.items():
-        assert [record["text"] for record in records[task]] == ["Anna told her sister ( Bank One left"] * len(expected)
-        assert [record["info"]["document"] for record in records[task]] == ["nw/a/00/a_0000"] * len(expected)
-        found = [[{k: v for k, v in t.items() if k != "info"} for t in record["targets"]] for record in records[task]]
-        assert found == expected
+@pytest.mark.parametrize("task", RECORDS)
+def test_every_task_has_the_targets_of_the_reference(make_source, name: str, content: Any, task: Any) -> None:
+    (sentence,) = sentences_of(make_source({name: content}), name)
+    assert (" ".join(sentence.words), sentence.document) == (TEXT, "nw/a/00/a_0000")
+    assert list(TARGETS[task](sentence)) == RECORDS[task]
 
 
 def test_a_span_that_is_two_mentions_makes_no_pair_with_itself() -> None:
@@ -131,16 +114,12 @@ def test_a_span_that_is_two_mentions_makes_no_pair_with_itself() -> None:
     assert list(coreference_targets(sentence)) == [[{**pair, "label": "1"}, {**pair, "label": "0"}]]
 
 
-def test_records_without_targets_are_left_out_and_counted(make_source, tmp_path: Path) -> None:
+def test_records_without_targets_are_left_out(make_source) -> None:
     frames = [("(ARG0)", "*"), ("*", "(V*)"), *[("*", "*")] * 6]
     plain = [(*word[:3], "*", *frame, "-") for word, frame in zip(WORDS, frames, strict=True)]
-    with stage_run(tmp_path / "out" / "manifest.json", {}) as run:
-        source = make_source({"a.gold_conll": gold_conll(plain)})
-        convert_conll2012(Conll2012Settings({"dev": "*.gold_conll"}), source.manifest, run)
-    sizes = {path.parent.name: path.stat().st_size for path in run.outputs}
-    assert sizes["pos"] > 0 and sizes["ner"] == sizes["srl"] == sizes["coref"] == 0
-    expected = {"frames_without_predicate": 1, "pos_records": 1, "pos_targets": 8, "sentences": 1}
-    assert run.measures["dev"] == expected
+    (sentence,) = sentences_of(make_source({"a.gold_conll": gold_conll(plain)}), "a.gold_conll")
+    # The first frame has no predicate, and the second one no argument.
+    assert [len(list(TARGETS[task](sentence))) for task in ("pos", "ner", "srl", "coref")] == [1, 0, 0, 0]
 
 
 def test_documents_and_sentences_are_kept_apart(make_source) -> None:
@@ -207,29 +186,6 @@ def test_neighbouring_spans_of_one_label_stay_two() -> None:
     assert tagged(["B-A", "B-A", "I-A"], "here") == (LabelledSpan(0, 1, "A"), LabelledSpan(1, 3, "A"))
 
 
-def test_a_pattern_without_files_and_no_split_are_refused(make_source, tmp_path: Path) -> None:
-    source = make_source({"a.gold_conll": gold_conll()})
-    with pytest.raises(EvaluationError, match="no file matches 'x', the split 'train'"):
-        converted(source, tmp_path / "out", train="x")
-    with pytest.raises(ConfigError, match="splits, tasks"):
-        converted(source, tmp_path / "out")
-
-
-def test_the_command_writes_the_records_and_refuses_wrong_settings(make_source, tmp_path: Path) -> None:
-    source = make_source({"a.gold_conll": gold_conll()})
-
-    def run(settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
-        whole = {"stage": "convert_conll2012", "stage_version": 1, **settings}
-        output = tmp_path / "out" / "manifest.json"
-        command = stage_command("convert_conll2012", whole, output, source=source.manifest)
-        return forked.run(command, capture_output=True, text=True, timeout=120)
-
-    assert run({"splits": {"train": "*.gold_conll"}, "tasks": ["srl"]}).returncode == 0
-    assert len((tmp_path / "out" / "srl" / "train.json").read_text().splitlines()) == 2
-    failed = run({"splits": {"train": "*.gold_conll"}, "tasks": ["const"]})
-    assert failed.returncode == 1 and len(failed.stderr.splitlines()) == 1 and "tasks" in failed.stderr
-
-
 @pytest.mark.parametrize("layer", sorted(RECORDS))
 def test_probes_read_the_files_of_ontonotes_where_these_are_given_and_records_are_not(
     repository: Path, layer: str
@@ -250,21 +206,18 @@ def test_probes_read_the_files_of_ontonotes_where_these_are_given_and_records_ar
 
 
 @pytest.mark.parametrize("layer", sorted(RECORDS))
-def test_the_tasks_of_ontonotes_read_its_files_as_those_of_jiant_read_the_converted_records(
-    make_source, tmp_path: Path, repository: Path, layer: str
+def test_the_tasks_of_ontonotes_read_its_files_as_those_of_jiant_read_the_records(
+    make_source, repository: Path, layer: str
 ) -> None:
     project = Project(repository / "config")
     # CoNLL-2012's own files and those of others end differently.
-    folders = {"train": "data/train/data/english/nw/a.v4_gold_conll"}
-    split = {**folders, "dev": "data/development/data/english/nw/b.gold_conll"}
-    source = make_source(dict.fromkeys(split.values(), gold_conll()))
+    files = ("data/train/data/english/nw/a.v4_gold_conll", "data/development/data/english/nw/b.gold_conll")
     direct = project.task(f"probe_{layer}_conll2012").settings(f"probe_{layer}_conll2012")
-    ours = read_task(source, direct)
-    with stage_run(tmp_path / "out" / "manifest.json", {}) as run:
-        patterns = {"train": split["train"], "development": split["dev"]}
-        convert_conll2012(Conll2012Settings(patterns), source.manifest, run)
-    files = {path.relative_to(run.folder).as_posix(): path.read_text(encoding="utf-8") for path in run.outputs}
-    theirs = read_task(make_source(files), project.task(f"probe_{layer}").settings(f"probe_{layer}"))
+    ours = read_task(make_source(dict.fromkeys(files, gold_conll())), direct)
+    records = "".join(json.dumps({"text": TEXT, "targets": targets, "info": {}}) + "\n" for targets in RECORDS[layer])
+    folder = {"pos": "const/pos"}.get(layer, layer)
+    jiant = make_source({f"{folder}/{split}.json": records for split in ("train", "development")})
+    theirs = read_task(jiant, project.task(f"probe_{layer}").settings(f"probe_{layer}"))
 
     def without_places(examples: Any) -> Any:
         return [(example.words, example.targets) for example in examples]
@@ -273,4 +226,4 @@ def test_the_tasks_of_ontonotes_read_its_files_as_those_of_jiant_read_the_conver
     assert without_places(ours.train) == without_places(theirs.train)
     assert without_places(ours.scored["validation"]) == without_places(theirs.scored["validation"])
     with pytest.raises(ConfigError, match=r"label_field is 'tree', expected one of pos, ner, srl, coref"):
-        read_task(source, replace(direct, label_field="tree"))
+        read_task(source=jiant, task=replace(direct, label_field="tree"))

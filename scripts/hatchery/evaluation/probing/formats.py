@@ -17,7 +17,7 @@ import numpy as np
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.draws import generator, hold_out
 from hatchery.evaluation.json_lines import Record, checked_text, read_json_lines, shorten
-from hatchery.evaluation.probing.conll2012_records import TARGETS, TaskName, sentences_of
+from hatchery.evaluation.probing.conll2012_targets import TARGETS, TaskName, sentences_of
 from hatchery.evaluation.probing.conllu import ROOT, ConlluSentence, read_sentences
 from hatchery.evaluation.tasks.example import Example, SpanExample, SpanTarget, TaskData
 from hatchery.evaluation.tasks.formats import task_files
@@ -80,7 +80,7 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
 def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
     """The sentences of OntoNotes in CoNLL-2012's files or the hub's rows; `label_field` says which layer is labelled.
 
-    The records are those that `convert_conll2012` writes for jiant's format. Raises ConfigError for an unknown layer or
+    The records are those of jiant's format. Raises ConfigError for an unknown layer or
     a head that takes another number of spans, EvaluationError naming file and line for broken rows.
     """
     layer = task.label_field

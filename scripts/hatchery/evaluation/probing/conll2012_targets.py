@@ -1,0 +1,75 @@
+"""Targets of four edge-probing tasks in the sentences of CoNLL-2012 (OntoNotes 5), as jiant's records have them.
+
+Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals; a predicate frame is a
+record, its own V span no target; coreference asks about all pairs of mentions inside one sentence. Records without
+targets are left out.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any, Literal
+
+from hatchery.evaluation.probing.conll2012 import AnnotatedSentence, LabelledSpan, read_gold_conll, read_hub_rows
+from hatchery.raw.registration import RawSource
+
+TaskName = Literal["pos", "ner", "srl", "coref"]
+Target = dict[str, Any]
+
+PREDICATE = "V"
+SAME_CLUSTER, OTHER_CLUSTER = "1", "0"
+
+
+def sentences_of(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
+    """The sentences of a file in columns or of a Parquet file. Raises EvaluationError naming the place."""
+    return (read_hub_rows if name.endswith(".parquet") else read_gold_conll)(source, name)
+
+
+def part_of_speech_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
+    """One record: the tag of every word."""
+    yield [{"span1": [i, i + 1], "label": tag} for i, tag in enumerate(sentence.parts_of_speech)]
+
+
+def entity_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
+    """One record where there is an entity: the type of every given mention."""
+    if sentence.entities:
+        yield [{"span1": _edges(entity), "label": entity.label} for entity in sentence.entities]
+
+
+def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
+    """A record per predicate that has arguments: predicate, argument, role."""
+    for frame in sentence.frames:
+        predicate = _predicate(frame)
+        arguments = [span for span in frame if span.label != PREDICATE]
+        if predicate is not None and arguments:
+            first = _edges(predicate)
+            yield [{"span1": first, "span2": _edges(span), "label": span.label} for span in arguments]
+
+
+def coreference_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
+    """One record where there are two mentions: whether the two of every pair name the same."""
+    pairs = [(a, b) for a, b in combinations(sentence.mentions, 2) if _edges(a) != _edges(b)]
+    if pairs:
+        yield [
+            {
+                "span1": _edges(first),
+                "span2": _edges(second),
+                "label": SAME_CLUSTER if first.label == second.label else OTHER_CLUSTER,
+            }
+            for first, second in pairs
+        ]
+
+
+TARGETS: dict[TaskName, Callable[[AnnotatedSentence], Iterator[list[Target]]]] = {
+    "pos": part_of_speech_targets,
+    "ner": entity_targets,
+    "srl": role_targets,
+    "coref": coreference_targets,
+}
+
+
+def _predicate(frame: tuple[LabelledSpan, ...]) -> LabelledSpan | None:
+    return next((span for span in frame if span.label == PREDICATE), None)
+
+
+def _edges(span: LabelledSpan) -> list[int]:
+    return [span.start, span.end]
