@@ -15,7 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 
-from hatchery.corpora.sentence_training import brown_sentences, read_recipe, selected_members
+from train_sentence_splitter import brown_sentences, read_recipe, selected_members
+
 from hatchery.corpora.sentences import MODEL_FOLDER, PunktModel, SentenceSplitter, pinned_splitter
 
 LIMITS = {"EWT": 0.89, "Brown": 0.94}

@@ -1,11 +1,231 @@
-"""Learn the sentence splitter's model of English from public texts; a development command, no rule calls it."""
+"""Learn the Punkt parameters of English from public texts, with additions of our own; no rule calls this command.
+
+NLTK's trainer (Kiss and Strunk, 2006) learns abbreviations, collocations, sentence starters and orthographic contexts
+from the texts that a recipe names; the files, in NLTK's format, keep these statistics, never text. Same texts, same
+bytes: the trainer walks its word types in sorted order here, and every file is sorted. Added and removed is what small
+corpora get wrong; each step says why.
+"""
 
 import argparse
+import json
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Literal
 
+import nltk
+from nltk.tokenize.punkt import _ORTHO_LC, PunktParameters, PunktToken, PunktTrainer
+
+from hatchery.artifacts.atomic import write_json, write_text
+from hatchery.artifacts.checksums import digest, sha256_file
 from hatchery.command import run_command
-from hatchery.corpora.sentence_training import train_model
-from hatchery.corpora.sentences import MODEL_FOLDER
+from hatchery.corpora.punkt import UntimedLanguage, UntimedToken
+from hatchery.corpora.sentences import ABBREVIATIONS, COLLOCATIONS, MODEL_FOLDER, ORTHOGRAPHY, STARTERS, model_digest
+from hatchery.errors import ConfigError, SourceError
+from hatchery.settings.base import Settings
+from hatchery.typed import build
+
+# A word after a lower-case word and a blank stands inside a sentence, so its capital says something about the word.
+_INSIDE_SENTENCE = re.compile(r"(?<=[a-z] )(?:([a-z]+)|([A-Z][a-z]*))(?![\w.-])")
+_THRESHOLDS = (
+    "ABBREV",
+    "ABBREV_BACKOFF",
+    "COLLOCATION",
+    "IGNORE_ABBREV_PENALTY",
+    "INCLUDE_ABBREV_COLLOCS",
+    "INCLUDE_ALL_COLLOCS",
+    "MIN_COLLOC_FREQ",
+    "SENT_STARTER",
+)
+
+
+@dataclass(frozen=True)
+class TrainingText(Settings):
+    """One corpus to learn from: a zip archive."""
+
+    name: str
+    """The command's `--source NAME=path` says where it lies."""
+    files: tuple[str, ...]
+    """Shell patterns of the members that are read."""
+    format: Literal["text", "brown"] = "text"
+    """`brown`: a sentence per line, `word/tag`."""
+    encoding: str = "utf-8"
+    remove: str | None = None
+    """A string that is no part of the text, such as a mark at the beginning of every file."""
+    hold_out_every: int | None = None
+    """Leave out every n-th file, to measure on text that was not seen."""
+
+
+@dataclass(frozen=True)
+class Recipe(Settings):
+    """What the model is made of. Lists of words are written as one string, words separated by blanks."""
+
+    texts: tuple[TrainingText, ...]
+    abbreviations: dict[str, str] = field(default_factory=dict)
+    """Abbreviations to add, without the last full stop, in named groups."""
+    initials: str = ""
+    """Letters that alone and in pairs (`j`, `j.r`) are initials of names, not words."""
+    before_numbers: str = ""
+    """Words that do not end a sentence before a number, like `No. 5`, though they may before a word."""
+    not_abbreviations: str = ""
+    """Words that a small corpus makes look like abbreviations."""
+    minimum_count: int = 1
+    """Keep the orthographic context of word types with this many occurrences."""
+
+
+class SortedTrainer(PunktTrainer):
+    """NLTK's trainer without the order of a set: that depends on the hash seed of the process."""
+
+    def _unique_types(self, tokens: list[PunktToken]) -> list[str]:
+        return sorted(super()._unique_types(tokens))
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe in a JSON file. Raises ConfigError naming the file and the key."""
+    try:
+        return build(Recipe, json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, ConfigError) as error:
+        raise ConfigError(f"{path}: not a recipe of a sentence model: {error}") from error
+
+
+def selected_members(archive: zipfile.ZipFile, text: TrainingText) -> tuple[list[str], list[str]]:
+    """The members to learn from and those held out, both sorted. Raises SourceError when nothing matches."""
+    names = sorted(n for n in archive.namelist() if any(fnmatchcase(n, pattern) for pattern in text.files))
+    if not names:
+        raise SourceError(f"{archive.filename}: no member matches {', '.join(text.files)}")
+    held_out = names[text.hold_out_every - 1 :: text.hold_out_every] if text.hold_out_every else []
+    return [name for name in names if name not in set(held_out)], held_out
+
+
+def training_text(text: TrainingText, path: Path) -> str:
+    """The running text of one corpus. Raises SourceError naming the archive or the member that cannot be read."""
+    contents = []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in selected_members(archive, text)[0]:
+                content = archive.read(name).decode(text.encoding)
+                if text.format == "brown":
+                    content = "\n".join(brown_sentences(content))
+                contents.append(content.replace(text.remove, "") if text.remove else content)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise SourceError(f"{path}: the archive cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path}:{name}: byte {error.start} is not {text.encoding}") from error
+    return "\n\n".join(contents)
+
+
+def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
+    """Learn from `text` and apply the additions and removals of the recipe; same input, same parameters."""
+    # Without the time limits of patterns, which the clock would decide; only that of a single character keeps its own.
+    trainer = SortedTrainer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
+    trainer.train(text)
+    parameters = trainer.get_params()
+    counts = Counter[str]()
+    for word_type, count in trainer._type_fdist.items():
+        counts[word_type.rstrip(".") or word_type] += count
+    parameters.sent_starters -= _names(text, parameters)
+    parameters.abbrev_types = _abbreviations(parameters.abbrev_types, recipe)
+    parameters.collocations |= {(word, "##number##") for word in recipe.before_numbers.split()}
+    # Flags decide only through what was seen in lower case: without such a flag a type is treated like an unknown one.
+    parameters.ortho_context = {
+        word_type: flags
+        for word_type, flags in parameters.ortho_context.items()
+        if flags & _ORTHO_LC and counts[word_type.rstrip(".") or word_type] >= recipe.minimum_count
+    }
+    return parameters
+
+
+def _names(text: str, parameters: PunktParameters) -> set[str]:
+    # The characters of novels begin many sentences; as starters they would split `Mr. Watson`. `I` is always a capital.
+    lower, capital = Counter[str](), Counter[str]()
+    for match in _INSIDE_SENTENCE.finditer(text):
+        if match[1]:
+            lower[match[1]] += 1
+        else:
+            capital[match[2].lower()] += 1
+    seen_lower = {word for word, flags in parameters.ortho_context.items() if flags & _ORTHO_LC}
+    return {
+        word
+        for word in parameters.sent_starters
+        if word != "i" and (capital[word] > lower[word] or word not in seen_lower)
+    }
+
+
+def _abbreviations(learned: set[str], recipe: Recipe) -> set[str]:
+    letters = recipe.initials.split()
+    added = {word for group in recipe.abbreviations.values() for word in group.split()}
+    added |= {letter for letter in letters if letter not in recipe.not_abbreviations.split()}
+    added |= {f"{first}.{second}" for first in letters for second in letters}
+    # Spaced ellipses come out of the trainer as abbreviations too.
+    words = {word for word in learned if any(character.isalpha() for character in word) and not re.search(r"\s", word)}
+    return (words - set(recipe.not_abbreviations.split())) | added
+
+
+def save_parameters(parameters: PunktParameters, folder: Path) -> dict[str, int]:
+    """Write the four files in NLTK's format, sorted, and return the number of entries of each."""
+    tables = {
+        COLLOCATIONS: ["\t".join(pair) for pair in parameters.collocations],
+        STARTERS: list(parameters.sent_starters),
+        ABBREVIATIONS: list(parameters.abbrev_types),
+        ORTHOGRAPHY: [f"{word_type}\t{flags}" for word_type, flags in parameters.ortho_context.items()],
+    }
+    for name, lines in tables.items():
+        write_text(folder / name, "".join(f"{line}\n" for line in sorted(lines)))
+    return {name: len(lines) for name, lines in tables.items()}
+
+
+def train_model(recipe_path: Path, sources: Mapping[str, Path], folder: Path) -> None:
+    """Train by a recipe and write the parameters and `model.json` (inputs, settings, counts, digest) into `folder`.
+
+    Raises ConfigError when the sources are not those of the recipe, SourceError when one cannot be read.
+    """
+    recipe = read_recipe(recipe_path)
+    names = [text.name for text in recipe.texts]
+    if set(names) != set(sources):
+        raise ConfigError(f"--source: got {', '.join(sorted(sources))}, the recipe names {', '.join(sorted(names))}")
+    text = "\n\n".join(training_text(text, sources[text.name]) for text in recipe.texts)
+    entries = save_parameters(train_parameters(text, recipe), folder)
+    card = {
+        "sources": {
+            name: {"file": path.name, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
+            for name, path in sorted(sources.items())
+        },
+        "recipe": digest(json.loads(recipe_path.read_text(encoding="utf-8"))),
+        "nltk": nltk.__version__,
+        "thresholds": {name: getattr(PunktTrainer, name) for name in _THRESHOLDS},
+        "characters": len(text),
+        "entries": entries,
+        "digest": model_digest(folder),
+    }
+    write_json(folder / "model.json", card)
+
+
+_CLOSING = frozenset((*".,;:?!)]}", "''"))
+_OPENING = frozenset((*"([{$", "``"))
+_QUOTES = {"``": '"', "''": '"'}
+
+
+def brown_sentences(text: str) -> list[str]:
+    """Sentences of one file of the tagged Brown corpus as running text: quotes plain, no blanks before marks."""
+    return [_running_text(line.split()) for line in text.split("\n") if line.strip()]
+
+
+def _running_text(tagged: list[str]) -> str:
+    text, last = "", ""
+    for pair in tagged:
+        token = pair.rpartition("/")[0]
+        # The corpus writes these marks twice.
+        if token in ("?", "!", ";", ":") and token == last:
+            last = ""
+            continue
+        glued = not text or last in _OPENING or token in _CLOSING
+        text += ("" if glued else " ") + _QUOTES.get(token, token)
+        last = token
+    return text
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -15,9 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktSentenceTokenizer
-
-from benchmarks.sentence_quality import BoundaryScores, boundary_scores, brown_paragraphs, conllu_paragraphs
-from hatchery.corpora.sentence_training import (
+from train_sentence_splitter import (
     Recipe,
     TrainingText,
     brown_sentences,
@@ -26,6 +24,8 @@ from hatchery.corpora.sentence_training import (
     train_model,
     train_parameters,
 )
+
+from benchmarks.sentence_quality import BoundaryScores, boundary_scores, brown_paragraphs, conllu_paragraphs
 from hatchery.corpora.sentences import (
     MODEL_DIGEST,
     MODEL_FOLDER,
