@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 
 from hatchery.artifacts.manifests import stage_run
-from hatchery.evaluation.filled_sentences import continuation
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model
 from hatchery.evaluation.sentences_file import read_examples
 from hatchery.evaluation.stages.fill_sentences import fill_sentences
+from hatchery.evaluation.written_text import continuation
 from hatchery.export.stages.export_model import export_model
 from hatchery.runner import run_stage
 from hatchery.translation.settings import SearchSettings

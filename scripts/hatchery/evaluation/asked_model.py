@@ -1,7 +1,7 @@
 """A pretrained model as people ask it: what fits a gap, how a text goes on, how probable sentences and words are.
 
 It serves whoever imports `hatchery`, and `make try`. Numbers are those of the evaluations: sentences are scored by
-`minimal_pairs.scoring`, words by `surprisal.words`; gaps and continuations are asked for as in `filled_sentences`.
+`minimal_pairs.scoring`, words by `surprisal.words`; the page's `filled_sentences` are asked here, too.
 """
 
 import re
@@ -18,7 +18,7 @@ import torch
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
-from hatchery.evaluation.filled_sentences import MOST_TOKENS, best_subwords, continuation, subword_texts
+from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.scoring import required_architecture, sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
@@ -27,6 +27,7 @@ from hatchery.evaluation.surprisal.texts import plain_texts
 from hatchery.evaluation.surprisal.words import Alphabet, word_surprisals
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.evaluation.ways_of_scoring import unlearned
+from hatchery.evaluation.written_text import MOST_TOKENS, best_subwords, continuation, subword_texts
 from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
@@ -80,6 +81,17 @@ class AskedModel:
         if isinstance(model, HatcheryModel):
             use = use_of(made, model.network)
             self.kinds, self._also = use.learned, use.kinds
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer."""
+        return self._model.tokenizer
+
+    @property
+    def longest_input(self) -> int | None:
+        """Tokens with special ones that an input may have; None: no limit."""
+        model = self._model
+        return model.network.config.position_limit if isinstance(model, HatcheryModel) else model.longest_input
 
     @property
     def fills_gaps(self) -> bool:

@@ -1,0 +1,92 @@
+"""What models write: the text that a causal model goes on with, and subwords as people read them.
+
+Every token of a continuation, the most probable or a drawn one, is computed once, and predicted from all before it.
+Draws are uniform numbers of a seeded generator, looked up in the cumulative probabilities, so that the same weights
+give the same text.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from hatchery.evaluation.baselines.loading import BaselineTokenizer
+from hatchery.modeling.attention import TokenCache
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.tokenization.tokenizer_file import Tokenizer
+
+MOST_TOKENS = 20
+
+
+@torch.no_grad()
+def continuation(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    ids: Sequence[int],
+    generator: np.random.Generator | None = None,
+    most_tokens: int = MOST_TOKENS,
+) -> list[int]:
+    """The ids that follow `ids`, which begin with the start of a text, `most_tokens` of them at most.
+
+    The most probable one each time (of equally probable ones the first), or drawn by `generator`. The end of the text
+    or of the paragraph ends them: where every sentence is a paragraph of its own, a model learns that a paragraph ends
+    behind each, and has nothing to say in its place. Other special tokens are never written.
+    """
+    limit = model.config.position_limit or len(ids) + most_tokens
+    ends = {tokenizer.sep_id, tokenizer.par_id}
+    forbidden = [index for index in range(tokenizer.n_special) if index not in ends]
+    text, known = list(ids), 0
+    caches = [TokenCache() for _ in model.encoder.layers]
+    for _ in range(min(most_tokens, limit - len(ids))):
+        hidden = model.encoder.states_behind(torch.tensor([text]), None, caches, known)[-1][0, -1]
+        known = len(text)
+        probabilities = model.logits_at(hidden).double().softmax(-1)[: tokenizer.vocabulary_size].numpy()
+        probabilities[forbidden] = 0
+        if generator is None:
+            following = int(probabilities.argmax())
+        else:
+            bounds = np.cumsum(probabilities)
+            following = int(np.searchsorted(bounds, generator.random() * bounds[-1], side="right"))
+        if following in ends:
+            break
+        text.append(following)
+    return text[len(ids) :]
+
+
+def best_subwords(
+    tokenizer: Tokenizer | BaselineTokenizer, logits: torch.Tensor, number: int
+) -> list[tuple[str, float]]:
+    """The most probable subwords under `logits` [V], as people read them, with their probabilities.
+
+    Equally probable ones come by id. Special tokens are left out; of a model of others, nobody knows which are.
+    """
+    probabilities = logits.double().softmax(-1)
+    if isinstance(tokenizer, Tokenizer):
+        probabilities = probabilities[: tokenizer.vocabulary_size]
+        # Never among the first: a mark of structure is nothing that could be written.
+        probabilities[: tokenizer.n_special] = 0
+    probabilities, order = probabilities.sort(descending=True, stable=True)
+    return [*zip(subword_texts(tokenizer, order[:number].tolist()), probabilities[:number].tolist(), strict=True)]
+
+
+def subword_texts(tokenizer: Tokenizer | BaselineTokenizer, ids: Sequence[int]) -> list[str]:
+    """Subwords as people read them: one that does not begin a word has an ellipsis before it."""
+    if not isinstance(tokenizer, Tokenizer):
+        return [tokenizer.backend.decode([index]).strip() for index in ids]
+    spelled = tokenizer.tokens
+    return [_readable(tokenizer, index, spelled[index]) for index in ids]
+
+
+def _readable(tokenizer: Tokenizer, index: int, spelled: str) -> str:
+    mark = tokenizer.word_mark
+    if mark.kind == "byte_level":
+        text = tokenizer.decode([index])
+        inside = not text[:1].isspace()
+    elif mark.kind == "metaspace":
+        text, inside = spelled.replace(mark.symbol, " "), not spelled.startswith(mark.symbol)
+    else:
+        text, inside = spelled.removeprefix(mark.symbol), spelled.startswith(mark.symbol)
+    text = text.strip()
+    if "\ufffd" in text:
+        return "(part of a character)"
+    return f"…{text}" if inside and text[:1].isalnum() else text or "(space)"
