@@ -57,6 +57,7 @@ def test_the_package_holds_every_file_of_the_library_and_leaves_the_checkout_as_
     run(*pip, "--target", str(tmp_path), str(repository))
     assert run("git", "status", "--porcelain", "--ignored") == before
     files = {line.removeprefix("scripts/") for line in run("git", "ls-files", "scripts/hatchery").splitlines()}
+    files |= {f"hatchery/{line}" for line in run("git", "ls-files", "config").splitlines()}
     installed = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "hatchery").rglob("*") if path.is_file()}
     assert installed == files
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import HatcheryError
 
 if TYPE_CHECKING:
-    from hatchery.public import model, results
+    from hatchery.public import job, model, results, train
 
-__all__ = ["HatcheryError", "experiment", "model", "results"]
+__all__ = ["HatcheryError", "experiment", "job", "model", "results", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,8 @@ import polars as pl
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TidyTable, read_frame
 from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import MANIFEST, RESULTS
+from hatchery.direct_job import job
+from hatchery.direct_training import train
 from hatchery.errors import ConfigError, ManifestError, first_line
 from hatchery.evaluation.asked_model import AskedModel
 from hatchery.experiment.kinds import FOLDERS
@@ -166,4 +168,4 @@ def _beside(folder: Path, file: str) -> str:
     return listed(folder.name, names)
 
 
-__all__: Sequence[str] = ["experiment", "model", "results"]
+__all__: Sequence[str] = ["experiment", "job", "model", "results", "train"]

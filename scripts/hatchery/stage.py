@@ -163,7 +163,10 @@ class Stage:
 
         Raises ConfigError for a broken or unknown block.
         """
-        body = self.settings(project, **arguments_for(self.settings, wildcards))
+        return self.canonical(self.settings(project, **arguments_for(self.settings, wildcards)))
+
+    def canonical(self, body: Mapping[str, Any]) -> str:
+        """Canonical JSON of settings, with the name and version of the stage."""
         if self.settings_class is not None:
             body = without_defaults(self.settings_class, body)
         return canonical_json(plain({"stage": self.name, "stage_version": self.version, **body}))

@@ -18,7 +18,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import LTG_BERT_RUN
 from hatchery.experiment.project import Project
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
-from hatchery.training.run import build_model
+from hatchery.training.run_parts import build_model
 from hatchery.training.settings import pretrain_settings
 from hatchery.units import hours, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (

@@ -23,7 +23,7 @@ from hatchery.training.checkpoints import checkpoint_folder, checkpoint_folders
 from hatchery.training.learning_rates import learning_rate
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.run import build_model
+from hatchery.training.run_parts import build_model
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import Topology

@@ -33,7 +33,7 @@ from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_prior import prepare_output_
 from hatchery.training.precision import resolve_precision
-from hatchery.training.run import build_model
+from hatchery.training.run_parts import build_model
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS

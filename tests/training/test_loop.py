@@ -28,8 +28,8 @@ from hatchery.training.output_divergences import MEASURES, DivergenceProbe
 from hatchery.training.output_prior import unigram_of_run
 from hatchery.training.precision import Precision, resolve_precision
 from hatchery.training.record import RunRecord
-from hatchery.training.run import build_model
 from hatchery.training.run_checkpoints import RunCheckpoints
+from hatchery.training.run_parts import build_model
 from hatchery.training.run_watchers import evaluated_steps
 from hatchery.training.runtime_settings import runtime_settings
 from hatchery.training.settings import pretrain_settings

@@ -46,7 +46,7 @@ def test_its_steps_are_those_that_the_mean_of_all_but_the_first_four_timed_ones_
     told = [json.dumps({"step": step, "step_seconds": each}) for step, each in enumerate(seconds, 1)]
     timed: list[Any] = []
 
-    def trained(settings: Any, options: Any, *_: Any) -> Any:
+    def trained(settings: Any, options: Any, *_: Any, **given: Any) -> Any:
         timed.append((settings, options))
         return SimpleNamespace(record=SimpleNamespace(speed_text=lambda: "\n".join(told)))
 

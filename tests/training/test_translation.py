@@ -30,7 +30,7 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.development_translations import TranslatedSet
 from hatchery.training.objectives.translation import TranslationObjective, TranslationSettings
-from hatchery.training.run import require_shares
+from hatchery.training.run_parts import require_shares
 from hatchery.training.settings import TrainingSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS

@@ -13,16 +13,17 @@ from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training import run as run_module
+from hatchery.training import run_parts
 from hatchery.training.watchers import Watcher
 
 
 @pytest.fixture
 def train_with(train_here: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[dict[str, Any]]]:
     """Train with watchers besides those of the settings; returns the rows of the metrics."""
-    built = run_module.run_watchers
+    built = run_parts.run_watchers
 
     def train(*watchers: Watcher, name: str = "run", **changes: Any) -> list[dict[str, Any]]:
-        monkeypatch.setattr(run_module, "run_watchers", lambda *given: [*built(*given), *watchers])
+        monkeypatch.setattr(run_parts, "run_watchers", lambda *given: [*built(*given), *watchers])
         text = train_here(name, **changes).file("metrics.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hatchery.modeling.language_model import LanguageModel
 
@@ -52,7 +52,8 @@ class BiasDrift:
         )
         return {name: float(value) for name, value in zip(DRIFT, values, strict=True)}
 
-    def _bias(self, model: LanguageModel) -> Tensor:
+    def _bias(self, model: nn.Module) -> Tensor:
+        assert isinstance(model, LanguageModel), "other models have no such bias"
         bias = model.output_layer[1]
         assert bias is not None, "the settings refuse a drift without a bias"
         return bias.detach()[: len(self._unigram)].cpu().double()

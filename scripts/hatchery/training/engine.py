@@ -23,6 +23,7 @@ from hatchery.modeling.layers import EncoderLayer
 from hatchery.modeling.recomputation import recompute_
 from hatchery.training.checkpoints import States
 from hatchery.training.compilation import compile_layers_
+from hatchery.training.own_model import OwnModel
 from hatchery.training.precision import InPrecision, Precision
 from hatchery.training.processes import import_deepspeed
 from hatchery.training.topology import Topology
@@ -70,7 +71,7 @@ class Engine:
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: LanguageModel | OwnModel,
         optimizer: torch.optim.Optimizer,
         max_gradient_norm: float | None,
         precision: Precision,

@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -166,7 +167,9 @@ class StopRequest:
         self._step_began = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._former_handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
+        # Python handles signals in the main thread alone: a training in another thread is not asked by them.
+        if threading.current_thread() is threading.main_thread():
+            self._former_handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:

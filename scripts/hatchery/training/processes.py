@@ -73,8 +73,14 @@ def import_deepspeed(device: torch.device) -> Any:
     """Import DeepSpeed for `device`, quietly and without compiling anything."""
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
-    import deepspeed
-    import deepspeed.ops
+    try:
+        import deepspeed
+        import deepspeed.ops
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"training needs the package {error.name}, which is not installed here; `make env` installs everything, "
+            'and pip install ".[train]" the packages that training needs'
+        ) from error
 
     for handler in logging.getLogger("DeepSpeed").handlers:
         # Its lines belong to the log, not to the command's output. Handlers of others (pytest's) are left alone.

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.modeling.families import training_flops
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.progress import Progress
 from hatchery.training.batches import StepBatch
 from hatchery.training.checkpoints import Position, checkpoint_step
@@ -123,7 +124,7 @@ class RunRecord:
         """Count a step that has been handed to the device; a process represents all, whose shares are alike."""
         size = engine.topology.world_size
         flops = 0.0
-        if self._speed.peak is not None:
+        if self._speed.peak is not None and isinstance(engine.model, LanguageModel):
             share = batch.labelled / batch.sequences
             for part in batch.micro_batches:
                 flops += size * training_flops(engine.model.config, objective.pass_shape(part, share))

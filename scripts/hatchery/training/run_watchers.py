@@ -17,6 +17,7 @@ from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.inputs import Inputs
 from hatchery.training.objective import Objective
 from hatchery.training.output_divergences import PROBED_SEQUENCES, DivergenceProbe
+from hatchery.training.own_model import OwnModel
 from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology
@@ -33,7 +34,7 @@ def run_watchers(
     inputs: Inputs,
     topology: Topology,
     objective: Objective,
-    model: LanguageModel,
+    model: LanguageModel | OwnModel,
     unigram: Callable[[], np.ndarray],
     marks: Collection[int] = (),
 ) -> Iterator[Watcher]:
@@ -65,6 +66,7 @@ def run_watchers(
             )
         yield Probe(DivergenceProbe(probed.batches, unigram()).score, logged)
     if settings.bias_drift:
+        assert isinstance(model, LanguageModel), "settings of other models refuse a drift"
         yield Probe(BiasDrift(model, unigram()).score, logged)
 
 

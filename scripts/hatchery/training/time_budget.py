@@ -5,6 +5,7 @@ settings is timed and thrown away. Its number of steps is kept beside the checkp
 to the same end, whatever another machine would have made of it.
 """
 
+import copy
 import json
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from hatchery.errors import ConfigError
 from hatchery.training.inputs import Inputs
 from hatchery.training.processes import rendezvous
 from hatchery.training.run import train_run
+from hatchery.training.run_parts import NOTHING_GIVEN, Given
 from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology
@@ -26,19 +28,24 @@ whole training."""
 
 
 def timed_budget(
-    settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str
+    settings: PretrainSettings,
+    options: RuntimeSettings,
+    inputs: Inputs,
+    topology: Topology,
+    name: str,
+    given: Given = NOTHING_GIVEN,
 ) -> Spending:
     """The steps of a run with a budget of minutes. Raises ConfigError for several processes."""
     assert settings.budget is not None
     if topology.world_size > 1:
         raise ConfigError(f"pretrain.budget.minutes: expected one process, got {topology.world_size}; give `steps`")
     print(f"{name}: {TRIAL_STEPS} steps are timed, then training begins", file=sys.stderr, flush=True)
-    seconds = _seconds_per_step(settings, options, inputs, topology, f"{name} (timed)")
+    seconds = _seconds_per_step(settings, options, inputs, topology, f"{name} (timed)", given)
     return Spending(max(1, int(60 * settings.budget.minutes / seconds)), None, {})
 
 
 def _seconds_per_step(
-    settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str
+    settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str, given: Given
 ) -> float:
     trial = replace(settings.with_steps(TRIAL_STEPS), early_stopping=None, evaluation_sequences=0, divergences=False)
     every_step = replace(
@@ -46,7 +53,11 @@ def _seconds_per_step(
     )
     with tempfile.TemporaryDirectory(prefix="hatchery-timed-") as folder:
         place = Path(folder)
-        trained = train_run(trial, every_step, inputs, topology, rendezvous(topology), place, place / "output", name)
+        trial_output = place / "output"
+        # The model is trained and thrown away: a copy of the caller's.
+        trial_of = Given(copy.deepcopy(given.model))
+        store = rendezvous(topology)
+        trained = train_run(trial, every_step, inputs, topology, store, place, trial_output, name, given=trial_of)
     rows = [json.loads(line) for line in trained.record.speed_text().splitlines()]
     measured = [row["step_seconds"] for row in rows if row["step"] > WARM_STEPS]
     return float(sum(measured) / len(measured))

@@ -5,6 +5,7 @@ killed run is found again and a changed one is not. It is removed only after the
 manifest is the result, and a run that starts anew must not pick up the finished state of an older one.
 """
 
+import copy
 import os
 import shutil
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.manifests import StageRun, is_made_from, read_manifest, reuse_complete, stage_run
 from hatchery.errors import ConfigError
-from hatchery.modeling.language_model import build_language_model
+from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layer_weighting import layer_weight_table
 from hatchery.modeling.store import save_model
 from hatchery.runner import Job, verify_inputs
@@ -35,6 +36,7 @@ from hatchery.training.continuation import (
 from hatchery.training.inputs import Inputs
 from hatchery.training.milestones import MILESTONES_FOLDER, step_name
 from hatchery.training.objectives import objective_of
+from hatchery.training.own_model import OwnModel, save_own_model
 from hatchery.training.processes import (
     COLLECTIVE_TIMEOUT,
     announce,
@@ -42,8 +44,9 @@ from hatchery.training.processes import (
     named_in_errors,
     rendezvous,
 )
-from hatchery.training.run import Trained, run_config, spent_budget, train_run
+from hatchery.training.run import Trained, spent_budget, train_run
 from hatchery.training.run_folder import Owner, locked_run_folder, remove_run_folder, run_folder_name
+from hatchery.training.run_parts import NOTHING_GIVEN, Given, run_config
 from hatchery.training.runtime_settings import RuntimeSettings, runtime_settings
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.time_budget import timed_budget
@@ -59,7 +62,13 @@ TRAIN, FINISHED = "train", "finished"
 
 
 def train_and_export(
-    job: Job, settings: PretrainSettings, runtime: Mapping[str, Any], inputs: Inputs, checkpoints: Path, name: str
+    job: Job,
+    settings: PretrainSettings,
+    runtime: Mapping[str, Any],
+    inputs: Inputs,
+    checkpoints: Path,
+    name: str,
+    given: Given = NOTHING_GIVEN,
 ) -> None:
     """Train (or with 0 steps only initialise) a language model and export it beside the manifest of `job`.
 
@@ -82,7 +91,7 @@ def train_and_export(
     digests = {name: read_manifest(path).digest for name, path in inputs.by_name.items()}
     folder = checkpoints / run_folder_name(job.settings, digests)
     with named_in_errors(topology):
-        _pretrain_in_folder(job, settings, options, inputs, topology, folder, name or job.output.parent.name)
+        _pretrain_in_folder(job, settings, options, inputs, topology, folder, name or job.output.parent.name, given)
 
 
 def _pretrain_in_folder(
@@ -93,13 +102,14 @@ def _pretrain_in_folder(
     topology: Topology,
     folder: Path,
     name: str,
+    given: Given,
 ) -> None:
     store, output = rendezvous(topology), job.output
     if not topology.is_first:
         if await_announcement(store, PATIENCE + COLLECTIVE_TIMEOUT) == TRAIN:
             spending = read_spending(folder)
             whole, kept = _whole(settings, spending), _kept(spending)
-            train_run(whole, options, inputs, topology, store, folder, output, name, None, kept)
+            train_run(whole, options, inputs, topology, store, folder, output, name, None, kept, given)
         return
     # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
@@ -116,7 +126,7 @@ def _pretrain_in_folder(
         spending = read_spending(folder)
         if settings.budget is not None and spending is None:
             if settings.words_budget is None:
-                spending = timed_budget(settings, options, inputs, topology, name)
+                spending = timed_budget(settings, options, inputs, topology, name, given)
             else:
                 spending = spent_budget(settings, inputs)
             write_spending(folder, spending)
@@ -126,7 +136,8 @@ def _pretrain_in_folder(
         announce(store, TRAIN, topology)
         with stage_run(output, job.settings, job.inputs, keep=True) as run:
             whole = _whole(settings, spending)
-            trained = train_run(whole, options, inputs, topology, store, folder, output, name, lease, _kept(spending))
+            kept = _kept(spending)
+            trained = train_run(whole, options, inputs, topology, store, folder, output, name, lease, kept, given)
             lease.verify()
             _export(run, whole, trained, inputs, output.parent, spending)
             # The runner does so behind this, when there would be a manifest already.
@@ -153,7 +164,7 @@ def _export(
 ) -> None:
     model, record = trained.model, trained.record
     tokenizer = read_manifest(inputs.tokenizer).file("tokenizer.json").read_bytes()
-    for path in save_model(folder, model):
+    for path in _save(folder, model):
         run.add_output(path)
     write_bytes(folder / "tokenizer.json", tokenizer)
     write_text(folder / "metrics.jsonl", record.metrics_text())
@@ -169,7 +180,7 @@ def _export(
             run.add_output(path)
     if trained.raw_weights:
         model.load_state_dict(trained.raw_weights)
-        for path in save_model(folder / RAW_WEIGHTS_FOLDER, model):
+        for path in _save(folder / RAW_WEIGHTS_FOLDER, model):
             run.add_output(path)
     run.measures["steps"] = record.position.step
     run.measures["tokens"] = record.position.tokens
@@ -221,12 +232,16 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
             print(f"warning: there is no checkpoint of milestone {name}, so no model of it", file=sys.stderr)
             continue
         verify_checkpoint(checkpoint)
-        model = build_language_model(trained.model.config, trained.model.causal)
+        model = copy.deepcopy(trained.model).to("cpu")
         load_evaluated_model(checkpoint, model)
-        save_model(folder / name, model)
+        _save(folder / name, model)
         write_bytes(folder / name / "tokenizer.json", tokenizer)
         kept.append(step)
     return kept
+
+
+def _save(folder: Path, model: LanguageModel | OwnModel) -> list[Path]:
+    return save_own_model(folder, model) if isinstance(model, OwnModel) else save_model(folder, model)
 
 
 def _check_inputs(inputs: Inputs) -> None:

@@ -1,0 +1,254 @@
+"""`hatchery.train`: from texts to a tokenizer and a language model in a folder, without an experiment.
+
+The stages of the workflow do the work, with settings that their own classes check, so a training has the losses of the
+workflow's run with the same settings. Each stage that is finished is taken as it is, and an interrupted training goes
+on from its last checkpoint.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from hatchery.artifacts.atomic import atomic_path
+from hatchery.artifacts.manifests import MANIFEST, is_made_from, read_manifest
+from hatchery.artifacts.yaml_files import read_yaml
+from hatchery.corpora.stages.convert_corpus import convert_corpus
+from hatchery.errors import ConfigError
+from hatchery.evaluation.asked_model import AskedModel
+from hatchery.experiment.kinds import FILES, FOLDERS
+from hatchery.modeling.store import WEIGHTS_FILE
+from hatchery.raw.registration import register_source
+from hatchery.runner import Job, inputs_of, run_stage
+from hatchery.settings.base import DeviceName
+from hatchery.settings.fields import ABSENT
+from hatchery.settings.problems import alternatives
+from hatchery.shipped import shipped_config
+from hatchery.stage import record_of
+from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
+from hatchery.training.inputs import Inputs
+from hatchery.training.interruption import TrainingInterrupted
+from hatchery.training.own_model import MakeModule, described, own_model
+from hatchery.training.run_parts import Given
+from hatchery.training.settings import PretrainingSettings, pretrain_settings
+from hatchery.training.stages.pretrain import pretrain, training_settings
+from hatchery.training.telemetry import METRICS_FILE
+from hatchery.training.train_and_export import train_and_export
+from hatchery.training.watchers import Watcher
+from hatchery.typed import keys_of, validated
+
+Texts = str | Path | Iterable[str]
+"""A file or folder of texts, the folder of a corpus of ours, or texts."""
+Block = str | Path | Mapping[str, Any]
+"""A name in the configuration that comes with the library, a YAML file, or its keys."""
+TOKENIZER: Mapping[str, Any] = {"kind": "wordpiece", "vocabulary_size": 4096, "allow_smaller": True}
+"""The tokenizer that is trained by default; a small text supports fewer entries."""
+PARTS = "training"
+"""Folder next to the model for text, tokenizer, tokens and checkpoints of the training."""
+NAME = "texts"
+CORPUS_STAGES = ("convert_corpus", "sample_corpus", "group_sequences")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A finished training: its `folder` is one of `hatchery.model`, and of `hatchery.evaluate`."""
+
+    folder: Path
+    module: nn.Module | None = None
+    """The module that the caller gave, or that the caller's function made, with its trained weights."""
+
+    @cached_property
+    def model(self) -> AskedModel:
+        """The model of ours, to be asked. Raises ConfigError for a module of the caller's."""
+        if self.module is not None:
+            raise ConfigError(f"{self.folder}: its model is a module of your own; use `module`")
+        return AskedModel(self.folder)
+
+    @cached_property
+    def curve(self) -> pl.DataFrame:
+        """A row for each step: `step`, `tokens`, `words`, `loss` (nats), `learning_rate`, development scores ..."""
+        text = (self.folder / METRICS_FILE).read_text(encoding="utf-8")
+        return pl.DataFrame([json.loads(line) for line in text.splitlines()], infer_schema_length=None)
+
+
+def train(
+    texts: Texts,
+    into: str | Path,
+    model: Block | nn.Module | MakeModule = "ltg_mini",
+    *,
+    tokenizer: Block = TOKENIZER,
+    corpus: Mapping[str, Any] | None = None,
+    batch_size: int = 32,
+    seed: int = 42,
+    device: DeviceName = "auto",
+    runtime: Mapping[str, Any] | None = None,
+    watchers: Sequence[Watcher] = (),
+    **settings: Any,
+) -> Training:
+    """Train a tokenizer and a language model on texts, and return the training, whose model is in the folder `into`.
+
+    `texts` are a file or folder (docs/corpora.md lists the formats), the folder of a corpus of ours, or texts, each of
+    which is a document. `model` is a name of `config/models/`, a YAML file or a mapping of the same keys; or a module
+    of your own, or a function that makes one of the size of the vocabulary (`training.own_model` says its interface).
+    `tokenizer` is a name of `config/tokenizers/`, a YAML file or a mapping of the same keys, or the folder of a trained
+    tokenizer or model. `corpus` holds keys of a corpus file, such as `split`, and `options` of the reader
+    `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`,
+    `optimizer` and so on. `runtime` holds keys of `compute`, which change no result. `watchers` see the training
+    (docs/adding.md).
+
+    The same call goes on after an interruption: Ctrl-C saves a checkpoint and raises KeyboardInterrupt. A call with
+    other settings replaces the model. Raises HatcheryError in one line: ConfigError for wrong settings, naming the key
+    and the nearest match, and for a value among `texts` that is no text, naming its number; TrainingError for a
+    training that diverges.
+    """
+    folder = _checked_folder(Path(into).expanduser())
+    pretraining = validated(PretrainingSettings, {"batch_size": batch_size, **settings}, "train")
+    own = None if isinstance(model, str | Path | Mapping) else model
+    if isinstance(model, str | Path | Mapping):
+        architecture = keys_of(_block("model", model, {}), "description")
+    else:
+        architecture = described(model)
+    parts = folder / PARTS
+    made = _corpus(texts, parts, dict(corpus or {}))
+    tokenizer_manifest, units = _tokenizer(tokenizer, made, parts)
+    blocks = SimpleNamespace(tokenizer=lambda _: SimpleNamespace(encoded_units=units))
+    tokens = _made(
+        encode_corpus, _settings(encode_corpus, blocks, corpus=NAME, tokenizer=NAME), parts / "tokens" / MANIFEST,
+        corpus=made, tokenizer=tokenizer_manifest,
+    )  # fmt: skip
+    initial = None
+    if (start := pretraining.initialise_from) is not None:
+        if start.path is ABSENT:
+            raise ConfigError("train: initialise_from: expected `path`, the folder of a model: there is no experiment")
+        initial = Path(start.path).expanduser().resolve() / MANIFEST
+    inputs = Inputs(tokens, tokenizer_manifest, initial)
+    body = {**training_settings(pretraining), "model": architecture, "seed": seed}
+    chosen = json.loads(record_of(pretrain).canonical(body))
+    given = Given(own, tuple(watchers))
+    with kept_numerics():
+        try:
+            job = Job(chosen, inputs.by_name, folder / MANIFEST)
+            options = {"device": device, **(runtime or {})}
+            train_and_export(job, pretrain_settings(chosen), options, inputs, parts / "checkpoints", folder.name, given)
+        except TrainingInterrupted as interruption:
+            raise KeyboardInterrupt(str(interruption)) from None
+    return Training(folder, None if own is None else _trained_module(own, folder, tokens))
+
+
+def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -> nn.Module:
+    """The caller's module with the weights in `folder`, on the CPU, also where the training was finished before."""
+    own = own_model(model, int(read_manifest(tokens).measures["vocabulary_size"]))
+    own.load_state_dict({f"module.{name}": tensor for name, tensor in load_file(folder / WEIGHTS_FILE).items()})
+    return own.module
+
+
+@contextmanager
+def kept_numerics() -> Iterator[None]:
+    """Put PyTorch's random state and its settings of determinism and threads back at the end."""
+    threads, debug = torch.get_num_threads(), torch.get_deterministic_debug_mode()
+    memory = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        try:
+            yield
+        finally:
+            torch.set_deterministic_debug_mode(debug)
+            torch.utils.deterministic.fill_uninitialized_memory = memory  # type: ignore[attr-defined]
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+
+
+def _checked_folder(folder: Path) -> Path:
+    """The folder, absolute. Raises ConfigError for one that holds other files than those of a training."""
+    folder = folder.resolve()
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: a file, expected a folder for the model")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / PARTS).is_dir():
+        raise ConfigError(f"{folder}: the folder holds other files, expected a new folder or that of a training before")
+    return folder
+
+
+def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") -> Any:
+    """A file of the configuration as an object of its class: by name, as a YAML file, or its keys."""
+    if isinstance(value, Mapping):
+        return validated(FILES[kind], {**value, **more}, f"train: {kind}")
+    path, known = Path(value), shipped_config() / FOLDERS[kind]
+    if path.suffix not in (".yaml", ".yml"):
+        path = known / f"{value}.yaml"
+        if not path.is_file():
+            names = sorted(each.stem for each in known.glob("*.yaml"))
+            raise ConfigError(f"train: {kind}: got {str(value)!r}{alternatives(str(value), names)}")
+    values = {key: each for key, each in read_yaml(path).items() if key != without}
+    return validated(FILES[kind], {**values, **more}, str(path))
+
+
+def _settings(function: Callable[..., None], blocks: Any, **names: str) -> Mapping[str, Any]:
+    """The settings of a stage, as its record makes them of blocks of the configuration."""
+    record = record_of(function)
+    return json.loads(record.canonical_settings(blocks, **names))
+
+
+def _made(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> Path:
+    """Run a stage, unless its results at `output` are of these settings and inputs; returns `output`."""
+    if not is_made_from(output, settings, Job(settings, inputs_of(function, given), output).digests):
+        run_stage(function, settings, output, **given)
+    return output
+
+
+def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> Path:
+    """The manifest of the corpus of `texts`."""
+    if isinstance(texts, str | Path):
+        root = Path(texts).expanduser()
+        if not root.exists():
+            raise ConfigError(
+                f"texts: got {str(texts)!r}, which is no file or folder here; a text of its own is given in a list"
+            )
+        manifest = root if root.name == MANIFEST else root / MANIFEST
+        if manifest.is_file() and read_manifest(manifest).stage in CORPUS_STAGES:
+            if keys:
+                raise ConfigError(f"corpus: got {', '.join(keys)}, expected no keys with the corpus {root}")
+            return manifest.resolve()
+        root = root.resolve()
+    else:
+        root = _written(texts, parts / "texts.jsonl")
+    source = parts / f"{NAME}.json"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    register_source(NAME, root, source)
+    options = keys.pop("options", {})
+    sources = [{"name": NAME, "data": NAME, "reader": "plain_text", "options": options}]
+    block = validated(FILES["corpus"], {**keys, "sources": sources}, "train: corpus")
+    chosen = _settings(convert_corpus, SimpleNamespace(corpus=lambda _: block), corpus=NAME)
+    return _made(convert_corpus, chosen, parts / "corpus" / MANIFEST, source={NAME: source})
+
+
+def _written(texts: Iterable[str], path: Path) -> Path:
+    """Write texts as JSON lines. Raises ConfigError naming the number of a value that is no text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as file:
+        number = 0
+        for number, text in enumerate(texts, 1):
+            if not isinstance(text, str):
+                raise ConfigError(f"texts: text {number:,} is {text!r}, of the type {type(text).__name__}")
+            file.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
+        if not number:
+            raise ConfigError("texts: got no text")
+    return path
+
+
+def _tokenizer(tokenizer: Block, corpus: Path, parts: Path) -> tuple[Path, str]:
+    """The manifest of the tokenizer, and the unit of text that is encoded at once."""
+    if not isinstance(tokenizer, Mapping) and (Path(tokenizer).expanduser() / MANIFEST).is_file():
+        return (Path(tokenizer).expanduser() / MANIFEST).resolve(), "sentences"
+    block = _block("tokenizer", tokenizer, {"corpus": NAME}, without="corpora")
+    output, blocks = parts / "tokenizer" / MANIFEST, SimpleNamespace(tokenizer=lambda _: block)
+    chosen = _settings(train_tokenizer, blocks, tokenizer=NAME)
+    return _made(train_tokenizer, chosen, output, corpus=[corpus]), block.encoded_units

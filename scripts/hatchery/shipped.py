@@ -1,0 +1,11 @@
+"""The configuration that comes with the library: `config/` of a checkout, or its copy in an installed package."""
+
+from pathlib import Path
+
+_LIBRARY = Path(__file__).parent
+
+
+def shipped_config() -> Path:
+    """Return the folder with the files of suites, tasks, models and all other kinds."""
+    installed = _LIBRARY / "config"
+    return installed if installed.is_dir() else _LIBRARY.parents[1] / "config"

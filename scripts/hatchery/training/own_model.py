@@ -1,0 +1,149 @@
+"""A module that a user wrote, in the loop of our own models.
+
+The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]. `input_ids` is int64 [B, T];
+`attention_mask` is bool [B, T, T], True where a token (second axis) may read a token (third axis): the objective says
+so, and each position may read itself, padding too. V is at least the size of the vocabulary.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from hatchery.artifacts.atomic import atomic_path
+from hatchery.errors import ConfigError, ModelError
+from hatchery.modeling.language_model import LanguageModelOutput, labelled_positions
+from hatchery.modeling.norm_and_dropout import full_precision
+from hatchery.modeling.store import WEIGHTS_FILE
+from hatchery.training.settings import PretrainSettings
+
+MakeModule = Callable[[int], nn.Module]
+"""Makes a module of a vocabulary size."""
+
+
+@dataclass(frozen=True)
+class OwnConfig:
+    """All that the loop knows of such a model."""
+
+    vocab_size: int
+
+
+class OwnModel(nn.Module):
+    """The module, which computes predictions where a batch has labels."""
+
+    def __init__(self, module: nn.Module, vocabulary_size: int) -> None:
+        super().__init__()
+        self.module, self.config = module, OwnConfig(vocabulary_size)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        labels: Tensor,
+        labelled: Tensor | None = None,
+        causal: Tensor | None = None,
+    ) -> LanguageModelOutput:
+        """Return the predictions at the labels int64 [B, T]; see `LanguageModel.forward`.
+
+        Raises ModelError for logits of another shape than [B, T, V].
+        """
+        logits = self.module(input_ids, may_read(input_ids, attention_mask, causal))
+        size, wanted = self.config.vocab_size, tuple(input_ids.shape)
+        if logits.dim() != 3 or tuple(logits.shape[:2]) != wanted or logits.shape[2] < size:
+            raise ModelError(
+                f"{type(self.module).__name__}: its output has the shape {list(logits.shape)}, expected "
+                f"[{wanted[0]}, {wanted[1]}, V] with V at least {size}, the size of the vocabulary"
+            )
+        labelled = labelled_positions(labels) if labelled is None else labelled
+        return LanguageModelOutput(full_precision(logits.flatten(0, 1)[labelled]), labels.flatten()[labelled], labelled)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
+        """Return the tensors of the module, each once: files of tensors hold no tensor under two names."""
+        tensors, found, seen = super().state_dict(*args, **kwargs), dict[str, Any](), set[Any]()
+        for name, tensor in tensors.items():
+            place = (tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else name
+            if place not in seen:
+                seen.add(place)
+                found[name] = tensor
+        return found
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Copy tensors as `state_dict` returns them into the module."""
+        with torch.no_grad():
+            for name, tensor in self.state_dict().items():
+                tensor.copy_(state_dict[name])
+
+
+def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:
+    """Return bool [B, T, T], whether a token may read a token.
+
+    `attention_mask` is bool [B, T] or [B, T, T], and `causal` bool [B], as in the batches of the objectives.
+    """
+    n_batch, length = input_ids.shape
+    square = torch.ones(length, length, dtype=torch.bool, device=input_ids.device)
+    mask = square.expand(n_batch, -1, -1)
+    if attention_mask is not None:
+        mask = mask & (attention_mask[:, None] if attention_mask.dim() == 2 else attention_mask)
+    if causal is not None:
+        mask = mask & (square.tril() | ~causal[:, None, None])
+    # A softmax over nothing would be NaN.
+    return mask | square.tril().triu()
+
+
+def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0) -> OwnModel:
+    """Return the model for a vocabulary; `seed` draws the initial weights of a module that is made here.
+
+    Raises ConfigError for a value that is no module and makes none."""
+    if isinstance(make, nn.Module):
+        module = make
+    else:
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(seed)
+            module = make(vocabulary_size)
+    if not isinstance(module, nn.Module):
+        raise ConfigError(f"model: got a function that returns a {type(module).__name__}, expected a torch.nn.Module")
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise ConfigError(f"model: {type(module).__name__} has no parameter that can be trained")
+    return OwnModel(module.to("cpu", torch.float32), vocabulary_size)
+
+
+def described(make: MakeModule | nn.Module) -> dict[str, object]:
+    """Return what settings say of such a model: names and shapes of its tensors, without values.
+
+    So a run is found again after an interruption, whatever the module's initial weights are then.
+    """
+    if not isinstance(make, nn.Module):
+        return {"module": getattr(make, "__qualname__", type(make).__qualname__)}
+    shapes = {name: list(tensor.shape) for name, tensor in make.state_dict().items()}
+    digest = hashlib.sha256(json.dumps(shapes, sort_keys=True).encode()).hexdigest()
+    return {"module": type(make).__qualname__, "tensors": digest}
+
+
+def check_own_model(settings: PretrainSettings) -> None:
+    """Raise ConfigError for settings that ask for parts of our own models."""
+    kinds, bias = settings.objective.kinds, settings.output_bias
+    pairs = settings.objective.model_values["sentence_pair_head"]
+    asked = {
+        "objective": "translation" in kinds or pairs,
+        "initialise_from": settings.initialise_from is not None,
+        "output_bias": bias.kind != "zero" or bias.weight_scale != "own" or bias.report,
+        "divergences": settings.divergences,
+        "bias_drift": settings.bias_drift,
+    }
+    for key, is_asked in asked.items():
+        if is_asked:
+            raise ConfigError(f"{key}: got {getattr(settings, key)}, which a module of your own does not have")
+
+
+def save_own_model(folder: Path, model: OwnModel) -> list[Path]:
+    """Write the weights of the module, by the names of its own `state_dict`, into `folder`; returns the file."""
+    tensors = {name.removeprefix("module."): tensor for name, tensor in sorted(model.state_dict().items())}
+    with atomic_path(folder / WEIGHTS_FILE) as partial:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)
+    return [folder / WEIGHTS_FILE]

@@ -1,0 +1,187 @@
+"""The parts of one run, each built from settings and inputs: model, batches, watchers, record, and its polite end."""
+
+import os
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import torch.distributed
+from torch import nn
+
+from hatchery.errors import ConfigError
+from hatchery.modeling.configuration import ModelConfig
+from hatchery.modeling.families import model_config, with_token_ids
+from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
+from hatchery.settings.fields import ABSENT
+from hatchery.tokenization.documents import TRAINING_SPLIT, watch_shards
+from hatchery.tokenization.special_tokens import SpecialTokens
+from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training.batches import BatchLoader, Examples, TrainingBatches
+from hatchery.training.checkpoints import milestone_steps
+from hatchery.training.continuation import load_initial_
+from hatchery.training.development import development_tokens_per_byte
+from hatchery.training.inputs import Inputs
+from hatchery.training.interruption import Deadline, StopRequest
+from hatchery.training.objective import Objective
+from hatchery.training.objectives import objective_of
+from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, unigram_of_run
+from hatchery.training.own_model import MakeModule, OwnModel, check_own_model, own_model
+from hatchery.training.precision import Precision
+from hatchery.training.record import RunRecord
+from hatchery.training.run_checkpoints import RunCheckpoints
+from hatchery.training.run_folder import RunLease
+from hatchery.training.run_watchers import run_watchers
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import PretrainSettings
+from hatchery.training.speed import Speedometer, peak_flops_of
+from hatchery.training.step_plan import StepPlan
+from hatchery.training.telemetry import Telemetry, open_sinks
+from hatchery.training.topology import Topology
+from hatchery.training.watchers import Watcher
+
+
+@dataclass(frozen=True)
+class Given:
+    """Objects of a caller that no settings describe."""
+
+    model: nn.Module | MakeModule | None = None
+    watchers: Sequence[Watcher] = ()
+
+
+NOTHING_GIVEN = Given()
+
+
+class RunParts:
+    """Builds the parts of one run from its settings and inputs."""
+
+    def __init__(
+        self, settings: PretrainSettings, options: RuntimeSettings, inputs: Inputs, topology: Topology, name: str
+    ) -> None:
+        self.settings, self.options, self.inputs, self.topology, self.name = settings, options, inputs, topology, name
+        self.objective: Objective = objective_of(settings.objective)
+        self.shards: TokenShards = self.objective.open(inputs.tokens, TRAINING_SPLIT)
+        self._examples = partial(self.objective.examples, self.shards)
+
+    def say(self, text: str) -> None:
+        """Log one line of text, in the first process."""
+        if self.topology.is_first:
+            print(f"{self.name}: {text}", file=sys.stderr, flush=True)
+
+    def model(self) -> tuple[LanguageModel, dict[str, float]]:
+        """Return the model with the weights that training starts from, and the report on its output layer."""
+        settings, inputs = self.settings, self.inputs
+        model = build_model(settings, self.shards.vocabulary_size, self.shards.special)
+        if inputs.initial is not None:
+            load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)
+        count = self.objective.target_counts if inputs.counts is None else partial(_larger_counts, inputs)
+        show, first = self.topology.is_first, partial(self._examples, settings.sequence_length)
+        # Before a checkpoint is read: a resumed run keeps the bias that it has learned.
+        return model, prepare_output_(model, settings.output_bias, first, self.shards, settings.seed, show, count)
+
+    def own_model(self, make: nn.Module | MakeModule) -> OwnModel:
+        """Return a module of the caller's. Raises ConfigError if the settings ask for parts of our own models."""
+        check_own_model(self.settings)
+        return own_model(make, self.shards.vocabulary_size, self.settings.seed)
+
+    def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
+        """Return the batches of all steps, and the examples of the first. Raises ConfigError for too small ones."""
+        settings, options = self.settings, self.options
+        plan, size = StepPlan(settings), options.micro_batch_size
+        order = self.objective.order
+        batches = TrainingBatches(plan, settings.seed, self.topology, size, self._examples, order)
+        examples = batches.examples_at(0)
+        smallest = self.objective.smallest_batch(examples, plan.smallest_batch)
+        require_shares(smallest, settings.batch_size, self.topology.world_size)
+        epochs = self.objective.epochs(examples, plan)
+        self.say(f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text")
+        return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
+
+    def watchers(self, model: LanguageModel | OwnModel, marks: Collection[int]) -> tuple[Watcher, ...]:
+        """Return the watchers that the settings ask for."""
+        unigram = cache(self._unigram)
+        asked = self.settings, self.options, self.inputs, self.topology, self.objective
+        return tuple(run_watchers(*asked, model, unigram, marks))
+
+    def record(
+        self,
+        folder: Path,
+        sinks_folder: Path,
+        device: torch.device,
+        precision: Precision,
+        lease: RunLease | None,
+        kept_steps: Collection[int],
+        counts_flops: bool,
+    ) -> RunRecord:
+        """Return the record of a run in `folder`, which is at its beginning until it is resumed."""
+        settings, options, topology = self.settings, self.options, self.topology
+        watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}
+        milestones = milestone_steps(options.milestones, settings.steps)
+        checkpoints = RunCheckpoints(folder, topology, options, milestones, required, lease, watch)
+        # The operations of a module of the caller's are not known.
+        peak = peak_flops_of(device, precision.name) if counts_flops else None
+        speed = Speedometer(device, topology.world_size, peak)
+        log = options.log_interval_steps
+        # On the CPU there is no queue that reading a loss would empty.
+        read = 1 if device.type == "cpu" else log
+        opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
+        record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)
+        if self.shards.text_words is None:
+            # Of an earlier version: where words between white space start, these shards do not say.
+            record.position = replace(record.position, words=None)
+        return record
+
+    def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
+        """Return what ends the run politely: signals, the time limit, or another attempt that wants its folder."""
+        options, topology = self.options, self.topology
+        # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
+        deadline = None
+        if topology.is_first:
+            deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
+        # Several processes on GPUs learn of a request at the next read only: the grace time has to hold those steps.
+        reads_late = topology.world_size > 1 and device.type == "cuda"
+        heeded_after = options.log_interval_steps if reads_late else 1
+        return StopRequest(deadline, heeded_after, lambda: lease is not None and lease.is_claimed)
+
+    def _open_telemetry(self, folder: Path, sinks_folder: Path, metrics: str, step: int) -> Telemetry:
+        names = self.options.sinks
+        per_byte = development_tokens_per_byte(self.inputs.tokens, self.objective) if names else None
+        return Telemetry(folder, metrics, open_sinks(names, sinks_folder, self.name, step), per_byte)
+
+    def _unigram(self) -> np.ndarray:
+        compared = self.settings.output_bias
+        # A model is compared with the distribution of its own targets, wherever its bias was counted.
+        if self.inputs.counts is not None:
+            compared = replace(compared, counts="corpus", larger_corpus=ABSENT)
+        show, first = self.topology.is_first, partial(self._examples, self.settings.sequence_length)
+        return unigram_of_run(compared, first, self.shards, self.settings.seed, show, self.objective.target_counts)
+
+
+def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
+    """The model of a run with its initial weights, which depend on the seed alone."""
+    model = build_language_model(run_config(settings, vocabulary_size, special), settings.objective.causal)
+    initialise_(model, settings.seed)
+    return model
+
+
+def run_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
+    """The configuration of a run's model, for a tokenizer of so many subwords. Raises ConfigError and ModelError."""
+    values = {**settings.model_values, "vocab_size": vocabulary_size}
+    return model_config(with_token_ids(values, special), "pretrain.model")
+
+
+def require_shares(smallest: int, batch_size: int, processes: int) -> None:
+    """Raise ConfigError, before the first step, where some batch has fewer sequences than there are processes."""
+    if smallest < processes:
+        raise ConfigError(
+            f"pretrain.batch_size: got {batch_size}, with which the smallest batch has {smallest} "
+            f"{'sequence' if smallest == 1 else 'sequences'} for {processes} processes; raise batch_size, or take "
+            "fewer processes"
+        )
+
+
+def _larger_counts(inputs: Inputs, shards: TokenShards) -> np.ndarray:
+    assert inputs.counts is not None
+    return larger_corpus_counts(inputs.counts, inputs.tokenizer, shards.special)
