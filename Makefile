@@ -176,7 +176,7 @@ schemas: env ## write workflow/schemas and docs/settings.md again from the class
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_schemas.py
 
 .PHONY: envs
-envs: env ## write envs/*.yaml again from requirements.lock and the imports of the scripts
+envs: env ## write envs/*.yaml again from requirements.lock and the dependency groups of pyproject.toml
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/write_environments.py
 
 NLTK_DATA_FOLDER ?= ../shared/data/nltk

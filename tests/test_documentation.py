@@ -16,11 +16,11 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from hatchery.artifacts.yaml_files import _Explainer, _Loader, read_yaml
-from hatchery.environments import imported_modules
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.modeling.families import FAMILIES
 from hatchery.workflow.registry import STAGES
+from tests.library_imports import imported_modules
 
 REPOSITORY = Path(__file__).parents[1]
 LIBRARY = REPOSITORY / "scripts" / "hatchery"
@@ -179,7 +179,7 @@ def package_graph(root: Path) -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {name: set() for name in names}
     for path in library.rglob("*.py"):
         own = path.relative_to(library).parts[0].removesuffix(".py")
-        for module in imported_modules(path, root):
+        for module in imported_modules(path):
             parts = module.split(".")
             if parts[0] == "hatchery" and len(parts) > 1 and parts[1] in names - {own}:
                 graph.setdefault(own, set()).add(parts[1])

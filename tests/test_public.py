@@ -4,14 +4,16 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import polars as pl
 import pytest
+from write_environments import canonical_name
 
 import hatchery
 from hatchery.analysis.tidy_tables import MEASUREMENTS, TABLES, write_rows
-from hatchery.environments import canonical_name, imported_packages, read_locks
+from tests.library_imports import imported_modules
 
 ROW = {"experiment": "mine", "model": "a", "run": "a-s1", "seed": 1, "metric": "accuracy_percent", "value": 61.5}
 
@@ -61,10 +63,10 @@ def test_the_package_holds_every_file_of_the_library_and_leaves_the_checkout_as_
     installed = {path.relative_to(tmp_path).as_posix() for path in (tmp_path / "hatchery").rglob("*") if path.is_file()}
     assert installed == files
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
-    needed = {canonical_name(name) for name in project["dependencies"]}
-    imported = imported_packages([repository / "scripts/hatchery/public.py"], read_locks(repository))
-    # The others are imported by parts of the library that the public functions do not reach.
-    assert needed <= set(imported)
+    library = (repository / "scripts/hatchery").rglob("*.py")
+    imported = {module.partition(".")[0] for path in library for module in imported_modules(path)}
+    providers = {name for top in imported for name in map(canonical_name, packages_distributions().get(top, []))}
+    assert set(map(canonical_name, project["dependencies"])) <= providers
     program = "import hatchery; hatchery.model; hatchery.experiment; print(hatchery.__file__)"
     found = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env={}, capture_output=True, text=True, timeout=100, check=True

@@ -1,4 +1,4 @@
-"""The check of a cluster on a real one: it is satisfied with what is there, and names what is not, with its remedy."""
+"""The check of a cluster on a real one: it is satisfied with what is there, and names what is not."""
 
 import subprocess
 import sys
@@ -36,21 +36,21 @@ def test_jobs_that_the_cluster_can_run_pass_and_none_is_sent(folder: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("changes", "problem", "remedy"),
+    ("changes", "problem"),
     [
-        ({"account": "nobody"}, "Invalid account", "sacctmgr show associations"),
-        ({"gpus_per_node": 1, "gpu_type": "h100"}, "Requested node configuration is not available", "gpu_type"),
-        ({"partition": "closed"}, "partition closed would wait, because it is down", "name another one"),
+        ({"account": "nobody"}, "Invalid account"),
+        ({"gpus_per_node": 1, "gpu_type": "h100"}, "Requested node configuration is not available"),
+        ({"partition": "closed"}, "partition closed would wait, because it is down"),
     ],
 )
-def test_what_the_cluster_does_not_have_is_told_in_a_line_with_its_remedy(
-    changes: dict[str, object], problem: str, remedy: str, folder: Path
+def test_what_the_cluster_does_not_have_is_told_in_a_line(
+    changes: dict[str, object], problem: str, folder: Path
 ) -> None:
     configure(folder, **changes)
     result = check(folder)
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: ") and problem in line and remedy in line
+    assert line.startswith("error: ") and problem in line
     assert "config/config.yaml" in line
     assert ("convert_corpus" in line) == ("account" in changes or "partition" in changes), line
 
@@ -69,7 +69,6 @@ def test_more_time_than_the_partition_allows_is_told_because_slurm_lets_it_wait(
     result = check(folder)
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
-    assert "would wait for ever: they ask for more than the 20 minutes of partition graceful; in the block" in line
-    assert "lower max_minutes" in line
+    assert "would wait for ever: they ask for more than the 20 minutes of partition graceful; lower max_minutes" in line
     configure(folder, max_minutes=20)
     assert check(folder).returncode == 0

@@ -203,7 +203,7 @@ class Telemetry:
 def _imported(package: str, name: str) -> Any:
     """What `name` ("module:" or "module:object") stands for.
 
-    By name and not by a statement: what statements import, every environment must hold (`environments.py`).
+    By name and not by a statement: what statements import is a requirement of Hatchery, and sinks are optional.
     """
     try:
         return pkgutil.resolve_name(name)

@@ -110,22 +110,6 @@ ASKED = ("sbatch", "sinfo")
 """The commands of Slurm that this check calls."""
 ANSWER_SECONDS = 60.0
 _BLOCK = "the block `cluster` of config/config.yaml"
-# Words of Slurm's refusals, and what to do; of several the first counts.
-_REMEDIES = (
-    ("account", "name an account of yours there: sacctmgr show associations user=$USER format=account,partition"),
-    ("partition name", "name a partition that `sinfo` lists as partition or gpu_partition"),
-    ("feature", "name a feature that `sinfo -o '%P %f'` lists as constraint or gpu_constraint"),
-    ("qos", "name a quality of service of yours there: sacctmgr show associations user=$USER format=account,qos"),
-    (
-        "time limit",
-        "lower max_minutes or gpu_max_minutes; pretraining goes on in the next attempt",
-    ),
-    (
-        "configuration is not available",
-        "ask for less (nodes, gpus_per_node, cpus_per_gpu, pretraining_memory_mb), another gpu_type or partition; "
-        "`sinfo -N -o '%N %P %T %c %m %G'` lists what nodes have, and whether they are out of service now",
-    ),
-)
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
@@ -143,7 +127,7 @@ def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
 
 
 def problems(jobs: Sequence[ClusterJob]) -> list[str]:
-    """Why Slurm would not run some of the jobs, and what to do: a line for each problem, with its rules."""
+    """Why Slurm would not run some of the jobs: a line for each problem, with its rules."""
     shapes: dict[str, tuple[ClusterJob, set[str]]] = {}
     for job in jobs:
         if job.sbatch:
@@ -163,12 +147,10 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
 
 
 def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str:
-    """What keeps a job with this line from running, and what to do; empty where it would run. One question to Slurm."""
+    """What keeps a job with this line from running; empty where it would run. One question to Slurm."""
     tested = _ask([*line, "--test-only", "--wrap=true"])
     if tested.returncode != 0:
-        said = _last_words(tested)
-        remedy = next((remedy for refusal, remedy in _REMEDIES if refusal in said.lower()), "change what is asked for")
-        return f"Slurm refuses the job: {said}; in {_BLOCK} {remedy}"
+        return f"Slurm refuses the job: {_last_words(tested)}; change {_BLOCK} (docs/cluster.md says which key)"
     default = next((name.removesuffix("*") for name in partitions if name.endswith("*")), "")
     name = line[line.index("-p") + 1] if "-p" in line else default
     state, limit = partitions.get(name) or partitions.get(f"{name}*") or ("up", "")
@@ -178,7 +160,7 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
     if allowed is not None and 60 * asked > allowed:
         return (
             f"jobs would wait for ever: they ask for more than the {allowed // 60} minutes of partition {name}; "
-            f"in {_BLOCK} {dict(_REMEDIES)['time limit']}"
+            f"lower max_minutes or gpu_max_minutes in {_BLOCK}"
         )
     return ""
 

@@ -1,12 +1,11 @@
 """All stages of the workflow by name: the records on the functions in the folders `stages` of the packages."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from hatchery.errors import ConfigError
 from hatchery.settings.fields import NAME
 from hatchery.settings.problems import nearest
-from hatchery.stage import ADDRESS, IMPORTED, SCRIPTS, Shared, Stage, stage_files, stages
+from hatchery.stage import ADDRESS, IMPORTED, Shared, Stage, stages
 from hatchery.training.milestones import MILESTONE_NAME, MILESTONES_FOLDER
 
 STAGES: Mapping[str, Stage] = stages()
@@ -31,14 +30,3 @@ def stage_of(name: str) -> Stage:
     if name not in STAGES:
         raise ConfigError(f"got the stage {name!r}, which no package has in its folder stages{nearest(name, STAGES)}")
     return STAGES[name]
-
-
-def code_by_environment() -> dict[str, list[Path]]:
-    """The files in which the code of the stages begins, by the conda environment that serves it."""
-    files, found = stage_files(), dict[str, list[Path]]()
-    for name, stage in STAGES.items():
-        found.setdefault(stage.environment, [SCRIPTS / "run.py"]).append(files[name])
-    # Registering a source runs the checks of kinds of evaluation, which records name and no import shows.
-    readers = ("minimal_pairs/pairs.py", "surprisal/human_data.py", "tasks/task_rows.py")
-    found["sources"] += [SCRIPTS / "hatchery/evaluation" / reader for reader in readers]
-    return found
