@@ -21,6 +21,7 @@ from hatchery.rendering.drawing import NARROW_INCHES, figure_style
 from hatchery.typed import build
 from hatchery.views.figures.away_from_unigram import draw
 from hatchery.views.figures.marks import Panel, draw_steps, points_by_model
+from hatchery.views.figures.needs import RegularisedFigure
 from hatchery.views.figures.token_frequency import points
 from hatchery.workflow.jobs import Jobs
 
@@ -112,9 +113,9 @@ def tables(tmp_path: Path) -> dict[str, Path]:
     return {"measurements": path}
 
 
-def settings_with(**style: Any) -> FigureSettings:
+def settings_with(**style: Any) -> RegularisedFigure:
     runs = [vars(SeededRun.of(model, seed)) for model in STARTS for seed in (0, 1, 2)]
-    return build(FigureSettings, {"experiment": "demo", "runs": runs, "style": style, "regularised": STARTS})
+    return build(RegularisedFigure, {"experiment": "demo", "runs": runs, "style": style, "regularised": STARTS})
 
 
 def lines_of(axes: Axes) -> list[list[tuple[float, float]]]:
@@ -151,7 +152,7 @@ def test_test_sets_of_several_experiments_are_kept_apart(tmp_path: Path) -> None
         runs.append(vars(SeededRun.of(model, 0)))
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
     starts = {run["model"]: STARTS["weak_short"] for run in runs}
-    settings = build(FigureSettings, {"experiment": "study", "runs": runs, "regularised": starts})
+    settings = build(RegularisedFigure, {"experiment": "study", "runs": runs, "regularised": starts})
     figure = draw(settings, {"measurements": tmp_path / "measurements.parquet"})
     found = [(axes.get_title(loc="left"), lines_of(axes)) for axes in figure.axes[::2]]
     assert found == [("one, test", [[(0, 30.0)]]), ("two, test", [[(0, 10.0)]])]

@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 from figure_readback import assert_nothing_overlaps
 
-from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame, write_rows
 from hatchery.evaluation.evaluation import measured
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
+from hatchery.views.figures.needs import MilestonesFigure
 from hatchery.views.figures.scores_by_words import draw, panels_of
 
 TRAININGS = tuple(SeededRun.of("plain", seed) for seed in (1, 2))
@@ -46,7 +46,7 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("width", [7.0, NARROW_INCHES])
 def test_a_line_goes_over_all_models_of_a_training_to_the_finished_one(tables: dict[str, Path], width: float) -> None:
-    settings = FigureSettings("mini", TRAININGS, milestones=MARKS, style=Style(width_inches=width))
+    settings = MilestonesFigure("mini", TRAININGS, milestones=MARKS, style=Style(width_inches=width))
     figure = draw(settings, tables)
     panels = [axes for axes in figure.axes if axes.get_visible()]
     assert [axes.get_title(loc="left").replace("\n", " ") for axes in panels] == [
@@ -86,7 +86,7 @@ def test_the_band_is_over_items_with_one_seed_and_over_seeds_with_several(
     tables: dict[str, Path], seeds: int, low: float, high: float
 ) -> None:
     runs = {"runs": TRAININGS[:seeds], "milestones": [mark for mark in MARKS if mark.seed <= seeds]}
-    figure = draw(FigureSettings("mini", **runs), tables)
+    figure = draw(MilestonesFigure("mini", **runs), tables)
     (band,) = figure.axes[0].collections
     at_the_end = [y for x, y in band.get_paths()[0].vertices if x == 1e8]
     assert (min(at_the_end), max(at_the_end)) == pytest.approx((low, high))

@@ -16,10 +16,9 @@ from matplotlib.patches import Rectangle
 from shipped_workflow import Workflow
 
 from hatchery.analysis.analyses.analysis import NUMBERS_FILE
-from hatchery.analysis.settings import FigureSettings
 from hatchery.rendering.drawing import figure_style
-from hatchery.typed import build, stage_body
-from hatchery.views.figures.registry import declared_figures
+from hatchery.typed import stage_body
+from hatchery.views.figures.registry import declared_figures, read_settings
 from hatchery.views.stages.draw_figure import figures_of
 from hatchery.workflow.outputs import Outputs
 
@@ -72,7 +71,7 @@ def drawn(workflow: Workflow, name: str, figure: str) -> tuple[Figure, dict[str,
     for path in tables.values():
         if path.parent.parent.name == "analyses":
             workflow.make("analyse", str(path), experiment=name, analysis=path.parent.name)
-    settings = build(FigureSettings, stage_body(json.loads(call.settings)))
+    settings = read_settings(stage_body(json.loads(call.settings)))
     with figure_style(settings.style):
         return import_module(f"hatchery.views.figures.{figure}").draw(settings, tables), tables
 

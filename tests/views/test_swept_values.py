@@ -18,7 +18,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
 from hatchery.typed import build
-from hatchery.views.figures.needs import drawable
+from hatchery.views.figures.needs import SweptFigure, drawable
 from hatchery.views.figures.swept_values import (
     PARAMETERS,
     SweptPanel,
@@ -47,15 +47,15 @@ SHARES = "objective: {task: hybrid, causal_share: {sweep: [0.5, 0.75, 1.0]}}"
 
 
 @pytest.fixture
-def settings(repository: Path, tmp_path: Path) -> FigureSettings:
+def settings(repository: Path, tmp_path: Path) -> SweptFigure:
     shutil.copytree(repository / "config", tmp_path / "config")
     (tmp_path / "config/experiments/rates.yaml").write_text(EXPERIMENT)
     project = Project(tmp_path / "config")
     assert "sweeps" in drawable(project, "rates")
-    return build(FigureSettings, figure_settings(project, "rates", "swept_values"))
+    return build(SweptFigure, figure_settings(project, "rates", "swept_values"))
 
 
-def tables_of(experiment: Any, settings: FigureSettings) -> dict[str, Path]:
+def tables_of(experiment: Any, settings: SweptFigure) -> dict[str, Path]:
     for run in settings.runs:
         values = settings.swept[run.model].values
         perplexity = RATES[float(values["learning_rate"])] * (1 + float(values["hidden_dropout_prob"])) + run.seed
@@ -64,9 +64,7 @@ def tables_of(experiment: Any, settings: FigureSettings) -> dict[str, Path]:
     return experiment.tables()
 
 
-def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(
-    experiment: Any, settings: FigureSettings
-) -> None:
+def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(experiment: Any, settings: SweptFigure) -> None:
     assert {run.model.split("_")[0] for run in settings.runs} == {"swept"}, "what no sweep made has no value"
     figure = draw(settings, tables_of(experiment, settings))
     (axes,) = figure.axes
@@ -82,7 +80,7 @@ def test_the_rate_is_the_axis_the_other_key_a_line_and_seeds_are_a_band(
     assert names == ["swept, hidden_dropout_prob 0", "swept, hidden_dropout_prob 0.1"]
 
 
-def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: FigureSettings) -> None:
+def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: SweptFigure) -> None:
     for axis, drawn in (("rate", lambda axes: axes.collections[0].get_paths()[0].get_extents()), (PARAMETERS, bars_of)):
         panels = [
             SweptPanel(title, axis, {"swept": [(0.1, 90.0, 20.0), (0.2, 99.0, 2.0)]})
@@ -100,7 +98,7 @@ def bars_of(axes: Axes) -> Bbox:
 
 
 @pytest.mark.parametrize("width", [7.0, NARROW_INCHES])
-def test_nothing_overlaps_at_either_width(experiment: Any, settings: FigureSettings, width: float) -> None:
+def test_nothing_overlaps_at_either_width(experiment: Any, settings: SweptFigure, width: float) -> None:
     tables = tables_of(experiment, settings)
     values = main_values(read_measurements(tables["measurements"], settings.runs), settings.objectives)
     panels = swept_panels(settings.runs, settings.swept, values, {})
@@ -113,7 +111,7 @@ def test_perplexities_of_hidden_and_of_next_tokens_have_a_panel_each(
 ) -> None:
     shares = EXPERIMENT.replace("optimizer: {learning_rate: {sweep: [0.001, 0.003, 0.01]}}", SHARES)
     (configuration / "experiments/shares.yaml").write_text(shares.replace("{sweep: [0.0, 0.1]}", "0.1"))
-    settings = build(FigureSettings, figure_settings(Project(configuration), "shares", "swept_values"))
+    settings = build(SweptFigure, figure_settings(Project(configuration), "shares", "swept_values"))
     assert sorted(settings.objectives.values()) == ["causal", "hybrid", "hybrid"]
     for run in settings.runs:
         row = {"step": 1, "tokens": 10, "loss": 3.0, "development_loss": 3.0, "development_perplexity": 5.0 + run.seed}
@@ -128,7 +126,7 @@ def test_perplexities_of_hidden_and_of_next_tokens_have_a_panel_each(
 
 def test_models_of_a_grid_stand_at_their_parameters_and_sets_and_variants_are_told_apart(repository: Path) -> None:
     project = Project(repository / "config")
-    settings = build(FigureSettings, figure_settings(project, "real_scaling", "swept_values"))
+    settings = build(SweptFigure, figure_settings(project, "real_scaling", "swept_values"))
     sizes = {run.name: 1000.0 * place for place, run in enumerate(settings.runs, 1)}
     (panel,) = swept_panels(settings.runs, settings.swept, {"loss": dict.fromkeys(sizes, 2.0)}, sizes)
     assert panel.axis == "parameters"
@@ -161,7 +159,7 @@ def test_an_experiment_without_sweeps_has_no_such_figure(repository: Path) -> No
 
 
 def test_models_behind_masks_of_their_own_share_no_panel(
-    experiment: Any, settings: FigureSettings, repository: Path
+    experiment: Any, settings: SweptFigure, repository: Path
 ) -> None:
     masks = {
         rate: {"kind": "subword", "mask_probability": share} for rate, share in zip(RATES, (0.1, 0.2, 0.4), strict=True)

@@ -75,28 +75,11 @@ class SummarySettings(Settings):
 
 
 @dataclass(frozen=True)
-class RegularisedStart(Settings):
-    """For how many steps a training was kept away from the unigram distribution first, and how strongly; 0: not."""
-
-    penalty: float
-    steps: int
-
-
-@dataclass(frozen=True)
-class SweptValues(Settings):
-    """What a sweep gave a run: `line` is what it shares with the others, `values` are those of the swept keys.
-
-    What a grid made is `sized`: it is told from the others by its parameters.
-    """
-
-    line: str
-    sized: bool = False
-    values: dict[str, float | str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class FigureSettings(Settings):
-    """What one figure of an experiment shows; `figure` and `version` are those of the registry of figures."""
+    """Settings of every figure of an experiment; `figure` and `version` are those of the registry of figures.
+
+    What figures of some results ask for besides, the records of these results say (`views/figures/needs.py`).
+    """
 
     experiment: str
     runs: tuple[SeededRun, ...]
@@ -111,14 +94,6 @@ class FigureSettings(Settings):
     without: tuple[str, ...] = ()
     # Of many models, the set of each that a grid made, as people read it.
     sets: dict[str, str] = field(default_factory=dict)
-    # Models that were kept away from the unigram distribution first, and those that they are compared with.
-    regularised: dict[str, RegularisedStart] = field(default_factory=dict)
-    # Models that sweeps or grids made.
-    swept: dict[str, SweptValues] = field(default_factory=dict)
-    # By which task held-out text is asked of each model that sweeps or grids made, where it is not the same.
-    objectives: dict[str, str] = field(default_factory=dict)
-    # Models of inside the trainings of the runs.
-    milestones: tuple[SeededRun, ...] = ()
     # All models of a study, where some that are not drawn stand between those that are.
     all_models: tuple[str, ...] = ()
 

@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from hatchery.analysis.aggregates import mean_and_error
-from hatchery.analysis.settings import FigureSettings, RegularisedStart, runs_by_name
+from hatchery.analysis.settings import runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.evaluation.settings import TRANSLATION_SUITE
 from hatchery.rendering.drawing import MUTED, is_narrow, legend_below, legend_rows, no_measurements
 from hatchery.rendering.style import ModelStyle, model_styles
 from hatchery.translation.metrics import METRICS
+from hatchery.views.figures.needs import RegularisedFigure, RegularisedStart
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
@@ -41,7 +42,7 @@ Scores = Mapping[RegularisedStart, tuple[float, float]]
 """Mean and standard error (0 with one seed) by what was done first."""
 
 
-def draw(settings: FigureSettings, tables: Tables) -> Figure:
+def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
     """The figure. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
     chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & (pl.col("metric") == METRICS[0]))
@@ -72,7 +73,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     return figure
 
 
-def scores_of(settings: FigureSettings, frame: pl.DataFrame) -> Scores:
+def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
     """The scores of a test set, in points, by what was done first."""
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):

@@ -1,15 +1,18 @@
 """What figures draw: a record for every kind of results that a figure may need.
 
-Besides, a figure may need an analysis by its name; then it is one of studies that have such an entry.
+Besides, a figure may need an analysis by its name; then it is one of studies that have such an entry. A figure that has
+to know more than its tables say has settings of its own (`Asks`), in the record of a need.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hatchery.analysis.settings import RegularisedStart
+from hatchery.analysis.settings import FigureSettings, asked_tasks
 from hatchery.analysis.task_averages import bias_features
+from hatchery.experiment.seeded_run import SeededRun, of_member
 from hatchery.modeling.configuration import UNRESTRICTED
+from hatchery.settings.base import Settings
 from hatchery.settings.fields import ABSENT
 
 if TYPE_CHECKING:
@@ -19,13 +22,74 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Asks:
+    """Settings that figures of some results have in addition to those of every figure.
+
+    `settings` is the class of all settings of such a figure. `values` returns the additional ones for an experiment or
+    a study and the runs that the figure draws. `models` returns the models that are drawn, where only some are.
+    """
+
+    settings: type[FigureSettings]
+    values: Callable[["Project", str, Sequence[SeededRun]], Mapping[str, object]]
+    models: Callable[["Project", str], Collection[str]] | None = None
+
+
+@dataclass(frozen=True)
 class Need:
-    """A kind of results: the tidy table where it stands, and what a user calls it."""
+    """A kind of results: the tidy table that holds them, and their name in messages."""
 
     table: str
     name: str
     asked_by: Callable[["Project", str], object] = lambda project, experiment: True
-    """Whether an experiment has it, as far as its configuration says."""
+    """Whether an experiment has these results, as far as its configuration says."""
+    of_others: bool = False
+    """Whether models that others pretrained have these results, too; nothing is known of their training."""
+    asks: Asks | None = None
+
+
+@dataclass(frozen=True)
+class RegularisedStart(Settings):
+    """Strength of the penalty that kept a training away from the unigram distribution, and its steps; 0 for none."""
+
+    penalty: float
+    steps: int
+
+
+@dataclass(frozen=True)
+class SweptValues(Settings):
+    """Values of the keys that a sweep varies, for one run; runs that share all other values have the same `line`.
+
+    `sized` is true of runs of a grid, which differ in their numbers of parameters.
+    """
+
+    line: str
+    sized: bool = False
+    values: dict[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SweptFigure(FigureSettings):
+    """Settings of a figure of models that sweeps or grids made.
+
+    `objectives` has the task by which held-out text is asked of each model, where the models differ in it.
+    """
+
+    swept: dict[str, SweptValues] = field(default_factory=dict)
+    objectives: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RegularisedFigure(FigureSettings):
+    """Settings of a figure of models that were first kept away from the unigram distribution, and of their rivals."""
+
+    regularised: dict[str, RegularisedStart] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MilestonesFigure(FigureSettings):
+    """Settings of a figure of intermediate checkpoints of the runs."""
+
+    milestones: tuple[SeededRun, ...] = ()
 
 
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
@@ -73,6 +137,35 @@ def _tasks(project: "Project", experiment: str) -> Mapping[str, object]:
     return project.experiment(experiment).finetuning.tasks
 
 
+def _milestones(project: "Project", experiment: str, runs: Sequence[SeededRun]) -> Mapping[str, object]:
+    if not project.is_study(experiment):
+        found = list(project.milestones(experiment).values())
+    else:
+        parts = project.members(experiment)
+        found = [of_member(part, run) for part in parts for run in project.milestones(part).values()]
+    names = {run.name for run in runs}
+    return {"milestones": [run for run in found if run.milestone_of in names]}
+
+
+def _regularised(project: "Project", experiment: str) -> Mapping[str, RegularisedStart]:
+    return project.of_members(experiment, lambda part: regularised_starts(project.experiment(part)))
+
+
+def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
+    found = project.of_members(experiment, lambda part: project.expansion(part).swept_values())
+    # Lines are called after their experiments as models are.
+    return {
+        model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
+        for model, values in found.items()
+    }
+
+
+def _swept_with_objectives(project: "Project", experiment: str, runs: Sequence[SeededRun]) -> Mapping[str, object]:
+    tasks = project.of_members(experiment, lambda part: asked_tasks(project.experiment(part)))
+    asked = {run.model: tasks[run.model] for run in runs}
+    return {"swept": _swept(project, experiment), "objectives": asked if len(set(asked.values())) > 1 else {}}
+
+
 # In the order of the page.
 NEEDS = {
     "runs": Need("runs", "pretrained models"),
@@ -82,22 +175,26 @@ NEEDS = {
         "measurements",
         "suites of minimal pairs",
         lambda project, experiment: project.experiment(experiment).minimal_pairs,
+        of_others=True,
     ),
     "surprisals": Need(
         "measurements",
         "texts under `surprisal`",
         lambda project, experiment: project.experiment(experiment).surprisal,
+        of_others=True,
     ),
     "milestones": Need(
         "measurements",
         "models of inside a training under `evaluate_milestones`",
         lambda project, experiment: project.milestones(experiment),
+        asks=Asks(MilestonesFigure, values=_milestones),
     ),
-    "tasks": Need("measurements", "fine-tuning tasks", _tasks),
+    "tasks": Need("measurements", "fine-tuning tasks", _tasks, of_others=True),
     "ambiguous_tasks": Need(
         "measurements",
         "ambiguous tasks of MSGS",
         lambda *of: any(bias_features(task) is not None for task in _tasks(*of)),
+        of_others=True,
     ),
     "probes": Need(
         "layers",
@@ -105,6 +202,7 @@ NEEDS = {
         lambda project, experiment: any(
             project.task(task).head.kind == "span_classification" for task in _tasks(project, experiment)
         ),
+        of_others=True,
     ),
     "divergences": Need(
         "curves",
@@ -131,11 +229,17 @@ NEEDS = {
         "measurements",
         "runs on test sets that start from runs with `unigram_penalty`",
         _starts_regularised,
+        asks=Asks(
+            RegularisedFigure,
+            values=lambda project, experiment, runs: {"regularised": _regularised(project, experiment)},
+            models=_regularised,
+        ),
     ),
     "sweeps": Need(
         "measurements",
         "sweeps or grids",
         lambda project, experiment: project.expansion(experiment).swept_values(),
+        asks=Asks(SweptFigure, values=_swept_with_objectives, models=_swept),
     ),
 }
 

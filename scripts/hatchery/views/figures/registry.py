@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hatchery.analysis.analyses.analysis import analysis_names, read_numbers
+from hatchery.analysis.settings import FigureSettings
 from hatchery.errors import ConfigError
+from hatchery.typed import build
 from hatchery.views.figures.needs import NEEDS
 
 Tables = Mapping[str, Path]
@@ -96,6 +98,15 @@ def declared_figures() -> dict[str, Declaration]:
     drawn = {name: declaration for name, declaration in found.items() if declaration is not None and declaration.needs}
     places = {name: place for place, name in enumerate((*NEEDS, *analysis_names()))}
     return dict(sorted(drawn.items(), key=lambda item: ([places[need] for need in item[1].needs], item[0])))
+
+
+def read_settings(settings: Mapping[str, Any]) -> FigureSettings:
+    """Return the settings of a figure, of the class that its needs ask for. Raises ConfigError for wrong settings."""
+    needs = declared_figures()[settings["figure"]].needs if settings.get("figure") else ()
+    asks = [NEEDS[need].asks for need in needs if need in NEEDS]
+    classes = [ask.settings for ask in asks if ask is not None] or [FigureSettings]
+    cls = classes[0] if len(classes) == 1 else dataclass(frozen=True)(type(FigureSettings.__name__, (*classes,), {}))
+    return build(cls, settings, "draw_figure")
 
 
 def tables_of(figure: Declaration) -> list[str]:

@@ -12,7 +12,7 @@ from hatchery.analysis.aggregates import aggregate_values
 from hatchery.analysis.comparability import told_apart
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.scores import metric_name
-from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts
+from hatchery.analysis.settings import models_in_order, models_with_counts
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
@@ -28,6 +28,7 @@ from hatchery.rendering.drawing import (
 )
 from hatchery.rendering.escaping import readable
 from hatchery.views.figures.marks import Point, draw_band
+from hatchery.views.figures.needs import MilestonesFigure
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
@@ -72,7 +73,7 @@ class Lines:
         return sorted(found)
 
 
-def draw(settings: FigureSettings, tables: Tables) -> Figure:
+def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
     """The figure. Raises ManifestError for an altered table."""
     runs = (*settings.runs, *settings.milestones)
     words = {row["run"]: row["words"] for row in read_runs(tables["runs"], runs)}

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from hatchery.analysis.aggregates import aggregate_runs
 from hatchery.analysis.comparability import told_apart
 from hatchery.analysis.read_tables import read_measurements, read_runs
-from hatchery.analysis.settings import FigureSettings, SweptValues
+from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
 from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
@@ -47,6 +47,7 @@ from hatchery.views.figures.marks import (
     published_mark,
     up_to,
 )
+from hatchery.views.figures.needs import SweptFigure, SweptValues
 from hatchery.views.figures.registry import Declaration, Tables
 
 FIGURE = Declaration(
@@ -110,7 +111,7 @@ class SweptPanel:
         return APART in self.title
 
 
-def draw(settings: FigureSettings, tables: Tables) -> Figure:
+def draw(settings: SweptFigure, tables: Tables) -> Figure:
     """The figure. Raises ManifestError for an altered table."""
     runs = [run for run in settings.runs if run.model in settings.swept]
     parameters = {row["run"]: float(row["parameters"]) for row in read_runs(tables["runs"], settings.runs)}

@@ -1,13 +1,10 @@
 """The stage `draw_figure`: any figure of an experiment, for wide screens and for phones in one file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.settings import (
-    FigureSettings,
-    SeededRun,
-    asked_tasks,
     baseline_runs,
     models_in_order,
     published_of,
@@ -15,12 +12,20 @@ from hatchery.analysis.settings import (
 )
 from hatchery.analysis.studies import analyses_of
 from hatchery.experiment.paper_tables import published_files
-from hatchery.experiment.seeded_run import of_member
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.job_spec import Paths
 from hatchery.settings.fields import ABSENT
 from hatchery.stage import Stage, one_of
-from hatchery.views.figures.needs import NEEDS, drawable, regularised_starts
-from hatchery.views.figures.registry import PUBLISHED, declared_figures, figures_drawn_from, require_figure, tables_of
+from hatchery.typed import stage_body
+from hatchery.views.figures.needs import NEEDS, drawable
+from hatchery.views.figures.registry import (
+    PUBLISHED,
+    declared_figures,
+    figures_drawn_from,
+    read_settings,
+    require_figure,
+    tables_of,
+)
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -28,9 +33,6 @@ if TYPE_CHECKING:
 
 MOST_DRAWN = 40
 """Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
-
-EVALUATIONS = {"minimal_pairs", "surprisals", "tasks", "ambiguous_tasks", "probes"}
-"""What models of others have to draw as ours have it; of their training nothing is known."""
 
 
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
@@ -40,20 +42,23 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
     The experiments of a study that were not evaluated in this way are named, and none of their models is drawn.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
-    needs = {need for need in declared.needs if need in NEEDS}
+    needs = [need for need in declared.needs if need in NEEDS]
     without = _parts_without(project, experiment, needs) if project.is_study(experiment) else []
     ours = [run for run in all_runs if run.model.partition("/")[0] not in without]
     models, all_models = models_in_order(ours), models_in_order(all_runs)
     sets = sets_of_many(project, experiment, models) if declared.by_set else {}
-    chosen = {key: of(project, experiment) for key, (need, of) in CHOSEN_BY.items() if need in needs}
+    asked = [asks for need in needs if (asks := NEEDS[need].asks) is not None]
+    chosen = [ask.models(project, experiment) for ask in asked if ask.models is not None]
     runs = [*ours, *_baselines(project, experiment, needs, ours)]
-    drawn = [model for model in models_in_order(runs) if all(model in found for found in chosen.values())]
+    drawn = [model for model in models_in_order(runs) if all(model in found for found in chosen)]
     most = len(drawn) if declared.all_models or sets else MOST_DRAWN
+    shown = [run for run in runs if run.model in drawn[:most]]
+    more = [ask.values(project, experiment, shown) for ask in asked]
     return {
         "figure": figure,
         "version": declared.version,
         "experiment": experiment,
-        "runs": [run for run in runs if run.model in drawn[:most]],
+        "runs": shown,
         "style": project.results_of(experiment).figures,
         "published": published_of(project, experiment) if declared.published else ABSENT,
         "left_out": len(drawn[most:]),
@@ -61,56 +66,22 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         # A model has the place, and so the colour, that it has where all are shown.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
-        "objectives": _different_objectives(project, experiment, drawn) if "sweeps" in needs else {},
-        "milestones": _milestones(project, experiment, drawn[:most]) if "milestones" in needs else (),
-        **chosen,
+        **{key: value for values in more for key, value in values.items()},
     }
 
 
-def _parts_without(project: "Project", study: str, needs: set[str]) -> list[str]:
+def _parts_without(project: "Project", study: str, needs: Collection[str]) -> list[str]:
     """The experiments of a study that have not what a figure needs."""
-    return [part for part in project.members(study) if not needs <= set(drawable(project, part))]
+    return [part for part in project.members(study) if not set(needs) <= set(drawable(project, part))]
 
 
-def _baselines(project: "Project", experiment: str, needs: set[str], runs: Sequence[SeededRun]) -> Sequence[SeededRun]:
+def _baselines(
+    project: "Project", experiment: str, needs: Collection[str], runs: Sequence[SeededRun]
+) -> Sequence[SeededRun]:
     """Models of others, where a figure draws of an experiment alone what they have, too."""
-    if not needs or not needs <= EVALUATIONS or project.is_study(experiment):
+    if not needs or not all(NEEDS[need].of_others for need in needs) or project.is_study(experiment):
         return ()
     return baseline_runs(project.experiment(experiment).baselines, runs)
-
-
-def _milestones(project: "Project", experiment: str, drawn: Sequence[str]) -> list[SeededRun]:
-    """The models of inside the trainings of the models that are drawn."""
-    if not project.is_study(experiment):
-        found = list(project.milestones(experiment).values())
-    else:
-        parts = project.members(experiment)
-        found = [of_member(part, run) for part in parts for run in project.milestones(part).values()]
-    names = {run.name for run in project.shown_runs(experiment) if run.model in drawn}
-    return [run for run in found if run.milestone_of in names]
-
-
-def _regularised(project: "Project", experiment: str) -> Mapping[str, object]:
-    return project.of_members(experiment, lambda part: regularised_starts(project.experiment(part)))
-
-
-def _swept(project: "Project", experiment: str) -> Mapping[str, object]:
-    found = project.of_members(experiment, lambda part: project.expansion(part).swept_values())
-    # Lines are called after their experiments as models are.
-    return {
-        model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
-        for model, values in found.items()
-    }
-
-
-def _different_objectives(project: "Project", experiment: str, drawn: Sequence[str]) -> Mapping[str, str]:
-    tasks = project.of_members(experiment, lambda part: asked_tasks(project.experiment(part)))
-    asked = {model: tasks[model] for model in drawn}
-    return asked if len(set(asked.values())) > 1 else {}
-
-
-# The models that a figure of these results draws, by the key of its settings that tells of them.
-CHOSEN_BY = {"regularised": ("regularised_starts", _regularised), "swept": ("sweeps", _swept)}
 
 
 def figures_of(project: "Project", experiment: str) -> list[str]:
@@ -160,11 +131,11 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
     memory_mb=2000,
     minutes=10,
 )
-def draw_figure(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> None:
+def draw_figure(settings: Mapping[str, Any], tables: Mapping[str, Path], output: Path) -> None:
     """Draw the figure that `settings` name into `output` (SVG).
 
     Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
     """
     from hatchery.views.figures.draw import draw
 
-    draw(settings, tables, output)
+    draw(read_settings(stage_body(settings)), tables, output)
