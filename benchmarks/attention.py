@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hatchery.modeling.attention import attend_fused, attend_written_out
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.relative_positions import RelativePositions
 

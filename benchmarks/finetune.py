@@ -34,7 +34,7 @@ from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.sequence_classifier import FirstToken
 from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings

@@ -25,7 +25,7 @@ from hatchery.modeling.flops import PassShape
 from hatchery.modeling.kernels.position_attention import use_kernels_
 from hatchery.modeling.language_model import UNLABELLED
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.compilation import compile_layers_
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.settings import OptimizerSettings

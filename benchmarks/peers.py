@@ -35,7 +35,7 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.asked_model import AskedModel
 from hatchery.export.model_folder import write_model_folder
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.store import save_model
 from hatchery.tokenization.trainer import train as train_tokenizer
 from hatchery.tokenization.trainer_settings import TokenizerSettings

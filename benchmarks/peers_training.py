@@ -8,7 +8,7 @@ import torch
 from processor_time import seconds
 
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 
 
 def causal_step(kind: str, setting: Any) -> Callable[[], None]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.batches import StepBatch
 from hatchery.training.engine import Engine
 from hatchery.training.loop import StepMeasures, accumulate_gradients

@@ -30,10 +30,11 @@ from hatchery.evaluation.baselines.loading import BaselineTokenizer
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.settings import Architecture, BaselineSettings
+from hatchery.evaluation.settings import BaselineSettings
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.export.model_folder import write_model_folder
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings

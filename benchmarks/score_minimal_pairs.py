@@ -31,7 +31,7 @@ from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_sco
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 
 CLS, SEP, PAD, MASK = 1, 2, 3, 4

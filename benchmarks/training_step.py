@@ -33,9 +33,9 @@ from hatchery.modeling import encoder
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import family_of
 from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
-from hatchery.modeling.gpt_bert.family import GptBertConfig
+from hatchery.modeling.gpt_bert.config import GptBertConfig
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel, initialise_, labelled_positions
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.speed import keep_freed_memory
 
 LIMITS = {128: 1.5, 512: 12.0}

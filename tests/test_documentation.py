@@ -243,6 +243,60 @@ def test_an_import_inside_a_function_counts_and_one_for_type_checkers_does_not(t
     assert package_graph(tmp_path) == {"a": {"b"}, "b": {"errors"}, "errors": set()}
 
 
+def module_graph(root: Path) -> dict[str, set[str]]:
+    """What every module of the library imports of the others, in functions and for type checkers, too."""
+    modules = {".".join(path.relative_to(root).with_suffix("").parts): path for path in root.glob("hatchery/**/*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    graph: dict[str, set[str]] = {name: set() for name in modules}
+    for name, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                graph[name] |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                graph[name] |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    # Importing a module of a package does not need what the package's own file imports.
+    return {name: {low for low in lows if low in modules} - {name} for name, lows in graph.items()}
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """The groups of modules of which each leads to each other."""
+    below: dict[str, set[str]] = {}
+    for name in graph:
+        waiting, found = [name], set[str]()
+        while waiting:
+            new = graph[waiting.pop()] - found
+            found |= new
+            waiting += new
+        below[name] = found
+    groups = {frozenset(low for low in below[name] if name in below[low]) for name in graph if name in below[name]}
+    return sorted(map(set, groups), key=lambda group: (len(group), min(group)))
+
+
+def test_four_groups_of_modules_need_each_other() -> None:
+    table, family, translation, experiment = circles(module_graph(SCRIPTS))
+    assert table == {"hatchery.rendering.table", "hatchery.rendering.templates"}
+    assert family == {f"hatchery.modeling.{name}" for name in ("families", "family", "language_model")}
+    assert translation == {
+        "hatchery.objectives.translation_pairs",
+        "hatchery.training.development_translations",
+        "hatchery.training.objectives.translation",
+    }
+    # The parts of `Project`, which they name in annotations.
+    assert {name.rpartition(".")[0] for name in experiment} == {"hatchery.experiment"} and len(experiment) <= 17
+
+
+def test_a_circle_through_annotations_and_functions_is_found(tmp_path: Path) -> None:
+    for name, text in {
+        "a.py": "def f():\n    from hatchery import b\n",
+        "b.py": "from hatchery.c import X\n",
+        "c.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import hatchery.a\n",
+        "d.py": "import hatchery.a\n",
+    }.items():
+        (tmp_path / "hatchery").mkdir(exist_ok=True)
+        (tmp_path / "hatchery" / name).write_text(text, encoding="utf-8")
+    assert circles(module_graph(tmp_path)) == [{"hatchery.a", "hatchery.b", "hatchery.c"}]
+
+
 DEVICES = REPOSITORY / "docs" / "gpu.md"
 
 

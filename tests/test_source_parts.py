@@ -11,11 +11,12 @@ import pytest
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.project import Project
 from hatchery.provenance.chain import ManifestIndex, follow
-from hatchery.raw.listings import RawFiles, source_manifest
+from hatchery.raw.listings import source_manifest
 from hatchery.raw.registration import RawSource, open_source, present, register_source
 from hatchery.runner import run_stage
 from hatchery.source_parts import digest_read, is_what_was_read, part_read
 from hatchery.stage import function_of
+from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.stale_results import stale_lines
 

@@ -26,7 +26,8 @@ from hatchery.settings.problems import alternatives, nearest
 from hatchery.training.stages.pretrain import pretraining_settings
 from hatchery.typed import build, plain
 from hatchery.workflow.cost_estimate import estimate
-from hatchery.workflow.stages.write_cost import CostSettings, cost_settings
+from hatchery.workflow.cost_settings import CostSettings
+from hatchery.workflow.stages.write_cost import cost_settings
 
 MOST_LISTED = 30
 """Names that a message has room for; an experiment has 28 milestones and more."""

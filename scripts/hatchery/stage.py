@@ -24,7 +24,6 @@ from hatchery.typed import plain, without_defaults
 
 if TYPE_CHECKING:
     from hatchery.evaluation.evaluation import Evaluation
-    from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
 Function = TypeVar("Function", bound=Callable[..., None])
@@ -112,7 +111,7 @@ class Stage:
     # file of its name. Those of a stage with `shared` follow from that.
     outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     # Of wildcards that only some values of their pattern may have here: narrower patterns.
-    wildcard_patterns: "Callable[[Project], Mapping[str, str]]" = lambda project: {}
+    wildcard_patterns: Callable[..., Mapping[str, str]] = lambda project: {}
     # Files that have to be made before a job starts, though its function is not given them.
     made_after: Callable[..., list[str]] = lambda: []
     # Texts by which Snakemake notices more than settings and inputs say: a job runs again when one of them changes.
@@ -158,7 +157,7 @@ class Stage:
         """The pattern of a file of this stage's jobs below `root`, such as `logs/finetune/{model}/{address}.log`."""
         return "/".join([root, self.name, *(f"{{{name}}}" for name in self.wildcards)]) + suffix
 
-    def canonical_settings(self, project: "Project", **wildcards: str) -> str:
+    def canonical_settings(self, project: object, **wildcards: str) -> str:
         """Canonical JSON of everything in the configuration that a job depends on; takes the wildcards it needs.
 
         Raises ConfigError for a broken or unknown block.

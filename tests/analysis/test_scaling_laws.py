@@ -11,7 +11,6 @@ from scipy import stats
 
 from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
-from hatchery.analysis.analyses.power_laws import PowerLawsSettings, RegionSettings
 from hatchery.analysis.compute_optimal import EDGES, ScalingPoint, frontier, january_edges, quantile_edges
 from hatchery.analysis.flops_counts import COUNT_NAMES, flops_per_sequence, training_flops
 from hatchery.analysis.scaling_laws import (
@@ -21,6 +20,7 @@ from hatchery.analysis.scaling_laws import (
     fit_power_law,
     scaling_laws,
 )
+from hatchery.analysis.scaling_settings import PowerLawsSettings, RegionSettings
 from hatchery.errors import EvaluationError
 from hatchery.modeling.flops import STUDY_SEQUENCES, StudyFormula, reduced_vocabulary_flops
 

@@ -14,7 +14,8 @@ import pytest
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
 from hatchery.corpora.documents import ReaderContext, Rejections
-from hatchery.corpora.readers.plain_text import PlainTextOptions, read
+from hatchery.corpora.plain_text_options import PlainTextOptions
+from hatchery.corpora.readers.plain_text import read
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.errors import CorpusError, SourceError

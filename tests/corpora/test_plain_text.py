@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
+from hatchery.corpora.plain_text_options import PlainTextOptions
 from hatchery.corpora.prose import LineForm, recognised, tagged_sentence
-from hatchery.corpora.readers.plain_text import PlainTextOptions, files, form_of, read
+from hatchery.corpora.readers.plain_text import files, form_of, read
 from hatchery.errors import HatcheryError, SourceError
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source

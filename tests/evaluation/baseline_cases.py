@@ -7,8 +7,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from hatchery.evaluation.settings import Architecture
 from hatchery.evaluation.stages.import_model import import_model
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.runner import run_stage
 

@@ -11,7 +11,7 @@ from finetuning_cases import sentences
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.store import save_model
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer

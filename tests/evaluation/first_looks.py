@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from hatchery.errors import HatcheryError
-from hatchery.evaluation.evaluation import evaluations
 from hatchery.evaluation.first_rows import check_first_rows
+from hatchery.evaluation.kinds import evaluations
 from hatchery.settings.base import Settings
 
 

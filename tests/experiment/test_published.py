@@ -19,8 +19,9 @@ from hatchery.typed import build
 from hatchery.views.paper_tables.layout import LayersLayout, OrderLayout, ScoreLayout, read_layout
 from hatchery.views.paper_tables.printed import entry_blocks
 from hatchery.views.paper_tables.scored_table import LEADERBOARD
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.stages.summarise import summary_settings
-from hatchery.views.stages.write_tables import PaperTablesSettings, tables_settings
+from hatchery.views.stages.write_tables import tables_settings
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.open_workflow import VARIABLE, frozen_configuration
 

@@ -13,8 +13,8 @@ from hatchery.analysis.analyses.correlation import counting
 from hatchery.analysis.stages.analyse import analyse_settings
 from hatchery.analysis.studies import analyses_of
 from hatchery.modeling.families import model_config
+from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import roberta_parameters
-from hatchery.modeling.roberta.family import RobertaConfig
 from hatchery.typed import keys_of, plain
 from hatchery.workflow.jobs import Jobs
 

@@ -22,7 +22,8 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.evaluation.sentences_file import GAP, Answer, FilledSentence, FilledSentences
 from hatchery.export.model_folder import write_model_folder
-from hatchery.export.stages.export_model import DataSource, ExportSettings, export_model
+from hatchery.export.settings import DataSource, ExportSettings
+from hatchery.export.stages.export_model import export_model
 from hatchery.export.stages.list_exported_models import list_exported_models
 from hatchery.export.write_export import ModelFacts, licence_statement, model_card
 from hatchery.modeling.store import load_language_model

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from hatchery.errors import ModelError
 from hatchery.modeling.attention import AttentionInputs
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.decay_groups import is_decayed
 from hatchery.typed import keys_of
 

@@ -11,8 +11,8 @@ from torch.utils._pytree import tree_leaves
 
 from hatchery.modeling.attention import AttentionInputs, Packing, attend, none_if_all_tokens
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.ltg.encoder import ltg_feed_forward
-from hatchery.modeling.ltg.family import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.relative_positions import RelativePositions
 

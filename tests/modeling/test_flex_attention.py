@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from benchmarks.flex_attention import FlexSelfAttention
 from hatchery.modeling.attention import AttentionInputs, with_causal_mask
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.relative_positions import RelativePositions
 
 BATCH, SIZE = 3, 32

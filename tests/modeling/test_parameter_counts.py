@@ -18,8 +18,8 @@ from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS
+from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import embedding_parameters, roberta_parameters
-from hatchery.modeling.roberta.family import RobertaConfig
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MODELS = REPOSITORY / "config" / "models"

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.modeling.language_model import LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.ltg.published_names import published_name
 from hatchery.training.objectives.masked import pair_term
 

@@ -1,5 +1,6 @@
 """Next-token examples, alone and beside hidden tokens: what is predicted, from what, and how often."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hatchery.objectives.label_counts import label_counts, next_token_counts
 from hatchery.settings.base import RefusedError
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import TrainingBatches
+from hatchery.training.data_order import order_of
 from hatchery.training.loop import loss_of
 from hatchery.training.objectives import ObjectiveSettings, objective_of
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
@@ -155,9 +157,9 @@ def test_every_batch_has_as_many_causal_sequences_and_each_kind_reads_all_text(m
     )
     seen: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
     plan = StepPlan(TrainingSettings(steps=40, batch_size=8, sequence_length=24, objective=objective.settings))
-    order_of = objective.order(plan, 7, lambda length: examples)
+    order_at = order_of(objective, plan, 7, lambda length: examples)
     for step in map(plan.at, range(40)):
-        order = order_of(step)
+        order = order_at(step)
         drawn = [(part.epoch, int(index)) for part in order for index in part.indices]
         assert [index >= len(examples) for _, index in drawn] == [False] * 6 + [True] * 2
         for epoch, index in drawn:
@@ -177,7 +179,7 @@ def test_all_sequences_can_be_of_one_kind(make_collection: Any, share: float, co
     collection = make_collection(DOCUMENTS, vocab_size=300)
     examples = objective.examples(collection, 24)
     plan = StepPlan(TrainingSettings(steps=4, batch_size=6, sequence_length=24, objective=objective.settings))
-    batches = TrainingBatches(plan, 1, SINGLE_PROCESS, None, lambda length: examples, objective.order)
+    batches = TrainingBatches(plan, 1, SINGLE_PROCESS, None, lambda length: examples, partial(order_of, objective))
     batch = batches.at(3)
     (part,) = batch.micro_batches
     assert objective.columns == (("loss", column),)

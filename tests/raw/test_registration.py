@@ -13,9 +13,10 @@ import pytest
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.errors import SourceError
 from hatchery.experiment.project import Project
-from hatchery.raw.listings import RawFiles, kept_listing, location_of
+from hatchery.raw.listings import kept_listing, location_of
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source, register_source
+from hatchery.workflow.raw_files import RawFiles
 
 
 @pytest.fixture

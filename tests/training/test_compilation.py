@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from hatchery.modeling.attention import TokenCache
-from hatchery.modeling.gpt_bert.family import GptBertConfig
+from hatchery.modeling.gpt_bert.config import GptBertConfig
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.layers import EncoderLayer
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training import compilation
 from hatchery.training.compilation import (
     COMPILED_FROM_STEPS,

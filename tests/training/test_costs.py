@@ -30,9 +30,9 @@ from hatchery.workflow.cost_estimate import (
     shards_on_disk,
     training_bytes,
 )
+from hatchery.workflow.cost_settings import CostSettings
 from hatchery.workflow.cost_table import cost_csv, cost_html, cost_markdown
 from hatchery.workflow.jobs import Jobs
-from hatchery.workflow.stages.write_cost import CostSettings
 
 
 def plan(**changes: Any) -> dict[str, Any]:

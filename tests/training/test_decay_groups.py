@@ -11,7 +11,7 @@ from torch import nn
 
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.decay_groups import is_decayed, parameter_groups
 from hatchery.training.lamb import Lamb
 from hatchery.training.optimizers import build_optimizer

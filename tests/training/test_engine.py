@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hatchery.modeling.attention import AttentionInputs, attend, join_heads, split_heads
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.data_order import epoch_permutation

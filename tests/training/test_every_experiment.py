@@ -26,6 +26,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.training.batches import TrainingBatches
+from hatchery.training.data_order import order_of
 from hatchery.training.engine import Engine
 from hatchery.training.learning_rates import learning_rate
 from hatchery.training.loop import accumulate_gradients
@@ -115,7 +116,7 @@ def train(token_data: Any, pair_data: Any, single_process: None) -> Callable[[Ma
         first = partial(examples, settings.sequence_length)
         prepare_output_(model, settings.output_bias, first, shards, 0, False, objective.target_counts)
         before = copy.deepcopy(model.state_dict())
-        batches = TrainingBatches(StepPlan(settings), 0, SINGLE_PROCESS, None, examples, objective.order)
+        batches = TrainingBatches(StepPlan(settings), 0, SINGLE_PROCESS, None, examples, partial(order_of, objective))
         optimizer, precision = build_optimizer(model, settings.optimizer), resolve_precision(settings.precision, CPU)
         with Engine(model, optimizer, settings.optimizer.max_gradient_norm, precision, CPU, SINGLE_PROCESS) as engine:
             for step in range(STEPS):

@@ -13,7 +13,7 @@ from demo.paradigms import PARADIGMS
 from demo.rows import draw_pairs
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, HatcheryModel
-from hatchery.evaluation.settings import Architecture
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
 from hatchery.objectives.blocks import BlockExamples

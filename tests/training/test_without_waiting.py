@@ -18,7 +18,7 @@ from hatchery.evaluation.finetuning.loop import FiniteWatch
 from hatchery.modeling.heads.registry import build_task_model
 from hatchery.modeling.heads.task_model import HeadContext
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel, initialise_
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training import engine as engine_module
 from hatchery.training.batches import StepBatch
 from hatchery.training.engine import Engine

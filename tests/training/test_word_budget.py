@@ -21,7 +21,7 @@ from hatchery.training import continuation
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import Position
 from hatchery.training.continuation import initial_measures, words_before
-from hatchery.training.data_order import EpochSlice
+from hatchery.training.data_order import EpochSlice, epochs_of, order_of
 from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
@@ -82,12 +82,12 @@ def test_as_many_steps_as_are_within_the_budget_and_not_one_more(
     def shown(steps: int) -> list[int]:
         plan = StepPlan(settings.with_steps(steps))
         made = partial(chosen.examples, shards)
-        drawn = TrainingBatches(plan, settings.seed, SINGLE_PROCESS, None, made, chosen.order)
+        drawn = TrainingBatches(plan, settings.seed, SINGLE_PROCESS, None, made, partial(order_of, chosen))
         return [drawn.at(step).words for step in range(steps)]
 
     plan = StepPlan(settings.with_steps(found.steps))
     # A third epoch has begun, in which an objective that cuts at random shows another text.
-    assert chosen.epochs(chosen.examples(shards, settings.sequence_length), plan) > 2
+    assert epochs_of(chosen, chosen.examples(shards, settings.sequence_length), plan) > 2
     words = shown(found.steps)
     assert found.words_seen == sum(words) <= most < sum(shown(found.steps + 1))
     mark = found.marks["chck_3K"]
@@ -183,7 +183,7 @@ def test_words_before_count_and_a_budget_smaller_than_a_step_is_one_line(token_d
     assert later.steps < whole.steps and 3_000 < later.words_seen <= 4_000
     # A training that goes on has done the steps before.
     part = 0
-    order = chosen.order(StepPlan(settings.with_steps(5)), settings.seed, examples)
+    order = order_of(chosen, StepPlan(settings.with_steps(5)), settings.seed, examples)
     shown = ShownWords(examples(32), settings.seed, 1)
     for step in range(5):
         part += sum(map(shown.of, order(StepPlan(settings.with_steps(5)).at(step))))

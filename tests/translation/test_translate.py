@@ -14,7 +14,7 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import CorpusError
 from hatchery.evaluation.settings import HeldOutPairs
 from hatchery.evaluation.translation import read_pairs
-from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.language_model import initialise_
 from hatchery.tokenization.tokenizer_file import load_tokenizer

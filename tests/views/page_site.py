@@ -27,8 +27,8 @@ from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.page import compose_page
 from hatchery.views.page_runs import LOSSES
+from hatchery.views.page_settings import PageInputs, PageSettings
 from hatchery.views.paper_tables.write_all import PaperTableView, views_json
-from hatchery.views.stages.write_page import PageInputs, PageSettings
 from hatchery.views.stages.write_provenance import write_provenance
 from hatchery.views.summary_notes import SummaryNotes, notes_json
 from hatchery.views.summary_sections import Section

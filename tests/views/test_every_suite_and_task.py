@@ -15,7 +15,7 @@ from hatchery.analysis.summary import Summary, summarised
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
-from hatchery.evaluation.evaluation import evaluations
+from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.minimal_pairs.decisions import accuracy_csv, accuracy_table
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import figure_style
@@ -23,9 +23,9 @@ from hatchery.runner import run_stage
 from hatchery.typed import build, stage_body
 from hatchery.views.figures.registry import declared_figures, figures_drawn_from
 from hatchery.views.page import compose_page
+from hatchery.views.page_settings import PageInputs, PageSettings
 from hatchery.views.score_table import table_of
 from hatchery.views.stages.summarise import summarise
-from hatchery.views.stages.write_page import PageInputs, PageSettings
 from hatchery.views.stages.write_provenance import write_provenance
 from hatchery.views.summary_sections import sections
 from hatchery.views.summary_text import _section_tables, text_summary

@@ -25,7 +25,7 @@ from hatchery.views.figures.registry import declared_figures
 from hatchery.views.page import _listed, compose_page
 from hatchery.views.page_files import MARKS, examples_section, figure_of
 from hatchery.views.page_runs import training_times
-from hatchery.views.stages.write_page import PageSettings
+from hatchery.views.page_settings import PageSettings
 from hatchery.views.summary_notes import SummaryNotes
 
 

@@ -13,7 +13,7 @@ from hatchery.analysis.published_values import read_numbers
 from hatchery.analysis.summary_rows import read_summary
 from hatchery.experiment.project import Project
 from hatchery.typed import build, stage_body
-from hatchery.views.stages.write_tables import PaperTablesSettings
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 
 ELC_BERT, LTG_BERT, GPT_BERT = "1 2 7 8 9 10", "3 4 5 6 7 8", "1 3 4 5 6 7 8"
 TABLES = {

@@ -24,7 +24,8 @@ from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, gr
 from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ManifestError
 from hatchery.evaluation.basis import digest_of, shortened
-from hatchery.evaluation.evaluation import Evaluated, Result, TidyRow, evaluations
+from hatchery.evaluation.evaluation import Evaluated, Result, TidyRow
+from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.modeling.count_distributions import smoothed_distribution

@@ -21,8 +21,8 @@ from hatchery.modeling.flops import (
     StudyFormula,
     reduced_vocabulary_flops,
 )
+from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import roberta_parameters
-from hatchery.modeling.roberta.family import RobertaConfig
 
 DEFAULT_RATE = 5e-4
 """The peak learning rate of all runs but the trials of a lower one and the larger models."""

@@ -22,8 +22,8 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import OptimizeWarning, curve_fit
 
-from hatchery.analysis.analyses.power_laws import PowerLawsSettings, RegionSettings
 from hatchery.analysis.compute_optimal import EDGES, ScalingPoint, frontier
+from hatchery.analysis.scaling_settings import PowerLawsSettings, RegionSettings
 from hatchery.errors import EvaluationError
 
 LEAST_POINTS = 3

@@ -17,14 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
-
-if TYPE_CHECKING:
-    from hatchery.corpora.text_files import Lines
 
 
 def where_in(source: RawSource, name: str) -> str:
@@ -216,21 +213,3 @@ def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
             start, first = cut.offset, number
         end = cut.offset + len(cut.content)
     yield Piece(start, end, 0, first, number + 1 - first)
-
-
-def pieces_between(records: Iterable[bool], lines: "Lines", piece_bytes: int, every: int = 1) -> Iterator[Piece]:
-    """A file divided into pieces of about `piece_bytes` where a document begins: with each `every`-th kept record.
-
-    `records` says of each record whether it is kept, and `lines`, which it is read from, where it ends. So what reads
-    the file for its documents finds the boundaries, too, and they cannot fall inside a quoted field or an article.
-    """
-    start = end = (lines.offset, lines.line)
-    first = kept = 0
-    for is_kept in records:
-        if is_kept:
-            if kept > first and kept % every == 0 and end[0] - start[0] >= piece_bytes:
-                yield Piece(start[0], end[0], start[1], first, kept - first)
-                start, first = end, kept
-            kept += 1
-        end = (lines.offset, lines.line)
-    yield Piece(start[0], lines.offset, start[1], first, kept - first)

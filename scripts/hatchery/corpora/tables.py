@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from hatchery.corpora.csv_tables import csv_rows, has_surplus
 from hatchery.corpora.documents import ReaderContext
 from hatchery.corpora.prose import LineForm, Named, Paragraph, paragraphs_in, pieces
-from hatchery.corpora.raw_files import Piece, pieces_between, uncompressed_suffix
+from hatchery.corpora.raw_files import Piece, uncompressed_suffix
 from hatchery.corpora.rows import PlacedRow, cell, field, is_json_list, json_lines, json_rows, kind_of
-from hatchery.corpora.text_files import Lines, with_unified_ends
+from hatchery.corpora.text_files import Lines, pieces_between, with_unified_ends
 from hatchery.errors import ConfigError
 from hatchery.raw.registration import RawSource
 
 if TYPE_CHECKING:
-    from hatchery.corpora.readers.plain_text import PlainTextOptions
+    from hatchery.corpora.plain_text_options import PlainTextOptions
 
 Format = Literal["text", "csv", "jsonl", "parquet"]
 _FORMATS: dict[str, Format] = {

@@ -4,7 +4,7 @@ Lines are streamed, so that a file of any size passes in flat memory.
 """
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
@@ -277,3 +277,21 @@ def _wrong_encoding(
     return SourceError(
         f"{where_in(source, name)}: byte {byte} is not {encoding} ({reason}); save it as UTF-8{also * has_options}"
     )
+
+
+def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
+    """A file divided into pieces of about `piece_bytes` where a document begins: with each `every`-th kept record.
+
+    `records` says of each record whether it is kept, and `lines`, which it is read from, where it ends. So what reads
+    the file for its documents finds the boundaries, too, and they cannot fall inside a quoted field or an article.
+    """
+    start = end = (lines.offset, lines.line)
+    first = kept = 0
+    for is_kept in records:
+        if is_kept:
+            if kept > first and kept % every == 0 and end[0] - start[0] >= piece_bytes:
+                yield Piece(start[0], end[0], start[1], first, kept - first)
+                start, first = end, kept
+            kept += 1
+        end = (lines.offset, lines.line)
+    yield Piece(start[0], lines.offset, start[1], first, kept - first)

@@ -9,17 +9,12 @@ A row is built here without the columns that say which run it is of: whoever col
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.settings.base import Settings
-from hatchery.stage import stages
 
 if TYPE_CHECKING:
-    from hatchery.experiment.experiment_file import Experiment
-    from hatchery.experiment.project import Project
-    from hatchery.experiment.seeded_run import SeededRun
     from hatchery.raw.registration import RawSource
 
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task", "word"]
@@ -82,14 +77,15 @@ class ReadData(NamedTuple):
 class DataCheck:
     """The data of a kind, and the check of the data before the first training.
 
-    `reads` yields the data that an experiment asks the kind to read. `check` reads the source as evaluations will read
+    `reads` takes the project and the name of an experiment, and yields the data that the experiment asks the kind to
+    read. `check` reads the source as evaluations will read
     it, under settings of the class `settings`. It returns notes on surprising properties of the data, and raises
     HatcheryError naming file and place of a mistake. The check runs twice: during planning, on the first rows of files
     on this machine, and on all rows when the raw input is registered.
     """
 
     settings: type[Settings]
-    reads: Callable[["Project", str], Iterable[ReadData]]
+    reads: Callable[..., Iterable[ReadData]]
     check: Callable[["RawSource", Any, MostRows], Iterable[str]]
 
 
@@ -107,7 +103,7 @@ class Evaluation:
     place: int
     title: str
     note: str = ""
-    asked: Callable[["Experiment", "SeededRun"], Iterable[str]]
+    asked: Callable[..., Iterable[str]]
     rows: Callable[[Evaluated], Iterable[TidyRow]]
     layers: Callable[[Evaluated], Iterable[TidyRow]] = lambda evaluated: ()
     together: Callable[[list[TidyRow]], list[TidyRow]] = lambda rows: rows
@@ -135,10 +131,3 @@ class Result(NamedTuple):
     def of_its_kind(self) -> str:
         """What tells it from others of its kind."""
         return ":".join(filter(None, self[1:]))
-
-
-@cache
-def evaluations() -> dict[str, Evaluation]:
-    """The records of all kinds, in their order, by the names of the kinds."""
-    found = {each.shared.folder: each.evaluation for each in stages().values() if each.shared and each.evaluation}
-    return dict(sorted(found.items(), key=lambda kind: (kind[1].place, kind[0])))

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from hatchery.errors import HatcheryError, SourceError
-from hatchery.evaluation.evaluation import DataCheck, MostRows, evaluations
+from hatchery.evaluation.evaluation import DataCheck, MostRows
+from hatchery.evaluation.kinds import evaluations
 from hatchery.raw.registration import RawSource, open_source, unregistered
 from hatchery.settings.base import Settings
 from hatchery.typed import build

@@ -20,7 +20,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, Sent
 from hatchery.evaluation.settings import MatrixPrecision, is_imported
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model
 from hatchery.settings.base import Compilation, CompilationChoice, DeviceName

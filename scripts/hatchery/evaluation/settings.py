@@ -13,7 +13,7 @@ from annotated_types import MinLen
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.corpora.settings import SplitName
-from hatchery.evaluation.ways_of_scoring import WAYS
+from hatchery.evaluation.ways_of_scoring import WAYS, Architecture, Edition
 from hatchery.settings.base import (
     CompilationChoice,
     Count,
@@ -31,8 +31,6 @@ from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName,
 
 IMPORT = "import_model"
 """Name of the stage by whose manifests models of others are known."""
-
-Architecture = Literal["masked", "causal", "encoder_decoder"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,6 @@ def is_imported(model: Manifest) -> bool:
 
 Unit = Literal["paradigm", "file"]
 PairFormat = Literal["blimp", "rows", "alternating_lines", "ewok", "entity_tracking", "comps", "global_piqa", "wug"]
-Edition = Literal[2023, 2025, 2026]
-"""The years of BabyLM whose rules differ."""
 FORMATS_SINCE_2025: tuple[PairFormat, ...] = ("ewok", "entity_tracking", "comps", "global_piqa", "wug")
 if TYPE_CHECKING:
     ScoringName = str

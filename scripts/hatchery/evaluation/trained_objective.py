@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ManifestError
-from hatchery.evaluation.settings import Architecture, PerplexitySettings
-from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
+from hatchery.evaluation.settings import PerplexitySettings
+from hatchery.evaluation.ways_of_scoring import Architecture
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.training.objective import ModelKind, Objective, ObjectiveKeys
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings

@@ -5,16 +5,17 @@ with a text besides. Read at the wrong position a model gives numbers without an
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from hatchery.evaluation.settings import Architecture, Edition
+Architecture = Literal["masked", "causal", "encoder_decoder"]
+Edition = Literal[2023, 2025, 2026]
+"""The years of BabyLM whose rules differ."""
 
 
 class Way(NamedTuple):
     """What a way of scoring asks of a model: as which of these it is asked, and where a hidden token is predicted."""
 
-    architectures: "tuple[Architecture, ...]"
+    architectures: tuple[Architecture, ...]
     tokens: str
     """The function of `minimal_pairs/likelihoods.py` that gives the log-probabilities of tokens."""
     rows: Callable[[int], int]
@@ -76,7 +77,7 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
     ]
 
 
-def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: "Edition" = 2023) -> str | None:
+def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
     """Why a model cannot be scored in this way by the rules of an edition, and how it can be; None where it can."""
     if edition != 2023 and "encoder_decoder" in kinds:
         return (

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
-from hatchery.evaluation.evaluation import evaluations
+from hatchery.evaluation.kinds import evaluations
 from hatchery.experiment.continuation import ancestors, origin_of, path_of, pretraining_of, trained_before
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.seeded_run import SeededRun

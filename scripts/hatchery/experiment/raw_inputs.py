@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hatchery.evaluation.evaluation import ReadData, evaluations
+from hatchery.evaluation.evaluation import ReadData
+from hatchery.evaluation.kinds import evaluations
 from hatchery.raw.listings import source_of
 from hatchery.raw.settings import KEYS, SourceSettings, path_problem, source_problem
 from hatchery.settings.fields import ABSENT

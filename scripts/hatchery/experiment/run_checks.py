@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.settings import Edition
-from hatchery.evaluation.ways_of_scoring import unlearned, why_not
+from hatchery.evaluation.ways_of_scoring import Edition, unlearned, why_not
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.finetuning import reads_first_token

@@ -22,6 +22,7 @@ from hatchery.export.transformers_classes import (
     working_precision,
 )
 from hatchery.modeling.attention import LayerCache, none_if_all_tokens
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.decoding import (
     DecoderLayer,
     DecoderProbabilities,
@@ -31,7 +32,6 @@ from hatchery.modeling.encoder_decoder.decoding import (
     SourceEncoder,
     norm,
 )
-from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.norm_and_dropout import full_precision
 
 

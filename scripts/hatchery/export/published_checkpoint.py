@@ -21,10 +21,10 @@ from hatchery.errors import ConfigError, ModelError
 from hatchery.export.published_weights import SIZES, read_config, read_weights
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.gpt_bert import published_names as gpt_bert_names
-from hatchery.modeling.gpt_bert.family import GptBertConfig
+from hatchery.modeling.gpt_bert.config import GptBertConfig
 from hatchery.modeling.language_model import LanguageModel, build_language_model
 from hatchery.modeling.ltg import published_names as ltg_names
-from hatchery.modeling.ltg.family import LtgBertConfig, PositionHeadLayout
+from hatchery.modeling.ltg.config import LtgBertConfig, PositionHeadLayout
 from hatchery.modeling.relative_positions import RelativePositions
 from hatchery.modeling.store import check_tensors, save_model
 from hatchery.settings.base import shortened

@@ -1,9 +1,11 @@
-"""What the writer of a submission is told."""
+"""Settings of exported models, and of the submission for the leaderboard of BabyLM."""
 
 from dataclasses import dataclass
 from typing import Literal
 
+from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Edition, Track
+from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 
 
@@ -24,3 +26,50 @@ class SubmissionSettings(Settings):
     age_of_acquisition: Literal["as_measured", "zero"]
     track_checked: bool
     """Whether the experiment names the track, so that its rules were checked."""
+
+
+BRANCHES = "branches"
+"""The folder beside the model in which the models of inside its training lie, as folders of their own."""
+
+
+@dataclass(frozen=True)
+class DataSource(Settings):
+    """A raw input of the training data, and the terms on which it may be used."""
+
+    name: str
+    """Name in the configuration."""
+    licence: str = ""
+    """Name of the licence, empty where none is known."""
+    terms: str = ""
+    """What the source may be used for."""
+    obtain: str = ""
+    """Where the source comes from."""
+    dataset: str | None = None
+    """Its name on the Hugging Face hub, for sources that come from there."""
+
+
+@dataclass(frozen=True)
+class ExportSettings(Settings):
+    """One exported model: a run of an experiment with one pretraining seed."""
+
+    experiment: str
+    description: str
+    """What the experiment is, as in its configuration."""
+    run: SeededRun
+    seeds: tuple[int, ...]
+    """All pretraining seeds of the run's model, over which the scores are averaged."""
+    model: str
+    """Name of its architecture in the configuration."""
+    model_description: str
+    corpus: str
+    corpus_description: str
+    sources: tuple[DataSource, ...]
+    languages: tuple[str, ...] = ()
+    """ISO 639 codes of the languages of the corpus; empty where nobody said them."""
+
+    def __post_init__(self) -> None:
+        if (seed := self.run.seed) not in self.seeds:
+            raise ConfigError(f"export.seeds: got {list(self.seeds)}, expected the model's seed {seed} among them")
+        names = [source.name for source in self.sources]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"export.sources: a name occurs twice among {', '.join(names)}")

@@ -12,7 +12,7 @@ from hatchery.artifacts.manifests import MANIFEST, REMEDY, read_manifest
 from hatchery.errors import ConfigError, MisplacedError, UploadError, first_line
 from hatchery.experiment.hub import RUN, HubRepository
 from hatchery.experiment.project import Project
-from hatchery.export.stages.export_model import BRANCHES
+from hatchery.export.settings import BRANCHES
 
 MAIN = "main"
 

@@ -19,7 +19,7 @@ from hatchery.errors import ModelError
 from hatchery.evaluation.sentences_file import GAP, Answer, FilledSentences, read_examples, text_of_sentences
 from hatchery.evaluation.trained_objective import use_of
 from hatchery.export.model_folder import write_model_folder
-from hatchery.export.stages.export_model import BRANCHES, DataSource, ExportSettings
+from hatchery.export.settings import BRANCHES, DataSource, ExportSettings
 from hatchery.export.stages.list_exported_models import CARD
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.modeling.store import WEIGHTS_FILE, description, load_language_model

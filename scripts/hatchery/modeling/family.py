@@ -1,8 +1,8 @@
 """What a family of models is: one record, from which everything above the modules follows.
 
-A family is a folder, called as the key `family` names it, with its modules and `family.py`, which holds its
-configuration and its record `FAMILY`. Nothing here needs torch: planning knows sizes, positions and operations without
-loading it.
+A family is a folder, called as the key `family` names it, with its modules, its configuration in `config.py` and its
+record `FAMILY` in `family.py`. Nothing here needs torch: planning knows sizes, positions and operations without loading
+it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

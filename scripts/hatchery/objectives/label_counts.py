@@ -18,7 +18,7 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 if TYPE_CHECKING:
     from hatchery.tokenization.token_shards import Document, TokenShards
-    from hatchery.training.batches import Examples
+    from hatchery.training.examples import Examples
 
 _EXAMPLES_PER_BATCH = 128
 # Ids are gathered to about so many before they are counted: a count costs the size of the vocabulary.

@@ -27,7 +27,7 @@ from hatchery.artifacts.atomic import atomic_path, write_json
 from hatchery.artifacts.parquet import TableWriter
 from hatchery.errors import SourceError, first_line
 from hatchery.progress import Progress
-from hatchery.raw.obtain import FetchedFolder
+from hatchery.raw.fetched_folder import FetchedFolder
 from hatchery.raw.settings import Hub, HubModel
 from hatchery.typed import plain
 

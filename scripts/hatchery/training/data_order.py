@@ -8,12 +8,16 @@ global batch. Nothing has to be stored to resume: the step number says where the
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from hatchery.errors import TrainingError
 from hatchery.training.step_plan import Step, StepPlan
+
+if TYPE_CHECKING:
+    from hatchery.training.examples import Examples
+    from hatchery.training.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -189,3 +193,37 @@ def _cut(slices: list[EpochSlice], start: int, stop: int) -> list[EpochSlice]:
             pieces.append(EpochSlice(part.epoch, indices))
         offset += len(part.indices)
     return pieces
+
+
+Order = Callable[[Step], list[EpochSlice]]
+"""The sequences of the global batch of a step, a pure function of the step."""
+
+
+@runtime_checkable
+class OrdersItself(Protocol):
+    """An objective with an order of its own, whose batches may have other numbers of sequences than the plan says."""
+
+    def order(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Any]) -> Order:
+        """The sequences of each step."""
+        ...
+
+    def epochs(self, examples: Any, plan: StepPlan) -> float:
+        """How often the steps of a run read each of the examples, which are those of its first length."""
+        ...
+
+
+def order_of(
+    objective: "Objective", plan: StepPlan, seed: int, examples_of_length: "Callable[[int], Examples]"
+) -> Order:
+    """Return the order of an objective: `DataOrder`, unless the objective has its own."""
+    if isinstance(objective, OrdersItself):
+        return objective.order(plan, seed, examples_of_length)
+    return DataOrder(plan, seed, examples_of_length)
+
+
+def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> float:
+    """How often the steps of a run read each of the examples, which are those of its first length."""
+    if isinstance(objective, OrdersItself):
+        return objective.epochs(examples, plan)
+    # Longer sequences are fewer, but as many tokens.
+    return plan.tokens() / objective.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))

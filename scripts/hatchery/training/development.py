@@ -7,7 +7,7 @@ guesses, and the curves of two seeds or two models can be laid over each other.
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -17,14 +17,15 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.modeling.language_model import LanguageModelOutput
 from hatchery.sums import plain_sum
 from hatchery.tokenization.documents import DEVELOPMENT_SPLIT, TOKEN_SHARDS, shards_by_split
-from hatchery.training.batches import Examples
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, share_of_process
+from hatchery.training.examples import Examples
 from hatchery.training.objective import HeldOutTerms, Objective
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings
 from hatchery.training.topology import Topology, sum_over_processes
 
 if TYPE_CHECKING:
+    from hatchery.tokenization.tokenizer_file import Tokenizer
     from hatchery.training.engine import Engine
 
 HeldOut = Callable[[LanguageModelOutput, Mapping[str, Tensor]], HeldOutTerms]
@@ -55,6 +56,34 @@ def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | N
         return None
     shards = objective.open(tokens, DEVELOPMENT_SPLIT)
     return shards.tokens_per_byte(objective.target_counts(shards))
+
+
+@runtime_checkable
+class JudgesItself(Protocol):
+    """An objective with development scores of its own."""
+
+    def development(
+        self, examples: Any, sequences: int, share: int, topology: Topology, tokenizer: "Callable[[], Tokenizer] | None"
+    ) -> "DevelopmentSet":
+        """The development set (see `development_of`)."""
+        ...
+
+
+def development_of(
+    objective: Objective,
+    examples: Examples,
+    sequences: int,
+    share: int,
+    topology: Topology,
+    tokenizer: "Callable[[], Tokenizer] | None" = None,
+) -> "DevelopmentSet":
+    """Return `sequences` development examples, at most `share` of them in a forward pass.
+
+    `tokenizer` loads the run's tokenizer, for objectives that turn predictions into text.
+    """
+    if isinstance(objective, JudgesItself):
+        return objective.development(examples, sequences, share, topology, tokenizer)
+    return DevelopmentSet(examples, sequences, share, topology, objective.held_out_terms)
 
 
 class DevelopmentSet:

@@ -2,12 +2,13 @@
 
 An objective is a file of `objectives/`, with a class of settings (`ObjectiveKeys`) and a class that says what makes
 examples and batches of the encoded text, how the loss of a batch is computed and divided, what is measured beside it,
-what development text is asked, and what a finished model is used as. The defaults are those of one running text.
+and what a finished model is used as. The defaults are those of one running text. An objective may also have an order of
+the data (`data_order.OrdersItself`) and development scores (`development.JudgesItself`) of its own.
 Planning reads the settings, so what is slow to import is imported inside the methods.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.tokenization.token_shards import TokenShards
-    from hatchery.tokenization.tokenizer_file import Tokenizer
-    from hatchery.training.batches import Examples, Order
-    from hatchery.training.development import DevelopmentSet
-    from hatchery.training.step_plan import StepPlan
-    from hatchery.training.topology import Topology
+    from hatchery.training.examples import Examples
 
 ModelKind = Literal["masked", "causal", "translation"]
 """What a model can do: guess hidden tokens, go on with a text, translate."""
@@ -173,20 +170,6 @@ class Objective(ABC):
         sequences are too short for text, or when the vocabulary has no ordinary token.
         """
 
-    def order(self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], Examples]") -> "Order":
-        """Which sequences the global batch of each step has: a pure function of the step.
-
-        Their number may differ from what the plan says, so that batches can be made by tokens.
-        """
-        from hatchery.training.data_order import DataOrder
-
-        return DataOrder(plan, seed, examples_of_length)
-
-    def epochs(self, examples: "Examples", plan: "StepPlan") -> float:
-        """How often the steps of a run read each of the examples, which are those of its first length."""
-        # Longer sequences are fewer, but as many tokens.
-        return plan.tokens() / self.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))
-
     def smallest_batch(self, examples: "Examples", batch_size: int) -> int:
         """Sequences of the smallest batch of the training examples."""
         return batch_size
@@ -205,22 +188,6 @@ class Objective(ABC):
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "HeldOutTerms":
         """What a micro-batch of held-out text adds to its loss, which is the likelihood of its labels alone."""
         return HeldOutTerms(output.loss_sum)
-
-    def development(
-        self,
-        examples: "Examples",
-        sequences: int,
-        share: int,
-        topology: "Topology",
-        tokenizer: "Callable[[], Tokenizer] | None" = None,
-    ) -> "DevelopmentSet":
-        """`sequences` development examples, at most `share` of them in a forward pass.
-
-        `tokenizer` loads the run's tokenizer, for objectives that turn predictions into text.
-        """
-        from hatchery.training.development import DevelopmentSet
-
-        return DevelopmentSet(examples, sequences, share, topology, self.held_out_terms)
 
     @abstractmethod
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":

@@ -27,7 +27,7 @@ from hatchery.objectives.label_counts import counted_examples, label_counts, mas
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training.batches import Examples
+from hatchery.training.examples import Examples
 from hatchery.training.start_settings import OutputBiasSettings
 
 # Enough positions for two digits of the divergence, few enough for a large vocabulary in memory.

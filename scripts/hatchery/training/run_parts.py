@@ -19,10 +19,12 @@ from hatchery.settings.fields import ABSENT
 from hatchery.tokenization.documents import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training.batches import BatchLoader, Examples, TrainingBatches
+from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.checkpoints import milestone_steps
 from hatchery.training.continuation import load_initial_
+from hatchery.training.data_order import epochs_of, order_of
 from hatchery.training.development import development_tokens_per_byte
+from hatchery.training.examples import Examples
 from hatchery.training.inputs import Inputs
 from hatchery.training.interruption import Deadline, StopRequest
 from hatchery.training.objective import Objective
@@ -90,12 +92,12 @@ class RunParts:
         """Return the batches of all steps, and the examples of the first. Raises ConfigError for too small ones."""
         settings, options = self.settings, self.options
         plan, size = StepPlan(settings), options.micro_batch_size
-        order = self.objective.order
+        order = partial(order_of, self.objective)
         batches = TrainingBatches(plan, settings.seed, self.topology, size, self._examples, order)
         examples = batches.examples_at(0)
         smallest = self.objective.smallest_batch(examples, plan.smallest_batch)
         require_shares(smallest, settings.batch_size, self.topology.world_size)
-        epochs = self.objective.epochs(examples, plan)
+        epochs = epochs_of(self.objective, examples, plan)
         self.say(f"{settings.steps:,} steps are {epochs:,.2f} epochs of the {len(examples):,} sequences of its text")
         return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
 

@@ -12,7 +12,7 @@ from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.training.bias_drift import BiasDrift
 from hatchery.training.continuation import TOKENIZER_FILE
-from hatchery.training.development import DevelopmentSet, development_examples
+from hatchery.training.development import DevelopmentSet, development_examples, development_of
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.inputs import Inputs
 from hatchery.training.objective import Objective
@@ -91,10 +91,10 @@ def _development_sets(
     sequences = settings.objective.sequences_of_step(settings.batch_size, settings.sequence_length)
     share = options.micro_batch_size or max(1, math.ceil(sequences / topology.world_size))
     tokenizer = partial(_tokenizer, inputs)
-    scored = objective.development(examples, settings.evaluation_sequences, share, topology, tokenizer)
+    scored = development_of(objective, examples, settings.evaluation_sequences, share, topology, tokenizer)
     if settings.evaluation_sequences <= PROBED_SEQUENCES:
         return scored, scored
-    return scored, objective.development(examples, PROBED_SEQUENCES, share, topology)
+    return scored, development_of(objective, examples, PROBED_SEQUENCES, share, topology)
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":

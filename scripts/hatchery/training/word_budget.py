@@ -16,8 +16,8 @@ import numpy as np
 
 from hatchery.artifacts.atomic import write_json
 from hatchery.errors import ConfigError
-from hatchery.training.batches import Examples, Order
-from hatchery.training.data_order import EpochSlice
+from hatchery.training.data_order import EpochSlice, Order, order_of
+from hatchery.training.examples import Examples
 from hatchery.training.milestones import mark_name
 from hatchery.training.objective import Objective
 from hatchery.training.settings import PretrainSettings
@@ -119,7 +119,7 @@ def spend(
     # Lengths and sizes of batches may depend on the number of steps: each plan is counted, and none twice.
     while high == 0 or high - low > 1:
         plan = StepPlan(settings.with_steps(guess))
-        seen = _seen(plan, objective.order(plan, settings.seed, examples), shown, words_before, first_step)
+        seen = _seen(plan, order_of(objective, plan, settings.seed, examples), shown, words_before, first_step)
         if seen[-1] <= most:
             low, found = guess, seen
         else:

@@ -39,9 +39,9 @@ from hatchery.rendering.templates import read_text, render
 from hatchery.views.page_files import EXAMPLES, address, corpora, examples_section, figure_of
 from hatchery.views.page_runs import RUNS_SHOWN, RunDetails, pretrained_on, run_details, runs, training_times
 from hatchery.views.page_scores import MOST_MODELS, ScoreTables
+from hatchery.views.page_settings import PageInputs, PageSettings
 from hatchery.views.paper_tables.write_all import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
 from hatchery.views.score_table import COMPARED, compared_cells, score_of
-from hatchery.views.stages.write_page import PageInputs, PageSettings
 from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500

@@ -13,7 +13,8 @@ from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
-from hatchery.evaluation.evaluation import Evaluation, evaluations
+from hatchery.evaluation.evaluation import Evaluation
+from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
     ACCURACY_TIES_CORRECT,

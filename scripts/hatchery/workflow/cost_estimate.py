@@ -23,7 +23,7 @@ from hatchery.settings.fields import ABSENT
 from hatchery.training.settings import PretrainSettings, TrainingSettings, pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
-from hatchery.workflow.stages.write_cost import CostSettings, PlannedRun
+from hatchery.workflow.cost_settings import CostSettings, PlannedRun
 
 # Small models do not come near the peak of a large device.
 MOST_STEPS_PER_MINUTE = 6_000

@@ -17,13 +17,13 @@ from typing import Any
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.errors import ManifestError
 from hatchery.experiment.cluster import planned_device
-from hatchery.raw.listings import RawFiles
 from hatchery.rendering.setting_texts import Difference, differences, shorten
 from hatchery.rendering.table import table
 from hatchery.units import hours, percent, power, rough_duration
 from hatchery.workflow.cost_estimate import RunCost, cost_settings, estimate
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.planned_jobs import PlannedJob
+from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 
 _REASON_ORDER = ("settings", "input", "missing", "after")

@@ -2,7 +2,8 @@
 
 from functools import partial
 
-from hatchery.evaluation.evaluation import Result, evaluations
+from hatchery.evaluation.evaluation import Result
+from hatchery.evaluation.kinds import evaluations
 from hatchery.experiment.continuation import origin_of, path_of
 from hatchery.experiment.milestones import is_asked
 from hatchery.experiment.project import Project

@@ -14,7 +14,6 @@ from hatchery.artifacts.manifests import FORCED
 from hatchery.errors import HatcheryError, refusal
 from hatchery.experiment.project import Project
 from hatchery.job_spec import Call, Paths, paths_of
-from hatchery.raw.listings import RawFiles
 from hatchery.raw.registration import RawSource, present
 from hatchery.runner import arguments_of
 from hatchery.sanitize import visible
@@ -22,6 +21,7 @@ from hatchery.source_parts import is_what_was_read
 from hatchery.stage import Stage, arguments_for, function_of
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.outputs import readable_path
+from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 from hatchery.workflow.resources import SLOTS, Resources
 

@@ -15,8 +15,8 @@ from hatchery.analysis.settings import PublishedChoice
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import CURVES, MEASUREMENTS, RUNS, write_rows
 from hatchery.experiment.project import Project
+from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import roberta_parameters
-from hatchery.modeling.roberta.family import RobertaConfig
 from hatchery.workflow.result_paths import ResultPaths
 
 ROWS, BATCH, LENGTH, STEPS, EVERY = 2000, 32, 64, 400, 20

@@ -17,9 +17,9 @@ from hatchery.typed import build
 from hatchery.views.paper_tables.layout import OrderLayout, read_layout
 from hatchery.views.paper_tables.order_table import order_table
 from hatchery.views.paper_tables.printed import PrintedTable
+from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import all_tables
 from hatchery.views.score_table import PaperTable
-from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 TRACKS = [
     ("elc_bert", "strict"),

@@ -15,7 +15,7 @@ from hatchery.analysis.task_averages import BABYLM_GLUE_TASKS, MSGS_AMBIGUOUS_TA
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.typed import build
 from hatchery.views.paper_tables.order_table import lists_of_models, read_runs, run_scores, tasks_of_average
-from hatchery.views.stages.write_tables import PaperTablesSettings
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 
 ROWS = {"plain": "ltg_bert_base", "elc": "elc_bert_base"}
 CONTROL = "msgs_main_verb_control"

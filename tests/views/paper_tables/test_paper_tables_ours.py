@@ -21,6 +21,7 @@ from hatchery.experiment.project import Project
 from hatchery.runner import run_stage, verify_inputs
 from hatchery.typed import build
 from hatchery.views.paper_tables.order_table import lists_of_models
+from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import (
     all_tables,
     latex_table,
@@ -30,7 +31,7 @@ from hatchery.views.paper_tables.write_all import (
     views_json,
 )
 from hatchery.views.score_table import OURS, PUBLISHED, PaperTable
-from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs, tables_settings, write_tables
+from hatchery.views.stages.write_tables import tables_settings, write_tables
 
 STRICT = ("elc_bert", "strict")
 Drawn = Mapping[tuple[str, str], Mapping[str, PaperTable]]

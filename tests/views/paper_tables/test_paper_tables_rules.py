@@ -12,9 +12,9 @@ from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.typed import build
 from hatchery.views.paper_tables.scored_table import LEADERBOARD_FILES, leaderboard_scores
+from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import all_tables, latex_table, markdown_table
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
-from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 
 def line(source: str, *means: float | None, **more: Any) -> Line:

@@ -21,10 +21,10 @@ from hatchery.experiment.project import Project
 from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.paper_tables.scored_table import LEADERBOARD_FILES
+from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.paper_tables.write_all import all_tables
 from hatchery.views.score_table import PUBLISHED, PaperTable, Score
 from hatchery.views.stages.summarise import summarise
-from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 PAIRS = ("blimp_filtered", "supplement_filtered")
 ROUNDED = "the cells are printed rounded; of the unrounded ones, the mean may be the printed one"

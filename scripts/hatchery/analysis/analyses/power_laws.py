@@ -5,23 +5,20 @@ through the same procedure, and what its text prints stands beside both.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from hatchery.analysis.analyses.analysis import (
     Analysis,
     Findings,
-    FrontierSettings,
     Numbers,
-    PartsOfStudy,
     Study,
     paper_files,
 )
 from hatchery.analysis.analyses.needs import tables
 from hatchery.analysis.flops_counts import COUNT_NAMES
+from hatchery.analysis.scaling_settings import PowerLawsSettings
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Cell, Column, Group, Table
-from hatchery.settings.base import Natural, Positive, Range, Settings
 from hatchery.units import power
 
 if TYPE_CHECKING:
@@ -30,38 +27,6 @@ if TYPE_CHECKING:
 
 OURS, LOGGED, PRINTED = "ours", "published curves", "printed"
 AXIS_NAMES = {"flops": "FLOPs", "tokens": "tokens", "parameters": "parameters"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegionSettings(Settings):
-    """A part of the axis of FLOPs with a law of its own."""
-
-    above: Positive | None = None
-    """Points with more FLOPs belong to it; null is no bound."""
-    up_to: Positive | None = None
-    """Points with at most so many FLOPs belong to it; null is no bound."""
-
-    def holds(self, flops: float) -> bool:
-        """Whether a point of so many FLOPs belongs to it."""
-        return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PowerLawsSettings(FrontierSettings):
-    """How compute-optimal points are found and fitted."""
-
-    experiments: PartsOfStudy = ()
-    """The experiments of the study whose runs count together; none names all."""
-    regions: dict[str, RegionSettings] = field(default_factory=dict)
-    """Parts of the axis of FLOPs with laws of their own, by name."""
-    draws: Annotated[int, Range(ge=2)] = 1000
-    """How often models are drawn anew for the intervals."""
-    confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
-    """Share of the draws within an interval."""
-    seed: Natural = 0
-    """Of the draws."""
-    paper: str = ""
-    """Published curves and values to go through the same: tables below config/published/; empty: none."""
 
 
 def analyse(settings: PowerLawsSettings, study: Study) -> Findings:

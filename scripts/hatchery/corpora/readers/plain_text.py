@@ -11,90 +11,38 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Literal
 
 from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext
+from hatchery.corpora.plain_text_options import PlainTextOptions
 from hatchery.corpora.prose import (
     LineForm,
     Named,
     Paragraph,
-    ProseOptions,
     blocks_of,
     documents_of,
     paragraphs_in,
     pieces,
     recognised,
 )
-from hatchery.corpora.raw_files import Piece, cut_text, matching_names, pieces_between, pieces_of
-from hatchery.corpora.raw_texts import Patterns
+from hatchery.corpora.raw_files import Piece, cut_text, matching_names, pieces_of
 from hatchery.corpora.tables import documents_of_table, format_of, pieces_of_table, texts_of_table
-from hatchery.corpora.text_files import Lines, decoded_lines, first_lines, piece_bytes, text_blocks, with_unified_ends
+from hatchery.corpora.text_files import (
+    Lines,
+    decoded_lines,
+    first_lines,
+    piece_bytes,
+    pieces_between,
+    text_blocks,
+    with_unified_ends,
+)
 from hatchery.errors import SourceError
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource
-from hatchery.settings.base import RefusedError
-from hatchery.settings.fields import Text
 
 # A twentieth of fewer text files, the default development split, is less than one.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
-
-
-SentencesName = Annotated[
-    str, Text("^(line|none|punkt:[a-z]+)$", "line, none, or punkt: and a language, such as punkt:english")
-]
-Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\t"')]
-
-
-@dataclass(frozen=True)
-class PlainTextOptions(ProseOptions):
-    """How files of one's own are read. The keys from `paragraphs` to `cut_files` are of running text, and `tagged`
-    is, too; those from `delimiter` to `keep`, and both of punctuation, are of tables alone (.csv, .tsv, .jsonl,
-    .parquet). For most text no key is needed; a table needs `column` where its text does not stand in `text`."""
-
-    cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
-    """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
-    widths, accents and entities uniform, as the papers do, full also the spaces and quotes of words written apart."""
-    sentences: SentencesName | None = None
-    """What becomes the sentences of the corpus: line keeps every line as it is; none joins the lines of a paragraph,
-    punkt:<language> cuts it into sentences, too. null looks at each file: wrapped lines are joined, all others kept;
-    paragraphs are cut as English where `languages` of the corpus says en alone."""
-    files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet")
-    """Shell patterns of the files inside the source."""
-    exclude: tuple[str, ...] = ("README*", "LICENSE*", "LICENCE*", "dataset_infos.json")
-    """Shell patterns of files that are left out; by default what lies beside data to describe it."""
-    format: Literal["text", "csv", "jsonl", "parquet"] | None = None
-    """Format of all files; null takes it from the suffix, also before .gz and the like."""
-    encoding: str = "utf-8"
-    """Encoding of all files."""
-    cut_files: Literal["auto", "always", "never"] = "auto"
-    """Whether text files are cut into documents, at blank lines or else at line ends, where `lines_per_document` does
-    not say how; auto cuts files of more than 1 MiB, and every file where there are fewer than 20."""
-    delimiter: Delimiter | None = None
-    """What separates the columns of a table, such as ";" or "\\t"; null is a tab for .tsv files, otherwise a comma."""
-    column: str = "text"
-    """Column or field with the text."""
-    document_column: str | None = None
-    """Rows of a file with the same value here form one document; null makes each row one."""
-    keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
-    """Only rows with one of these values in each of these columns."""
-    tagged: bool = False
-    """Text written as word/TAG, one sentence per line, as in the Brown corpus."""
-    punctuation_column: str | None = None
-    """Column that decides the final mark of a row without one, for transcripts."""
-    punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
-    """Final mark by the value of that column; a full stop for other values."""
-
-    @property
-    def punkt_language(self) -> str | None:
-        """The language whose sentences the options say to cut at, if any."""
-        return self.sentences.removeprefix("punkt:") if self.sentences and ":" in self.sentences else None
-
-    def __post_init__(self) -> None:
-        if self.sentences is not None and self.tagged:
-            raise RefusedError("sentences", "cannot be set beside `tagged`, whose lines are sentences")
-        if self.punctuation_column and self.tagged:
-            raise RefusedError("punctuation_column", "cannot be set beside `tagged`, whose text has marks of its own")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,10 @@ from typing import Literal
 
 from hatchery.corpora.documents import CorpusSourceKeys, RawDocument, Reader, ReaderContext
 from hatchery.corpora.prose import Named, ProseOptions, blocks_of, documents_of, finished, paragraphs_of, pieces
-from hatchery.corpora.raw_files import Piece, pieces_between
+from hatchery.corpora.raw_files import Piece
 from hatchery.corpora.raw_texts import RawText, RawTextOptions, format_of, raw_lines, raw_text_files, texts_in
 from hatchery.corpora.rows import is_json_list
-from hatchery.corpora.text_files import Lines, piece_bytes
+from hatchery.corpora.text_files import Lines, piece_bytes, pieces_between
 from hatchery.errors import CorpusError
 from hatchery.raw.registration import RawSource
 from hatchery.settings.base import RefusedError

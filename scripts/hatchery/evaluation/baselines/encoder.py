@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from hatchery.errors import ModelError
 from hatchery.evaluation.baselines.loading import BaselineTokenizer, longest_input
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, given_tokens, word_numbers
-from hatchery.evaluation.settings import Architecture, BaselineSettings
+from hatchery.evaluation.settings import BaselineSettings
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.language_model import labelled_positions
 

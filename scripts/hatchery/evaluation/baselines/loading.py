@@ -13,7 +13,8 @@ from tokenizers import Tokenizer as Backend
 from hatchery.artifacts.atomic import json_value
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ModelError, first_line
-from hatchery.evaluation.settings import Architecture, BaselineSettings
+from hatchery.evaluation.settings import BaselineSettings
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.typed import build, stage_body
 
 # Tokenizers without a limit of their own say so by an enormous one.

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hatchery.evaluation.draws import generator
-from hatchery.evaluation.settings import Edition
+from hatchery.evaluation.ways_of_scoring import Edition
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 from hatchery.modeling.heads.task_model import TaskModel
 from hatchery.modeling.language_model import moved

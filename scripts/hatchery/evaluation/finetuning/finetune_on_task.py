@@ -38,9 +38,9 @@ from hatchery.evaluation.metrics.scored import metric_called
 from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
 from hatchery.evaluation.runtime import load_encoder, prepare_device
-from hatchery.evaluation.settings import Edition
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings
+from hatchery.evaluation.ways_of_scoring import Edition
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.heads.registry import HEADS, build_task_model
 from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier

@@ -12,8 +12,7 @@ import numpy as np
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs import likelihoods
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
-from hatchery.evaluation.settings import Architecture, Edition
-from hatchery.evaluation.ways_of_scoring import WAYS, default_way, why_not
+from hatchery.evaluation.ways_of_scoring import WAYS, Architecture, Edition, default_way, why_not
 
 TokenScores = Callable[
     [SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None], Temperatures], list[np.ndarray]

@@ -11,7 +11,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from hatchery.evaluation.settings import Architecture
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.encoder import LtgEncoder

@@ -43,8 +43,8 @@ from hatchery.objectives.translation_pairs import TranslationPairs
 from hatchery.sums import plain_sum
 from hatchery.tokenization.special_tokens import UNLABELLED, SpecialTokens
 from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training.batches import Examples
 from hatchery.training.data_order import epoch_permutation
+from hatchery.training.examples import Examples
 from hatchery.training.objective import Objective
 
 # Sequences that are drawn together and laid into batches by length; bounds the memory.

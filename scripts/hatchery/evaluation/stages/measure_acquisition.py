@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.basis import basis, shortened
-from hatchery.evaluation.evaluation import (
-    ONCE,
-    DataCheck,
-    Evaluated,
-    Evaluation,
-    MostRows,
-    ReadData,
-    TidyRow,
-    measured,
-)
+from hatchery.evaluation.evaluation import ONCE, DataCheck, Evaluated, Evaluation, MostRows, ReadData, TidyRow, measured
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAcquisition
 from hatchery.job_spec import Paths

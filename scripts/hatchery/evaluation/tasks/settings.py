@@ -6,13 +6,14 @@ anything is read.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import MaxLen, MinLen
 
 from hatchery.evaluation.metrics import METRICS
-from hatchery.evaluation.settings import Edition
-from hatchery.evaluation.tasks.layouts import LAYOUTS
+from hatchery.evaluation.ways_of_scoring import Edition
+from hatchery.folders import names_in_folder
 from hatchery.settings.base import (
     CompilationChoice,
     Count,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     LayoutName = str
     MetricName = str
 else:
-    LayoutName = Literal[LAYOUTS]
+    LayoutName = Literal[names_in_folder(str(Path(__file__).with_name("layouts") / "__init__.py"))]
     MetricName = Literal[METRICS]
 Files = str | Annotated[tuple[str, ...], MinLen(1)]
 

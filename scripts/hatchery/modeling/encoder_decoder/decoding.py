@@ -21,7 +21,7 @@ from hatchery.modeling.attention import (
     none_if_all_tokens,
 )
 from hatchery.modeling.encoder import LayeredEncoder
-from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead, word_vectors
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm

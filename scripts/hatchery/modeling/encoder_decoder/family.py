@@ -1,81 +1,10 @@
-"""The family "encoder_decoder": the sizes and choices that define a translation model.
-
-Source: "Attention Is All You Need" as "A Natural Bias for Language Generation Models" uses it (Appendix A); what that
-paper leaves open (widths, order of norms, tying) are settings here, whose defaults are inferred:
-docs/papers/natural-bias.md, "Differences".
-"""
+"""The record of the family "encoder_decoder": translation models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-from hatchery.modeling.configuration import EncoderSizes, ModelConfig
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig, EncoderDecoderFile
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, decoder_flops, encoder_flops, kaplan_flops
-from hatchery.settings.base import Count, Natural, Positive, require
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderDecoderSizes(EncoderSizes):
-    """Architecture of a translation model; the vocabulary size comes from the joint tokenizer."""
-
-    num_decoder_layers: Count | None = None
-    """Number of layers of the decoder; null: as many as the encoder has (`num_hidden_layers`)."""
-
-    normalisation: Literal["pre_norm", "post_norm"] = "pre_norm"
-    """Where the norms stand: before every block and once at the end, or behind every sum, as in 2017."""
-
-    tie_word_embeddings: bool = False
-    """Whether the output matrix is the embedding that source and target share."""
-
-    layer_norm_eps: Positive = 1e-5
-    """Added to the variance in every layer norm."""
-
-    family: Literal["encoder_decoder"] = "encoder_decoder"
-    """Tells the families of models apart."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expected = "none: the decoder's layers are connected by a residual stream alone"
-        require(self.layer_weighting == "none", "layer_weighting", self.layer_weighting, expected)
-
-    @property
-    def decoder_layers(self) -> int:
-        """Number of layers of the decoder."""
-        return self.num_hidden_layers if self.num_decoder_layers is None else self.num_decoder_layers
-
-    @property
-    def position_limit(self) -> int | None:
-        """None: sines and cosines stand for any position."""
-        return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderDecoderConfig(EncoderDecoderSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
-
-    pad_token_id: Natural = 1
-    """Id of the padding token of the tokenizer; nothing attends to it."""
-
-    cls_token_id: Natural = 0
-    """Id of the token that begins every target; the decoder reads it first and never writes it."""
-
-    sep_token_id: Natural = 2
-    """Id of the token that ends every sentence; a translation is finished when the decoder writes it."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for key in ("pad_token_id", "cls_token_id", "sep_token_id"):
-            value = getattr(self, key)
-            require(value < self.vocab_size, key, value, f"an id below vocab_size ({self.vocab_size})")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncoderDecoderFile(EncoderDecoderSizes):
-    """Architecture of a translation model; the vocabulary size comes from the tokenizer."""
-
-    description: str = ""
-    """What it is, for people."""
 
 
 def _modules() -> Modules:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.encoder_decoder.decoding import DecoderLayer, Decoding, OutputLayer, SourceEncoder, norm
-from hatchery.modeling.encoder_decoder.family import EncoderDecoderConfig
 from hatchery.modeling.initialisation import normal_, xavier_deviation
 from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, labelled_positions
 from hatchery.modeling.layer_weighting import LayerWeighting

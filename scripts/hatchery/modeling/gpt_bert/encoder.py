@@ -7,7 +7,7 @@ a layer weighting ("unrestricted").
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hatchery.modeling.gpt_bert.family import GptBertConfig
+from hatchery.modeling.gpt_bert.config import GptBertConfig
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.encoder import LtgEncoder
 from hatchery.modeling.norm_and_dropout import LayerNorm

@@ -21,7 +21,7 @@ from hatchery.modeling.initialisation import initial_standard_deviation, initial
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layers import EncoderLayer, FeedForward, VocabularyHead, word_vectors
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
-from hatchery.modeling.ltg.family import LtgBertConfig
+from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
 from hatchery.modeling.relative_positions import RelativePositions
 

@@ -19,7 +19,7 @@ from hatchery.modeling.initialisation import normal_, xavier_deviation
 from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layers import EncoderLayer, FeedForward, MultiHeadAttention, VocabularyHead, word_vectors
 from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm
-from hatchery.modeling.roberta.family import PADDING_POSITION, RobertaConfig
+from hatchery.modeling.roberta.config import PADDING_POSITION, RobertaConfig
 
 
 class RobertaHead(VocabularyHead):

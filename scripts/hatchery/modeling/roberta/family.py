@@ -1,95 +1,11 @@
-"""The family "roberta": the sizes and choices that define the models of the reduced-vocabulary study, tied and untied.
-
-Source: the reduced-vocabulary study ("Honey, I Shrunk the Language"), Section 3.4, and its code
-(docs/papers/reduced-vocabulary.md, "Families of models"): a stock RoBERTa with tied matrices, and the study's own model
-with a projection from narrow embeddings and an output matrix of its own. Both are values of one configuration; two
-models with equal configurations have the same parameters under the same names.
-"""
+"""The record of the family "roberta": the models of the reduced-vocabulary study, tied and untied."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
 
-from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops, reduced_vocabulary_flops
-from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, require
+from hatchery.modeling.roberta.config import RobertaConfig, RobertaFile
 from hatchery.sums import plain_sum
-
-PADDING_POSITION = 1
-"""Row of the position table for padding; tokens count from the row behind it, and row 0 is never read."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RobertaSizes(EncoderSizes):
-    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
-
-    embedding_size: Count | None = None
-    """Width of the embeddings, which a projection and a norm bring to `hidden_size`; null: equal, and no projection."""
-
-    extra_vocabulary_rows: Natural = 0
-    """Rows of the vocabulary matrices beyond the tokenizer's; the study has 10 (19,010 rows for 19,000 subwords)."""
-
-    max_position_embeddings: Annotated[int, Range(ge=2)] = 128
-    """Most tokens of an input. The position table has two rows more, as RoBERTa's (130 in the study)."""
-
-    type_vocab_size: Count = 2
-    """Rows of the token-type table. Every token has type 0, so the other rows are never trained."""
-
-    layer_norm_eps: Positive = 1e-5
-    """Added to the variance in every layer norm."""
-
-    initialisation: ReadingName = "corrected"
-    """As published, linear biases and gain and bias of the projection's norm start at 0.01; corrected at 0, 1 and 0."""
-
-    family: Literal["roberta"] = "roberta"
-    """Tells the families of models apart."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(
-            not self.tie_word_embeddings or self.embedding_width == self.hidden_size,
-            "tie_word_embeddings",
-            self.tie_word_embeddings,
-            f"false with embedding_size {self.embedding_size}: the output matrix is as wide as hidden_size "
-            f"({self.hidden_size})",
-        )
-
-    @property
-    def embedding_width(self) -> int:
-        """Width of the embeddings."""
-        return self.hidden_size if self.embedding_size is None else self.embedding_size
-
-    @property
-    def position_rows(self) -> int:
-        """Rows of the position table."""
-        return self.max_position_embeddings + PADDING_POSITION + 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class RobertaConfig(RobertaSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
-
-    pad_token_id: Natural = 1
-    """Id of the padding token of the tokenizer: it gets no position of its own, and its embedding no gradient."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expected = f"an id below vocab_size ({self.vocab_size})"
-        require(self.pad_token_id < self.vocab_size, "pad_token_id", self.pad_token_id, expected)
-
-    @property
-    def vocabulary_rows(self) -> int:
-        """Rows of the word embedding and of the output layer: the number of logits."""
-        return self.vocab_size + self.extra_vocabulary_rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class RobertaFile(RobertaSizes):
-    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
-
-    description: str = ""
-    """What it is, for people."""
 
 
 def _modules() -> Modules:

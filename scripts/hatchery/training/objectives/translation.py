@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from hatchery.objectives.translation_pairs import TranslationPairs
     from hatchery.tokenization.token_shards import TokenShards
     from hatchery.tokenization.tokenizer_file import Tokenizer
-    from hatchery.training.batches import Order
-    from hatchery.training.data_order import EpochSlice
+    from hatchery.training.data_order import EpochSlice, Order
     from hatchery.training.development import DevelopmentSet
     from hatchery.training.step_plan import Step, StepPlan
     from hatchery.training.topology import Topology
@@ -123,9 +122,7 @@ class TranslationObjective(Objective):
 
         return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 
-    def order(  # type: ignore[override]
-        self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], TranslationPairs]"
-    ) -> "Order":
+    def order(self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], TranslationPairs]") -> "Order":
         """The pairs of a step: at most `batch_size` target tokens."""
         from hatchery.training.data_order import EpochSlice
 
@@ -135,7 +132,7 @@ class TranslationObjective(Objective):
 
         return pairs
 
-    def epochs(self, examples: "TranslationPairs", plan: "StepPlan") -> float:  # type: ignore[override]
+    def epochs(self, examples: "TranslationPairs", plan: "StepPlan") -> float:
         """How often so many batches of target tokens read each of the pairs."""
         return plan.steps / examples.batches_per_epoch(plan.settings.batch_size)
 
@@ -162,7 +159,7 @@ class TranslationObjective(Objective):
 
     def development(
         self,
-        examples: "TranslationPairs",  # type: ignore[override]
+        examples: "TranslationPairs",
         sequences: int,
         share: int,
         topology: "Topology",
@@ -171,7 +168,9 @@ class TranslationObjective(Objective):
         """Pairs whose loss is measured and, with a tokenizer, pairs that are translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
-            return super().development(examples, sequences, share, topology)
+            from hatchery.training.development import DevelopmentSet
+
+            return DevelopmentSet(examples, sequences, share, topology, self.held_out_terms)
         from hatchery.training.development_translations import TranslatedSet
 
         scored = self.held_out_terms

@@ -24,8 +24,8 @@ from hatchery.rendering.table import Table, table
 from hatchery.rendering.templates import Section, Text
 from hatchery.units import count
 from hatchery.views.cards.measure_corpus import LengthFacts, Sample, shortened
+from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import VocabularyFacts
-from hatchery.views.stages.describe_corpus import CardSettings
 
 SIZE_NOTE = (
     "Sentences are lines that are not blank (headings too); words are pieces between white space; characters are code "

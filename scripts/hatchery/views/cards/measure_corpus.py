@@ -30,8 +30,8 @@ from hatchery.corpora.documents import SPLITS
 from hatchery.errors import CorpusError, first_line
 from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents, shards_by_split
+from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import PieceTable, Vocabulary
-from hatchery.views.stages.describe_corpus import CardSettings
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from hatchery.rendering.templates import card_html, card_markdown
 from hatchery.sanitize import csv_text
 from hatchery.views.cards import content
 from hatchery.views.cards.measure_corpus import SourceMeasurement, facts_of_lengths, measure_corpus
+from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import VocabularyFacts, facts_of
-from hatchery.views.stages.describe_corpus import CardSettings
 
 
 def write_card(

@@ -21,8 +21,8 @@ from hatchery.errors import ConfigError
 from hatchery.settings.base import Natural
 from hatchery.views.paper_tables.layout import LayersLayout, SizeColumn, SizeRow, SizesLayout, TasksLayout
 from hatchery.views.paper_tables.printed import PrintedTable, common_notes
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
-from hatchery.views.stages.write_tables import PaperTablesSettings
 
 CARD_KEY = ("source", "split")
 MEASURES = ("documents", "sentences", "words", "pre_tokens", "subwords")

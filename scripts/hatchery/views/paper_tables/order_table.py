@@ -26,8 +26,8 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import ReadingName
 from hatchery.views.paper_tables.layout import OrderLayout
 from hatchery.views.paper_tables.printed import Entry, PrintedTable, common_notes, entry_blocks
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score
-from hatchery.views.stages.write_tables import PaperTablesSettings
 
 READINGS: dict[ReadingName, str] = {"corrected": OURS, "as_published": f"{OURS}, computed as published"}
 

@@ -14,8 +14,8 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.basis import differing
 from hatchery.settings.problems import nearest
 from hatchery.views.paper_tables.layout import BlockLayout, ScoreLayout
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.score_table import PUBLISHED, Digits, Line, Score
-from hatchery.views.stages.write_tables import PaperTablesSettings
 
 
 @dataclass(frozen=True)

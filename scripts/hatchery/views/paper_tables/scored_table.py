@@ -29,8 +29,8 @@ from hatchery.evaluation.minimal_pairs.measurements import ACCURACY
 from hatchery.views.paper_tables.hyperparameters import SETTINGS, VALUE
 from hatchery.views.paper_tables.layout import ColumnLayout, ScoreLayout
 from hatchery.views.paper_tables.printed import Entry, EntryBlock, PrintedTable, entry_blocks, score_notes
+from hatchery.views.paper_tables.settings import PaperTablesSettings
 from hatchery.views.score_table import OURS, PUBLISHED, Block, Digits, Line, PaperTable, Score, with_best
-from hatchery.views.stages.write_tables import PaperTablesSettings
 
 LEADERBOARD = "leaderboard"
 LEADERBOARD_FILES = (

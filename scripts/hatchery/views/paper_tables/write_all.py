@@ -41,8 +41,8 @@ from hatchery.views.paper_tables.layout import (
 from hatchery.views.paper_tables.order_table import lists_of_models, order_table, read_runs, tasks_of_average
 from hatchery.views.paper_tables.printed import PrintedTable, check_rows
 from hatchery.views.paper_tables.scored_table import Scores, score_table, scores_of_models
+from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
 from hatchery.views.score_table import PaperTable
-from hatchery.views.stages.write_tables import PaperTablesSettings, TableInputs
 
 TABLES_FILE, VIEWS_FILE = "tables.md", "tables.json"
 

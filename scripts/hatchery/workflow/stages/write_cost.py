@@ -1,45 +1,19 @@
 """The stage `write_cost`: what an experiment will cost, estimated from its settings."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment import continuation
-from hatchery.experiment.cluster import PlanSettings, planned_device
+from hatchery.experiment.cluster import planned_device
 from hatchery.runner import OutputPath
-from hatchery.settings.base import Settings
 from hatchery.stage import Stage
 from hatchery.training.stages.pretrain import pretraining_settings
+from hatchery.workflow.cost_settings import CostSettings
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
-
-
-@dataclass(frozen=True)
-class PlannedRun(Settings):
-    """One pretraining: its name and the slice of its settings."""
-
-    name: str
-    pretraining: dict[str, Any]
-    # Steps that another run has done for it.
-    first_step: int = 0
-    # The set of the grid that the model belongs to, if there is one.
-    set: str = ""
-    # What people read instead of the name, where a sweep or a grid made the run.
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class CostSettings(Settings):
-    """What the cost of an experiment depends on."""
-
-    experiment: str
-    # Entries that the tokenizer is asked for; it may come out smaller where its settings allow that.
-    vocabulary_size: int
-    plan: PlanSettings
-    runs: list[PlannedRun]
 
 
 def cost_settings(project: "Project", experiment: str) -> dict[str, object]:

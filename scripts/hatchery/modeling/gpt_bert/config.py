@@ -1,0 +1,68 @@
+"""The sizes and choices that define GPT-BERT and its ablations.
+
+Source: GPT-BERT ("GPT or BERT: why not both?"), Table 2, after the published code (docs/papers/gpt-bert.md, "Model").
+Embedding, positions, feed-forward block and head are those of LTG-BERT; what is new is the gate of the attention and
+the weights between all blocks, and either goes by a key. Nothing here needs torch.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from hatchery.modeling.configuration import EncoderSizes, LayerWeightingName, ModelConfig
+from hatchery.settings.base import Positive, Range
+
+
+@dataclass(frozen=True, kw_only=True)
+class GptBertSizes(EncoderSizes):
+    """Architecture of GPT-BERT and its ablations; the vocabulary size comes from the tokenizer."""
+
+    layer_weighting: LayerWeightingName = "unrestricted"
+    """How a block's input is made of the sums of all earlier blocks; none is the plain residual stream (GPT-BERT,
+    Table 2, without layer weights)."""
+
+    attention_gate: bool = True
+    """Whether the attention's output is multiplied with a gate, the GELU of a projection of its input (GPT-BERT,
+    Table 2)."""
+
+    max_position_embeddings: Annotated[int, Range(ge=2)] = 512
+    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed."""
+
+    position_bucket_size: Annotated[int, Range(ge=2)] = 32
+    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
+
+    layer_norm_eps: Positive = 1e-5
+    """Added to the variance in every layer norm."""
+
+    family: Literal["gpt_bert"] = "gpt_bert"
+    """Tells the families of models apart."""
+
+    # What the modules of LTG-BERT ask of its ablations; all of this is fixed here.
+    position_embedding: ClassVar[str] = "relative"
+    position_head_layout: ClassVar[str] = "babylm"
+    position_to_content_index: ClassVar[str] = "query_minus_key"
+    normalisation: ClassVar[str] = "normformer"
+    affine_block_norms: ClassVar[bool] = False
+    feed_forward_activation: ClassVar[str] = "geglu"
+    feed_forward_bias: ClassVar[bool] = False
+    feed_forward_initial_scaling: ClassVar[bool] = True
+    head_scaling: ClassVar[bool] = False
+    residual_scaling: ClassVar[bool] = False
+    head_dropout: ClassVar[str] = "after_norm"
+
+    @property
+    def position_limit(self) -> int | None:
+        """None: with relative positions there is no longest input."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GptBertConfig(GptBertSizes, ModelConfig):
+    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GptBertFile(GptBertSizes):
+    """Architecture of GPT-BERT and its ablations; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""

@@ -1,0 +1,109 @@
+"""The sizes and choices that define LTG-BERT with its ablations, and ELC-BERT.
+
+Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both. The
+defaults are the final model; every ablation of LTG-BERT's Table 2 that concerns the architecture is a value of one
+field. Two models with equal configurations have the same parameters under the same names. Nothing here needs torch, so
+that planning can count a model's operations without loading it.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from hatchery.modeling.configuration import EncoderSizes, ModelConfig
+from hatchery.settings.base import Positive, Range, require
+
+PositionHeadLayout = Literal["bnc", "babylm"]
+
+
+Normalisation = Literal["normformer", "pre_norm", "post_norm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtgBertSizes(EncoderSizes):
+    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
+
+    max_position_embeddings: Annotated[int, Range(ge=2)] = 512
+    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed. With absolute
+    positions it is the longest input."""
+
+    position_bucket_size: Annotated[int, Range(ge=2)] = 32
+    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
+
+    layer_norm_eps: Positive = 1e-7
+    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT, Table 9, says
+    1e-5)."""
+
+    position_head_layout: PositionHeadLayout = "babylm"
+    """How heads share the projected relative positions; bnc only to reproduce the BNC checkpoints."""
+
+    position_embedding: Literal["relative", "absolute"] = "relative"
+    """Log-bucketed relative positions in every layer, or learned vectors added to the word embeddings (Table 2)."""
+
+    position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
+    """Distance that looks up the position query for a key: the code's, one index for both terms, or the printed one."""
+
+    normalisation: Normalisation = "normformer"
+    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums
+    (LTG-BERT, Table 2)."""
+
+    block_norm_affine: bool | None = None
+    """Whether the norms of pre_norm and post_norm layers have parameters; null: those of post_norm layers."""
+
+    feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
+    """Gated or plain GELU; as many parameters need an `intermediate_size` 3/2 as large without the gate (Table 2)."""
+
+    feed_forward_bias: bool = False
+    """Whether both projections of the feed-forward block have biases."""
+
+    feed_forward_initial_scaling: bool = True
+    """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
+
+    head_scaling: bool = False
+    """Whether every attention head has a learned factor, which starts at 1 (NormFormer's; LTG-BERT, footnote 5)."""
+
+    residual_scaling: bool = False
+    """Whether every dimension of what the feed-forward block's output is added to has a learned factor, which starts
+    at 1 (NormFormer's; LTG-BERT, footnote 5)."""
+
+    head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
+    """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
+
+    family: Literal["ltg"] = "ltg"
+    """Tells the families of models apart."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.normalisation == "normformer":
+            # The final model's norms are what they are; a value that changes nothing would look like an ablation.
+            expected = "null with normalisation normformer"
+            require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
+        if self.layer_weighting != "none":
+            expected = "false with a layer_weighting, whose layers are added to nothing"
+            require(not self.residual_scaling, "residual_scaling", self.residual_scaling, expected)
+
+    @property
+    def position_limit(self) -> int | None:
+        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        return None if self.position_embedding == "relative" else self.max_position_embeddings
+
+    @property
+    def affine_block_norms(self) -> bool:
+        """`block_norm_affine` with its default filled in.
+
+        The norm that closes a block is affine in the final model and those before blocks are not; each ablation keeps
+        what it keeps as it is there (the paper does not say).
+        """
+        return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtgBertConfig(LtgBertSizes, ModelConfig):
+    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtgBertFile(LtgBertSizes):
+    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""

@@ -1,0 +1,59 @@
+"""The folder of what was fetched for a source: complete, or absent."""
+
+import json
+import shutil
+from pathlib import Path
+
+from hatchery.artifacts.atomic import write_json
+from hatchery.artifacts.checksums import digest
+from hatchery.raw.registration import STAMP
+
+
+class FetchedFolder:
+    """The folder that holds what was fetched for a source: it appears whole, or not at all.
+
+    Work goes on in a hidden folder beside it, `.<name>.partial`, that survives a kill. When everything is there the
+    work is renamed to `<name>`; a stamp inside says what it was made from (`origin`, a value that JSON can hold), so
+    that it is made anew only when that changes.
+    """
+
+    def __init__(self, path: Path, origin: dict[str, object]) -> None:
+        self.path = path
+        self.work = path.with_name(f".{path.name}.partial")
+        self.origin = origin
+        self._identity = digest(origin)
+
+    def is_complete(self) -> bool:
+        """Whether the folder is there, made from the same origin."""
+        return _stamp(self.path) == self._identity
+
+    def start(self, *, keep: bool) -> Path:
+        """The working folder; with `keep`, work of the same origin that was broken off is still in it."""
+        begun = self.work / ".begun.json"
+        if not keep or _stamp(self.work, begun.name) != self._identity:
+            shutil.rmtree(self.work, ignore_errors=True)
+            self.work.mkdir(parents=True)
+            write_json(begun, {"identity": self._identity})
+        return self.work
+
+    def publish(self, content: Path | None = None) -> Path:
+        """Make `content` (the working folder itself if None) the folder, in place of an older one, and return it."""
+        content = content or self.work
+        write_json(content / STAMP, {"identity": self._identity, "origin": self.origin})
+        old = self.path.with_name(f".{self.path.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        if self.path.exists():
+            self.path.rename(old)
+        content.rename(self.path)
+        (self.path / ".begun.json").unlink(missing_ok=True)
+        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(self.work, ignore_errors=True)
+        return self.path
+
+
+def _stamp(folder: Path, name: str = STAMP) -> str | None:
+    try:
+        value = json.loads((folder / name).read_text(encoding="utf-8"))
+        return str(value["identity"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

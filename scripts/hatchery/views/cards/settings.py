@@ -1,0 +1,54 @@
+"""Settings of the card of a corpus."""
+
+from dataclasses import dataclass
+
+from hatchery.errors import ConfigError
+from hatchery.settings.base import Settings
+
+
+@dataclass(frozen=True)
+class SourceTerms(Settings):
+    """What a reader of the card must know before using a raw input."""
+
+    name: str
+    """Name of the raw input in the configuration; several sources of a corpus may come from one."""
+    licence: str = ""
+    """Name of the licence, empty where none is known."""
+    terms: str = ""
+    """What the source may be used for."""
+    obtain: str = ""
+    """Where the source comes from."""
+
+
+@dataclass(frozen=True)
+class CardSettings(Settings):
+    """Settings of one card."""
+
+    corpus: str
+    """Name of the corpus."""
+    description: str = ""
+    """One or two sentences about the corpus, as in its configuration."""
+    languages: tuple[str, ...] = ()
+    """ISO 639 codes of the languages of the corpus; empty where nobody said them."""
+    sources: tuple[SourceTerms, ...] = ()
+    """Licence and origin of the raw inputs, in the order in which the card lists them."""
+    published_as: str = ""
+    """Name of the corpus in the table of published sizes; empty where it is the corpus's own name."""
+    samples_per_source: int = 3
+    """Accepted texts shown per source, and rejected texts per source and reason."""
+    sample_characters: int = 500
+    """Length at which a shown text is cut."""
+    top_words: int = 20
+    """Most frequent words listed per source."""
+    max_types: int = 3_000_000
+    """Distinct words held in memory, shared evenly by the sources; the vocabulary of a source that reaches its part is
+    measured on the words before that."""
+
+    def __post_init__(self) -> None:
+        for name, low in (("samples_per_source", 0), ("sample_characters", 20), ("top_words", 0), ("max_types", 1)):
+            value = getattr(self, name)
+            if value < low:
+                raise ConfigError(f"{name}: expected at least {low}, got {value}")
+        names = [source.name for source in self.sources]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"sources: a name occurs twice among {', '.join(names)}")

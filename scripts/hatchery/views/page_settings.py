@@ -1,0 +1,63 @@
+"""Settings and inputs of the page of an experiment or a study."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.style import Style
+from hatchery.settings.base import Settings
+
+
+@dataclass(frozen=True)
+class Part(Settings):
+    """What the page of a study says of one of its experiments."""
+
+    description: str
+    corpus: str
+
+
+@dataclass(frozen=True)
+class PageSettings(Settings):
+    """What the page says in words; `runs` give the order of the models, `parts` are the experiments of a study.
+
+    `style` is that of the figures, in whose colours the page shows the models.
+    """
+
+    experiment: str
+    description: str
+    runs: tuple[SeededRun, ...] = ()
+    parts: dict[str, Part] = field(default_factory=dict)
+    # Of many models, the set of each that a grid made, as people read it.
+    sets: dict[str, str] = field(default_factory=dict)
+    style: Style = field(default_factory=Style)
+
+
+@dataclass(frozen=True)
+class PageInputs:
+    """What a page is composed of; figures in their order, corpus cards by corpus, manifests of runs by their names."""
+
+    summary: Path
+    # The summary as text, which the page leads to.
+    markdown: Path
+    # What there is to say of the numbers.
+    notes: Path
+    # The page that every number leads to.
+    provenance: Path
+    # The manifests that have a place there, by digest.
+    places: Path | None = None
+    figures: Sequence[Path] = ()
+    cards: Mapping[str, Path] = field(default_factory=dict)
+    runs: Path | None = None
+    curves: Path | None = None
+    pretraining: Mapping[str, Path] = field(default_factory=dict)
+    # The tables of a paper, where the experiment repeats one.
+    tables: Path | None = None
+    # What the models wrote.
+    filled: Mapping[str, Path] = field(default_factory=dict)
+    costs: Sequence[Path] = ()
+    # The table of all surprisals, if the experiment has texts under `surprisal`.
+    surprisals: Sequence[Path] = ()
+    # The pages of the experiments of a study, and what it found.
+    parts: Mapping[str, Path] = field(default_factory=dict)
+    analyses: Mapping[str, Path] = field(default_factory=dict)
