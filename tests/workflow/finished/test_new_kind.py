@@ -24,7 +24,6 @@ from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.evaluation import DataCheck, Evaluated, Evaluation, MostRows, ReadData, TidyRow, measured
-from hatchery.raw.listings import source_manifest
 from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import Settings
 from hatchery.stage import Shared, Stage
@@ -72,8 +71,8 @@ def word_rows(evaluated: Evaluated) -> list[TidyRow]:
 @Stage(
     version=1,
     settings=lambda project, words: {},
-    inputs=lambda results, experiment, words: {
-        "source": source_manifest(results.project.experiment(experiment).word_lists[words])
+    inputs=lambda of, project, experiment, words: {
+        "source": of("register_source", source=project.experiment(experiment).word_lists[words])
     },
     shared=Shared("word_lists", ("words",)),
     evaluation=Evaluation(
