@@ -34,6 +34,7 @@ from hatchery.training.checkpoints import (
 )
 from hatchery.training.data_order import epoch_permutation, sequences_from, share_of_process
 from hatchery.training.lamb import Lamb
+from hatchery.training.muon import Muon
 
 SCALER = {"scale": torch.tensor(1024.0), "good_steps": torch.tensor(7)}
 
@@ -43,6 +44,10 @@ def make(kind: str = "lamb", seed: int = 0) -> tuple[nn.Module, torch.optim.Opti
     model = nn.Sequential(nn.Linear(5, 4), nn.Linear(4, 3))
     if kind == "lamb":
         return model, Lamb(model.parameters(), lr=0.01)
+    if kind == "normuon":
+        matrices = {"matrices": True, "momentum": 0.9, "row_decay": 0.9, "rate_factor": 1.0}
+        weights, biases = ([getattr(layer, name) for layer in model] for name in ("weight", "bias"))
+        return model, Muon([{"params": weights, **matrices}, {"params": biases}], lr=0.01)
     return model, torch.optim.AdamW(model.parameters(), lr=0.01)
 
 
@@ -71,7 +76,7 @@ def damage(path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("copy", [True, False])
-@pytest.mark.parametrize("kind", ["lamb", "adamw"])
+@pytest.mark.parametrize("kind", ["lamb", "adamw", "normuon"])
 def test_training_goes_on_from_a_checkpoint_bit_for_bit(tmp_path: Path, kind: str, copy: bool) -> None:
     model, optimizer = make(kind)
     advance(model, optimizer, 3)

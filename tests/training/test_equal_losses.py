@@ -311,3 +311,17 @@ def test_a_run_killed_after_step_23_goes_on_with_its_zero_stage_or_another(
     command.finish(2)
     assert command.provenance()["resumed_from_step"] == RESUMED
     assert losses(command) == pytest.approx(expected_of_adamw, rel=0, abs=TOLERANCE)
+
+
+def test_normuon_has_equal_losses_on_two_processes_and_equal_bytes_after_a_kill(make_command: Make) -> None:
+    changes = {**ADAMW, "optimizer__name": "normuon"}
+    whole, shared = make_command(**changes), make_command(**changes)
+    whole.finish()
+    shared.finish(2)
+    assert losses(shared) == pytest.approx(losses(whole), rel=0, abs=TOLERANCE)
+    assert losses(whole)[-1] < losses(whole)[0]
+    killed = make_command(CHECKPOINTS, **changes)
+    stop_after_checkpoint(killed, 1)
+    killed.finish()
+    assert killed.provenance()["resumed_from_step"] == RESUMED
+    assert killed.digests() == whole.digests()

@@ -76,9 +76,15 @@ def test_a_batch_of_an_objective_with_two_kinds_of_sequences_has_both() -> None:
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_lamb_is_refused_above_zero_stage_0_with_the_reason(runtime_slice: Factory, stage: int) -> None:
-    with pytest.raises(ConfigError, match=rf"runtime.zero_stage: got {stage}, only 0 is possible: .*trust ratio"):
-        runtime_settings(runtime_slice(zero_stage=stage), LAMB)
+def test_zero_shares_adamw_alone(runtime_slice: Factory, stage: int) -> None:
+    zero = rf"runtime.zero_stage: got {stage}, only 0 is possible"
+    for name in ("lamb", "muon"):
+        training = replace(LAMB, optimizer=replace(LAMB.optimizer, name=name))
+        with pytest.raises(ConfigError, match=f"{zero}: .* {name} would lose the norm or shape of each tensor"):
+            runtime_settings(runtime_slice(zero_stage=stage), training)
+    cautious = replace(ADAMW, optimizer=replace(ADAMW.optimizer, cautious_decay=True))
+    with pytest.raises(ConfigError, match=f"{zero} with cautious_decay"):
+        runtime_settings(runtime_slice(zero_stage=stage), cautious)
     assert runtime_settings(runtime_slice(zero_stage=stage), ADAMW).zero_stage == stage
     assert runtime_settings(runtime_slice(zero_stage=0), LAMB).zero_stage == 0
 

@@ -265,7 +265,8 @@ def load_checkpoint(
         name = key.rpartition(SEPARATOR)[0]
         if name not in parameters:
             raise CheckpointError(f"{folder / OPTIMIZER}: there is no parameter {name!r} in the model")
-        if tensor.ndim and tensor.shape != parameters[name].shape:
+        whole = parameters[name].shape
+        if tensor.ndim and (tensor.ndim != len(whole) or any(map(_is_another_size, tensor.shape, whole))):
             raise CheckpointError(f"{folder / OPTIMIZER}: the shape of {key!r} differs from that of the parameter")
     load_model(folder, model)
     for key, tensor in states.items():
@@ -275,6 +276,11 @@ def load_checkpoint(
         device = torch.device("cpu") if stays else parameters[name].device
         optimizer.state[parameters[name]][state] = tensor.to(device)
     return Loaded(position, metrics, extra)
+
+
+def _is_another_size(size: int, whole: int) -> bool:
+    """Whether the size of a state's dimension is neither the parameter's nor 1, that of one number per row."""
+    return size not in (1, whole)
 
 
 def load_model(folder: Path, model: nn.Module) -> None:

@@ -18,6 +18,7 @@ from hatchery.training.settings import OptimizerSettings
 BIASES_AND_NORMS = ("bias", "norm")
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
 # Names in models of all families; the sentence-pair head ("pair_head.") belongs to the body.
+HEADS = ("head.", "pair_head.")
 HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_embedding.weight"
 
 GroupName = Literal["body", "head", "undecayed"]
@@ -26,6 +27,11 @@ GroupName = Literal["body", "head", "undecayed"]
 def is_decayed(name: str) -> bool:
     """Whether the parameter called `name` is one that gets weight decay where not all do."""
     return not any(part in name for part in UNDECAYED_NAMES)
+
+
+def is_hidden_matrix(name: str, parameter: nn.Parameter) -> bool:
+    """Whether the parameter called `name` is a weight matrix between hidden layers: no embedding, vector or head."""
+    return parameter.ndim == 2 and is_decayed(name) and not name.startswith(HEADS)
 
 
 def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ rounding, and the same bits on the same machine.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,8 +37,13 @@ class Lamb(PlainOptimizer):
         betas: tuple[float, float] = (0.9, 0.98),
         eps: float = 1e-6,
         weight_decay: float = 0.1,
+        trust_ratio: bool = True,
+        cautious: bool = False,
+        peak_rate: float | None = None,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        """Without `trust_ratio` this is AdamW; `cautious` and `peak_rate` change the decay (`decayed`)."""
+        defaults: dict[str, Any] = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**defaults, "trust_ratio": trust_ratio, "cautious": cautious, "peak_rate": peak_rate})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:  # type: ignore[override]
@@ -74,8 +79,7 @@ class Lamb(PlainOptimizer):
         updates = torch._foreach_div(averages, [1 - beta1**count for count in counts])
         torch._foreach_div_(updates, denominators)
 
-        if group["weight_decay"] > 0:
-            torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
+        if add_weight_decay(updates, parameters, group) and group["trust_ratio"]:
             torch._foreach_mul_(updates, _trust_ratios(parameters, updates))
         torch._foreach_add_(parameters, updates, alpha=-group["lr"])
 
@@ -86,6 +90,28 @@ class Lamb(PlainOptimizer):
             state["exp_avg"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
             state["exp_avg_sq"] = torch.zeros_like(parameter, memory_format=torch.preserve_format)
         return state
+
+
+def add_weight_decay(
+    updates: tuple[Tensor, ...] | list[Tensor], parameters: list[Tensor], group: Mapping[str, Any]
+) -> bool:
+    """Add the weight decay of a group to its `updates` (before the learning rate); False if the group has none.
+
+    With `peak_rate` the decay follows the learning rate: it is multiplied by the rate over its peak. Cautious decay
+    leaves out each value that its update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
+    """
+    decay = group["weight_decay"]
+    if decay <= 0:
+        return False
+    if group["peak_rate"] is not None:
+        decay *= group["lr"] / group["peak_rate"]
+    if group["cautious"]:
+        pairs = zip(parameters, updates, strict=True)
+        decayed = [parameter * (parameter * update > 0) for parameter, update in pairs]
+        torch._foreach_add_(updates, decayed, alpha=decay)
+    else:
+        torch._foreach_add_(updates, parameters, alpha=decay)
+    return True
 
 
 def _trust_ratios(parameters: Sequence[Tensor], updates: Sequence[Tensor]) -> tuple[Tensor, ...]:

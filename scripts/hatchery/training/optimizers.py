@@ -1,12 +1,14 @@
-"""The optimiser of a run: LAMB or AdamW over the parameter groups of its model."""
+"""The optimiser of a run over the parameter groups of its model."""
 
 import inspect
+from typing import Any
 
 import torch
 from torch import nn
 
-from hatchery.training.decay_groups import parameter_groups
+from hatchery.training.decay_groups import is_hidden_matrix, parameter_groups
 from hatchery.training.lamb import Lamb, PlainOptimizer
+from hatchery.training.muon import Muon
 from hatchery.training.settings import OptimizerSettings
 
 
@@ -20,6 +22,37 @@ def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.opti
     """The optimiser over the parameter groups of `model`, which must already lie on its device."""
     groups = parameter_groups(model, settings)
     betas = (settings.beta1, settings.beta2)
-    if settings.name == "lamb":
-        return Lamb(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon)
-    return AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, foreach=True)
+    if settings.is_plain_adamw:
+        return AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, foreach=True)
+    kind = Lamb
+    if settings.orthogonalises:
+        kind, groups = Muon, _with_matrices_apart(model, groups, settings)
+    return kind(
+        groups,
+        lr=settings.learning_rate,
+        betas=betas,
+        eps=settings.epsilon,
+        trust_ratio=(settings.others if settings.orthogonalises else settings.name) == "lamb",
+        cautious=settings.cautious_decay,
+        peak_rate=settings.learning_rate if settings.decay_follows_rate else None,
+    )
+
+
+def _with_matrices_apart(
+    model: nn.Module, groups: list[dict[str, Any]], settings: OptimizerSettings
+) -> list[dict[str, Any]]:
+    """The groups, each with its hidden weight matrices in a group of their own before the rest."""
+    hidden = {id(parameter) for name, parameter in model.named_parameters() if is_hidden_matrix(name, parameter)}
+    how = {
+        "matrices": True,
+        "momentum": settings.momentum,
+        "row_decay": settings.row_decay if settings.name == "normuon" else None,
+        "rate_factor": (settings.matrix_learning_rate or settings.learning_rate) / settings.learning_rate,
+    }
+    found = []
+    for group in groups:
+        matrices = [parameter for parameter in group["params"] if id(parameter) in hidden]
+        others = [parameter for parameter in group["params"] if id(parameter) not in hidden]
+        found += [{**group, "params": matrices, **how}] if matrices else []
+        found += [{**group, "params": others}] if others else []
+    return found

@@ -52,7 +52,7 @@ class TrainingRuntime(Settings):
     time, the same numbers."""
     zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
     """DeepSpeed's ZeRO, for AdamW and several processes: 1 shares the optimiser's state among them, 2 also the
-    gradients, 3 also the parameters. LAMB needs 0."""
+    gradients, 3 also the parameters. Other optimisers need 0."""
     time_limit_minutes: Positive | None = None
     """Stop cleanly before so many minutes are over; null asks Slurm for the end of the job."""
     grace_seconds: NonNegative = 120
@@ -86,11 +86,13 @@ def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None
     """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or takes apart what is measured."""
     if training.steps == 0:
         return
-    if stage != 0 and training.optimizer.name == "lamb":
+    if stage != 0 and training.optimizer.name != "adamw":
         raise ConfigError(
-            f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so LAMB would lose "
-            "the norm of each tensor and with it the trust ratio; expected optimizer.name adamw"
+            f"{key}: got {stage}, only 0 is possible: ZeRO flattens the parameters into one buffer, so "
+            f"{training.optimizer.name} would lose the norm or shape of each tensor; expected optimizer.name adamw"
         )
+    if stage != 0 and not training.optimizer.is_plain_adamw:
+        raise ConfigError(f"{key}: got {stage}, only 0 is possible with cautious_decay and decay_follows_rate")
     if stage == 3 and "translation" in training.objective.kinds:
         raise ConfigError(f"{key}: got 3, at most 2 is possible with translation, whose search needs whole layers")
     if stage == 3 and training.weight_average is not None:

@@ -20,6 +20,8 @@ from hatchery.settings.base import (
     Share,
     ShareAboveZero,
     ShareBelowOne,
+    omitted_at_default,
+    omitted_defaults,
     refused,
     require,
 )
@@ -41,10 +43,11 @@ from hatchery.typed import build, stage_body
 
 @dataclass(frozen=True)
 class OptimizerSettings(Settings):
-    """What makes steps of gradients: LAMB or AdamW, and what is decayed."""
+    """What makes steps of gradients, and what is decayed."""
 
-    name: Literal["lamb", "adamw"] = "lamb"
-    """The optimiser; the papers use LAMB for pretraining."""
+    name: Literal["lamb", "adamw", "muon", "normuon"] = "lamb"
+    """The optimiser; the papers use LAMB for pretraining. muon and normuon make the updates of hidden weight matrices
+    orthogonal, and leave embeddings, vectors and heads to `others`."""
     learning_rate: Positive = 0.01
     """The peak rate."""
     weight_decay: NonNegative = 0.1
@@ -64,6 +67,37 @@ class OptimizerSettings(Settings):
     """What a tied word embedding counts as; output is LTG-BERT's BNC code, which decays it."""
     head_weight_decay: NonNegative | None = None
     """Weight decay of the language-model head; null is weight_decay."""
+    cautious_decay: bool = omitted_at_default(False)
+    """Decay only the values that the update moves toward zero."""
+    decay_follows_rate: bool = omitted_at_default(False)
+    """Multiply weight decay by the learning rate over its peak, so that decay ends as the rate does."""
+    others: Literal["adamw", "lamb"] = omitted_at_default("adamw")
+    """With muon and normuon: the optimiser of embeddings, vectors and heads."""
+    matrix_learning_rate: Positive | None = omitted_at_default(None)
+    """With muon and normuon: the peak rate of hidden weight matrices, whose updates have a root mean square of 0.2 as
+    Adam's have; null is learning_rate."""
+    momentum: ShareBelowOne = omitted_at_default(0.95)
+    """With muon and normuon: decay of the mean of the gradients of hidden weight matrices."""
+    row_decay: ShareBelowOne = omitted_at_default(0.95)
+    """With normuon: decay of the mean of the squares of each row of an update."""
+
+    def __post_init__(self) -> None:
+        needs = {"others": "muon or normuon", "matrix_learning_rate": "muon or normuon", "momentum": "muon or normuon"}
+        defaults = omitted_defaults(OptimizerSettings)
+        for key, names in {**needs, "row_decay": "normuon"}.items():
+            value = getattr(self, key)
+            if value != defaults[key] and self.name not in names.split(" or "):
+                raise refused(key, value, f"no such key with name {self.name}; {names} has it")
+
+    @property
+    def orthogonalises(self) -> bool:
+        """Whether the updates of hidden weight matrices are made orthogonal."""
+        return self.name in ("muon", "normuon")
+
+    @property
+    def is_plain_adamw(self) -> bool:
+        """Whether PyTorch's AdamW does all of it, the only optimiser that ZeRO can share among processes."""
+        return self.name == "adamw" and not (self.cautious_decay or self.decay_follows_rate)
 
 
 # Where nobody has counted: that of the 16,384 subwords of the challenge's own baselines of 2025 (their steps times

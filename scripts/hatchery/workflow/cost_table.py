@@ -140,10 +140,10 @@ def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> Table:
 
 
 def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """What training takes at each ZeRO stage; LAMB has but the first."""
+    """What training takes at each ZeRO stage; only AdamW has more than the first."""
     rows = []
     for run, cost in zip(settings.runs, costs, strict=True):
-        can_share = run.pretraining["optimizer"]["name"] != "lamb"
+        can_share = run.pretraining["optimizer"]["name"] == "adamw"
         needs = [training_bytes(cost.parameters, settings.plan.devices, stage) for stage in ZERO_STAGES]
         rows.append([cost.run, *(size(need) if can_share or not stage else NONE for stage, need in enumerate(needs))])
     return table(["model", *(f"ZeRO {stage}" for stage in ZERO_STAGES)], rows)
