@@ -24,6 +24,7 @@ import hatchery
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, ModelError
 from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training import run
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.own_model import OwnModel, may_read, own_model
 from hatchery.training.watchers import Watcher
@@ -166,6 +167,29 @@ def test_ctrl_c_saves_a_checkpoint_from_which_the_same_call_goes_on(train: Any, 
     found = train()
     assert "goes on after step 7" in capfd.readouterr().err
     assert found.curve.equals(train(into="whole").curve)
+
+
+def test_the_names_of_a_module_of_ones_own_decide_its_groups_of_parameters(
+    train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Named(Small):
+        def __init__(self, vocabulary_size: int) -> None:
+            super().__init__(vocabulary_size)
+            self.head = nn.Linear(16, vocabulary_size)
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+            return self.head(self.embedding(input_ids)) + super().forward(input_ids, attention_mask)
+
+    built: list[Any] = []
+    make = run.build_optimizer
+    monkeypatch.setattr(run, "build_optimizer", lambda *given: built.append(make(*given)) or built[0])
+    module = Named(300)
+    train(model=module, steps=1, optimizer={"name": "adamw", "weight_decay": 0.3, "head_weight_decay": 0.2})
+    decays = {id(p): group["weight_decay"] for group in built[0].param_groups for p in group["params"]}
+    assert {name: decays[id(parameter)] for name, parameter in module.named_parameters()} == {
+        **{"embedding.weight": 0.0, "query.weight": 0.3, "query.bias": 0.0},
+        **{"out.bias": 0.0, "head.weight": 0.2, "head.bias": 0.0},
+    }
 
 
 @pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])

@@ -109,7 +109,9 @@ def train_run(
         continued = initial_checkpoint(inputs.initial)
     with process_group(topology, device, store, options.zero_stage > 0):
         model.to(device)
-        optimizer = build_optimizer(model, settings.optimizer)
+        # Groups of parameters follow from names, of a module of the caller's from its own.
+        named = model.module if isinstance(model, OwnModel) else model
+        optimizer = build_optimizer(named, settings.optimizer)
         # Before DeepSpeed, which sends the first process's parameters to all others.
         record.resume(model, optimizer, precision, watchers, continued)
         clip = settings.optimizer.max_gradient_norm
