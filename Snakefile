@@ -12,22 +12,24 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 min_version("9.27")
-sys.path.insert(0, str(Path(workflow.basedir) / "scripts"))
+# The folder of this file, also where it is a module of another workflow.
+CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=False))
+sys.path.insert(0, str(CHECKOUT / "scripts"))
 
 from hatchery.errors import full_disk, links_lost, writing_refused
 
 if refused := (
-    writing_refused(Path())
-    or full_disk(Path().absolute())
-    or links_lost(Path(workflow.basedir))
+    writing_refused(Path()) or full_disk(Path().absolute()) or links_lost(CHECKOUT)
 ):
     raise SystemExit(f"error: {refused}")
 
 from hatchery.workflow.registry import SHARED, STAGES, WILDCARDS
 from hatchery.workflow.rules import with_plain_errors
 from hatchery.workflow.open_workflow import (
+    begin_in_module,
     check_request,
     frozen_configuration,
+    is_module,
     open_workflow,
     require_raw_data,
     show_results,
@@ -119,10 +121,15 @@ rule all:
 check_request(RULES, workflow)
 
 
+if is_module(workflow):
+    begin_in_module(RULES, workflow)
+
+
 # Not in a dry run, which creates nothing.
 onstart:
     require_raw_data(RULES.project, workflow.dag)
-    RULES.start(workflow.dag_settings)
+    asked = workflow.dag_settings
+    RULES.start(bool(asked.forceall or asked.forcetargets or asked.forcerun))
     begin_jobs(workflow.dag)
 
 

@@ -7,7 +7,7 @@ import argparse
 import sys
 
 from hatchery.command import run_command
-from hatchery.experiment.project import Project
+from hatchery.experiment.shipped import open_project
 from hatchery.workflow.cluster_check import ASKED, plan, problems, sbatch_text
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.open_workflow import missing_commands
@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     jobs = plan(target, arguments.profile, arguments.snakemake)
     print(f"What would be sent for {target}:\n\n{sbatch_text(jobs)}", flush=True)
     missing = missing_commands(ASKED)
-    project = Project()
+    project = open_project()
     retries = retries_of(["--profile", arguments.profile, *arguments.snakemake])
     found = [
         *([] if missing else problems(jobs)),

@@ -7,13 +7,13 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.experiment.project import Project
+from hatchery.experiment.shipped import open_project
 from hatchery.views.side_by_side import shown, side_by_side
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print one table."""
-    project = Project(arguments.project / "config")
+    project = open_project(arguments.project / "config")
     experiments = (arguments.first, arguments.second)
     print(shown(side_by_side(project, experiments, arguments.project / "results", arguments.all)), end="")
 

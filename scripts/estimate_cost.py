@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.experiment.project import Project
+from hatchery.experiment.shipped import open_project
 from hatchery.workflow.cost_estimate import cost_settings, estimate, shards_on_disk
 from hatchery.workflow.cost_table import cost_markdown
 from hatchery.workflow.jobs import Jobs
@@ -17,7 +17,9 @@ def main(arguments: argparse.Namespace) -> None:
     overrides = {key: value for key, value in planned.items() if value is not None}
     if arguments.devices is not None:
         overrides["nodes"] = 1
-    jobs = Jobs(Project(arguments.config, given=[("the command line", {"cluster": overrides})] if overrides else ()))
+    jobs = Jobs(
+        open_project(arguments.config, given=[("the command line", {"cluster": overrides})] if overrides else ())
+    )
     pages = []
     for experiment in jobs.project.members(arguments.experiment):
         jobs.project.check("experiment", experiment)

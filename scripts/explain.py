@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import REGISTER, missing_sources
+from hatchery.experiment.shipped import open_project
 from hatchery.workflow.explanation import by_rule, planned_cost_text, planned_costs, reasons_text
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.pieces import endless_trainings, retries_of
@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     if not planned:
         print("nothing would run")
         return
-    jobs = Jobs(Project(arguments.project / "config"))
+    jobs = Jobs(open_project(arguments.project / "config"))
     named = [*(target.split("/")[1] for target in arguments.targets if target.startswith("results/"))]
     named += [job.wildcards["experiment"] for job in planned if "experiment" in job.wildcards]
     project = jobs.project

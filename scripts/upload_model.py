@@ -7,13 +7,13 @@ import argparse
 from pathlib import Path
 
 from hatchery.command import run_command
-from hatchery.experiment.project import Project
+from hatchery.experiment.shipped import open_project
 from hatchery.export.upload import planned_upload, upload
 
 
 def main(arguments: argparse.Namespace) -> None:
     """List what would be uploaded, and upload it if that was said."""
-    project = Project(arguments.project / "config")
+    project = open_project(arguments.project / "config")
     planned = planned_upload(project, arguments.experiment, arguments.run, arguments.project / "results")
     print(planned.listing())
     if not arguments.upload:

@@ -21,6 +21,7 @@ from hatchery.errors import ConfigError, ManifestError, first_line
 from hatchery.evaluation.asked_model import AskedModel
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
+from hatchery.experiment.shipped import open_project
 from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import alternatives, nearest
 from hatchery.training.stages.pretrain import pretraining_settings
@@ -137,7 +138,7 @@ def experiment(path: str | Path) -> Experiment:
     file = Path(path)
     if file.parent.name != FOLDERS["experiment"] or file.suffix != ".yaml":
         raise ConfigError(f"{file}: expected a file such as config/{FOLDERS['experiment']}/demo.yaml")
-    project = Project(file.parent.parent)
+    project = open_project(file.parent.parent)
     project.check("experiment", file.stem)
     return Experiment(project, file.stem)
 

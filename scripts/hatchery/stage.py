@@ -189,6 +189,11 @@ def stage_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(found)}
 
 
+def stage_called(rule: str) -> str:
+    """Return the stage of a rule, which a module may call `hatchery_summarise`; the rule's name if it is no stage's."""
+    return max((name for name in stage_files() if rule == name or rule.endswith(f"_{name}")), key=len, default=rule)
+
+
 def function_of(name: str) -> Callable[..., None]:
     """The function of a stage. Raises ConfigError with the nearest name where there is none."""
     files = stage_files()

@@ -86,7 +86,7 @@ def check_study(project: "Project", name: str) -> None:
 
 
 def _check_tables(names: Iterable[str], where: str, folder: Path) -> None:
-    known = [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.rglob("*.csv"))]
+    known = [path.relative_to(folder).with_suffix("").as_posix() for path in sorted(folder.glob("*/*.csv"))]
     for name in names:
         if name not in known:
             raise ConfigError(f"{where}: there is no {folder / name}.csv with published numbers{nearest(name, known)}")

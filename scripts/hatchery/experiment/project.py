@@ -54,17 +54,22 @@ def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
 class Project:
     """All configuration below a folder (`config/`).
 
-    What a call of Snakemake says otherwise (`given`) is merged into config.yaml, and after it `overrides`. What is
-    asked for by a name raises ConfigError naming the file, the key, what was given, what is allowed and the nearest
-    match.
+    Files that are not there are taken from the folder `shipped`, if there is one; both config.yaml are merged. What a
+    call of Snakemake says otherwise (`given`) is merged into config.yaml, and after it `overrides`. What is asked for
+    by a name raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
     """
 
     def __init__(
-        self, folder: str | Path = "config", overrides: Mapping[str, Any] | None = None, given: Given = ()
+        self,
+        folder: str | Path = "config",
+        overrides: Mapping[str, Any] | None = None,
+        given: Given = (),
+        shipped: Path | None = None,
     ) -> None:
         self.folder = Path(folder)
+        self._shipped = shipped
         self._given: Given = [*given, *([("what the program says", overrides)] if overrides else [])]
-        self.written = WrittenBlocks(self.folder)
+        self.written = WrittenBlocks(self.folder, shipped)
         self.checked: dict[tuple[str, str], None] = {}
         """Kinds and names of the blocks that were compared with others, in that order."""
         self._blocks: dict[tuple[str, str], Any] = {}
@@ -79,13 +84,11 @@ class Project:
     @cached_property
     def config(self) -> MainFile:
         """The main configuration."""
-        path = self.folder / "config.yaml"
-        if not path.exists():
-            raise ConfigError(
-                f"{path}: there is no such file in {Path.cwd()}; call Hatchery in its own folder, without -d or "
-                "--directory (`storage_root` in that file lets results lie elsewhere)"
-            )
-        given: Given = [(str(path), read_yaml(path)), *self._given]
+        paths = [folder / "config.yaml" for folder in (self._shipped, self.folder) if folder is not None]
+        found = [path for path in paths if path.exists()]
+        if not found:
+            raise ConfigError(f"{paths[-1]}: there is no such file in {Path.cwd()}")
+        given: Given = [*((str(path), read_yaml(path)) for path in found), *self._given]
         document: Document = reduce(merged, (values for _, values in given), {})
 
         def place(key: str) -> str:

@@ -13,6 +13,7 @@ from hatchery.evaluation.kinds import evaluations
 from hatchery.raw.listings import source_of
 from hatchery.raw.settings import KEYS, SourceSettings, path_problem, source_problem
 from hatchery.settings.fields import ABSENT
+from hatchery.stage import stage_called
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def missing_sources(project: "Project", sources: Iterable[str]) -> list[str]:
 def planned_sources(dag: Any) -> list[str]:
     """The raw inputs that jobs of a DAG of Snakemake register, also after a dry run, which takes them for finished."""
     jobs = dag.needrun_jobs(exclude_finished=False)
-    return sorted(job.wildcards.source for job in jobs if job.rule.name == REGISTER)
+    return sorted(job.wildcards.source for job in jobs if stage_called(job.rule.name) == REGISTER)
 
 
 LEAVE_OUT = "leave_out_baselines"

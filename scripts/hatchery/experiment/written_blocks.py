@@ -57,10 +57,14 @@ class _Variants:
 
 
 class WrittenBlocks:
-    """The blocks below a folder (`config/`), read when first asked for, not validated."""
+    """The blocks below a folder (`config/`), read when first asked for, not validated.
 
-    def __init__(self, folder: Path) -> None:
+    A block that is not there is read from the folder `shipped`, if there is one.
+    """
+
+    def __init__(self, folder: Path, shipped: Path | None = None) -> None:
         self.folder = folder
+        self._folders = [folder] if shipped is None else [folder, shipped]
         self._stems: dict[str, list[str]] = {}
         self._read: dict[Path, Document] = {}
         self._varied: dict[str, _Variants] = {}
@@ -183,12 +187,13 @@ class WrittenBlocks:
 
     def _files(self, kind: str) -> list[str]:
         if kind not in self._stems:
-            stems = (path.stem for path in (self.folder / FOLDERS[kind]).glob("*.yaml"))
+            stems = {path.stem for each in self._folders for path in (each / FOLDERS[kind]).glob("*.yaml")}
             self._stems[kind] = sorted(stem for stem in stems if is_name(stem))
         return self._stems[kind]
 
     def _file(self, kind: str, name: str) -> Path:
-        return self.folder / FOLDERS[kind] / f"{name}.yaml"
+        places = [each / FOLDERS[kind] / f"{name}.yaml" for each in self._folders]
+        return next((path for path in places[1:] if path.is_file() and not places[0].is_file()), places[0])
 
     def _document(self, kind: str, name: str) -> Document:
         path = self._file(kind, name)

@@ -84,7 +84,7 @@ def _candidates(project: Path) -> Iterator[Path]:
     for path in (project / "resources/sources").glob("*.json"):
         if not path.name.endswith(".location.json") and not path.name.startswith("."):
             yield path
-    yield from (project / "config/published").rglob("*.csv")
+    yield from (project / "config/published").glob("*/*.csv")
 
 
 @dataclass(frozen=True)

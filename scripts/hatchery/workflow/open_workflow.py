@@ -22,11 +22,13 @@ from hatchery.experiment.given_settings import given_settings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
 from hatchery.experiment.run_checks import unlearned_to_tell
+from hatchery.experiment.shipped import COPY, link_tables, open_project, shipped_for
 from hatchery.sanitize import visible
 from hatchery.workflow.pieces import PROFILE, endless_trainings
 from hatchery.workflow.plan_checks import check_targets, collect_problems
 from hatchery.workflow.registry import SHARED
 from hatchery.workflow.rules import Rules, with_plain_errors
+from hatchery.workflow.snakemake_call import is_real_run
 from hatchery.workflow.software import is_own_environment
 from hatchery.workflow.stale_results import watch_stale_results
 
@@ -47,12 +49,14 @@ _LOOKING = (
 
 @dataclass(frozen=True)
 class Request:
-    """Targets as they were given, the executor by name, whether nothing is run, and how often a job starts again."""
+    """Targets as they were given, the executor by name, whether nothing is run, how often a job starts again, and
+    whether jobs run that are up to date."""
 
     targets: tuple[str, ...]
     executor: str
     dry_run: bool
     retries: int = 0
+    is_forced: bool = False
 
 
 def read_request(argv: Sequence[str]) -> Request | None:
@@ -80,7 +84,8 @@ def read_request(argv: Sequence[str]) -> Request | None:
     if any(getattr(found, name, None) for name in _LOOKING):
         return None
     dry_run = bool(found.dryrun) or found.executor == "dryrun"
-    return Request(tuple(found.targets or ()), found.executor or "local", dry_run, int(found.retries or 0))
+    forced = bool(found.forceall or found.force or found.forcerun)
+    return Request(tuple(found.targets or ()), found.executor or "local", dry_run, int(found.retries or 0), forced)
 
 
 VARIABLE = "HATCHERY_CONFIGURATION"
@@ -89,7 +94,7 @@ COPIES = Path(".snakemake/configurations")
 _ENDINGS = (".yaml", ".csv")
 
 
-def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run: bool = True) -> Path:
+def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: bool = True) -> Path:
     """The folder to read the configuration from: `folder` itself in the main process, its copy in a job.
 
     A job of a cluster reads the configuration when it starts, hours after it was sent, and it has to compute what was
@@ -108,7 +113,7 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run:
                 f"{Path(handed_on).name}..., found {found}...; start the workflow again, which writes it anew"
             )
         return Path(handed_on)
-    if not is_real_run:
+    if not may_write:
         return Path(folder)
     files = _files(folder)
     name = _digest(files)
@@ -129,9 +134,17 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, is_real_run:
 
 
 def _files(folder: str | Path) -> dict[Path, bytes]:
-    """The contents of the files of a configuration, by their places in it."""
-    paths = sorted(path for ending in _ENDINGS for path in Path(folder).rglob(f"*{ending}"))
-    return {path.relative_to(folder): path.read_bytes() for path in paths}
+    """The contents of the files of a configuration, by their places in it; shipped ones of another folder too."""
+    found = _files_in(Path(folder))
+    shipped = shipped_for(Path(folder))
+    if shipped is not None and shipped.name != COPY:
+        found |= {Path(COPY) / path: text for path, text in _files_in(shipped).items()}
+    return found
+
+
+def _files_in(folder: Path) -> dict[Path, bytes]:
+    paths = (Path(place) / name for place, _, names in os.walk(folder, followlinks=True) for name in names)
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(paths) if path.suffix in _ENDINGS}
 
 
 def _digest(files: Mapping[Path, bytes]) -> str:
@@ -141,19 +154,19 @@ def _digest(files: Mapping[Path, bytes]) -> str:
 
 
 @with_plain_errors
-def open_workflow(
-    folder: str | Path, call: Any = None, is_main_process: bool = True, is_real_run: bool = False
-) -> Rules:
+def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = True, may_write: bool = False) -> Rules:
     """What the rules take of the project that is configured in `folder`.
 
     `call` are Snakemake's settings of what a call says otherwise (`ConfigSettings`). The main configuration is checked
-    at once, experiments when they are asked for. Only a real run makes anything. In the process of one job of a
-    cluster, calls are written as they are asked for.
+    at once, experiments when they are asked for. Only a call that `may_write` makes anything, but for links to shipped
+    tables. In the process of one job of a cluster, calls are written as they are asked for.
     """
-    project = Project(folder, given=() if call is None else given_settings(call.configfiles, call.config_args or ()))
-    notes = (link_roots if is_real_run else check_roots)(project.config.storage_root)
+    if is_main_process:
+        link_tables(Path(folder))
+    project = open_project(folder, () if call is None else given_settings(call.configfiles, call.config_args or ()))
+    notes = (link_roots if may_write else check_roots)(project.config.storage_root)
     print("".join(f"{line}\n" for line in notes), end="", file=sys.stderr)
-    if is_real_run:
+    if may_write:
         hold_root(project.config.storage_root)
     rules = Rules(project, is_main_process)
     if not is_main_process:
@@ -172,12 +185,15 @@ def check_request(rules: Rules, workflow: Any) -> None:
         return
     require_slurm(request.executor, request.dry_run)
     targets = [target for target in request.targets if target != DEFAULT_RULE]
-    if not request.targets or len(targets) < len(request.targets):
+    if (not request.targets or len(targets) < len(request.targets)) and not is_module(workflow):
         targets += rules.default_pages()
     outputs = [strip_wildcard_constraints(str(output)) for rule in workflow.rules for output in rule.output]
     kinds = {output: SHARED if "{kind}" in output else ("-",) for output in outputs}
     patterns = [output.replace("{kind}", kind) for output in outputs for kind in kinds[output]]
     made = {target: _is_made(target, workflow) for target in targets}
+    if is_module(workflow):
+        # The other workflow's own targets, which may follow below.
+        targets = [target for target in targets if made[target]]
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
     notes_on_data = collect_problems(project, asked, problems, is_own_environment(workflow.deployment_settings))
@@ -192,6 +208,25 @@ def check_request(rules: Rules, workflow: Any) -> None:
         notes += endless_trainings(parts, rules.resources, request.retries)
     for line in notes:
         print(f"note: {line}", file=sys.stderr)
+
+
+def is_module(workflow: Any) -> bool:
+    """Whether the Snakefile that is being read is a module of another workflow."""
+    return not workflow.modifier.is_main_snakefile()
+
+
+@with_plain_errors
+def begin_in_module(rules: Rules, workflow: Any) -> None:
+    """Do for a module what `onstart` does otherwise: Snakemake does not call that of a module.
+
+    Calls and links are written as they are planned. Raises ConfigError for a `prefix`, under which paths in calls would
+    not be those of Snakemake.
+    """
+    if workflow.modifier.modify_path("results/demo", "output") != "results/demo":
+        raise ConfigError("module: got `prefix` or `replace_prefix`, expected neither; use --directory instead")
+    request = read_request(sys.argv) if is_real_run(workflow) else None
+    if request is not None:
+        rules.start(request.is_forced)
 
 
 @with_plain_errors

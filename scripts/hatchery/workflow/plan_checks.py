@@ -1,17 +1,15 @@
 """Everything that is known to be wrong with what is asked for before its first job, all at once.
 
-A target that no rule makes is told with the one that was meant: Snakemake's own answer is "No rule to produce", without
-a word on what there is. Then every block that the targets lead to is checked, and the files of every suite and task
-whose data lies here. A broken block does not keep the others from being looked at.
+A target that no rule makes is reported with the names that there are: Snakemake's own answer is "No rule to produce".
+Then every block that the targets lead to is checked, and the files of every suite and task whose data is on this
+machine. A broken block does not keep the others from being looked at.
 """
 
-import difflib
 import fnmatch
-import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from hatchery.analysis.studies import check_published, check_study
 from hatchery.errors import ConfigError, ModelError
@@ -147,12 +145,15 @@ def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> 
 
 
 def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], project: Project) -> str:
-    """What to tell about a target that is neither a rule nor a file that one makes: one line with the nearest match."""
-    patterns = list(patterns)
+    """Return the message for a target that is neither a rule nor a file that a rule makes, with the nearest name."""
+    if "/" not in target and (near := nearest(target, rules)):
+        return f"{target}: there is no rule of this name{near}"
     for values in _matches(target, patterns):
         for wildcard, name in values.items():
             kind = _kind(wildcard, name, project)
             if kind is None:
+                if wildcard == "figure" and (near := nearest(name, declared_figures())):
+                    return f"{target}: there is no figure {name!r}{near}"
                 continue
             if wrong := misnamed_file(project.folder / FOLDERS[kind], name, project.names(kind)):
                 return wrong
@@ -160,14 +161,6 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
                 project.require(kind, name, target)
             except ConfigError as error:
                 return str(error)
-    # Snakemake knows files of this folder by their relative paths alone.
-    short = os.path.relpath(target)
-    candidates = [*(rules if "/" not in target else ()), *_candidates(short, patterns, project)]
-    if (parts := PurePosixPath(short).parts)[:1] == ("results",) and len(parts) == 2:
-        candidates += [f"results/{name}/index.html" for name in _known("experiment", project) or () if name == parts[1]]
-        short = f"{short}/index.html"
-    if near := nearest(short, candidates):
-        return f"{target}: no rule makes this file{near}"
     return (
         f"{target}: no rule makes this file; ask for results/<experiment>/summary.csv or index.html, with one of the "
         f"experiments {', '.join(project.names('experiment'))}"
@@ -180,16 +173,6 @@ def _kind(wildcard: str, name: str, project: Project) -> str | None:
     if kind == "experiment" and project.is_study(name):
         return "study"
     return kind if kind in FOLDERS else None
-
-
-def _known(wildcard: str, project: Project) -> Collection[str] | None:
-    """The names that a wildcard may have; None for one that stands for no block."""
-    if wildcard == "figure":
-        return declared_figures()
-    kind = _KINDS.get(wildcard, wildcard)
-    if kind not in FOLDERS:
-        return None
-    return [*project.names(kind), *(project.names("study") if kind == "experiment" else [])]
 
 
 def _matches(target: str, patterns: Iterable[str]) -> Iterator[Mapping[str, str]]:
@@ -208,27 +191,6 @@ def _loose(pattern: str) -> re.Pattern[str]:
             pieces.append(f"(?P={piece})" if piece in seen else f"(?P<{piece}>[^/]+)")
             seen.add(piece)
     return re.compile("".join(pieces))
-
-
-def _candidates(target: str, patterns: Iterable[str], project: Project) -> Iterator[str]:
-    """The files that are named like the target part by part: known names where a pattern has a block's wildcard."""
-    parts = PurePosixPath(target).parts
-    for pattern in patterns:
-        if len(expected := PurePosixPath(pattern).parts) != len(parts):
-            continue
-        filled = "/".join(_filled(ours, given, project) for ours, given in zip(expected, parts, strict=True))
-        if not _WILDCARD.search(filled):
-            yield filled
-
-
-def _filled(pattern: str, given: str, project: Project) -> str:
-    """A part of a path with the wildcards that the given part has values for."""
-    values = found.groupdict() if (found := _loose(pattern).fullmatch(given)) else {}
-    for wildcard, value in values.items():
-        known = _known(wildcard, project)
-        if near := [value] if known is None else difflib.get_close_matches(value, known, n=1):
-            pattern = pattern.replace(f"{{{wildcard}}}", near[0])
-    return pattern
 
 
 def check_targets(

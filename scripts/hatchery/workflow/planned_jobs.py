@@ -30,8 +30,12 @@ from snakemake.settings.types import (
 )
 
 from hatchery.errors import HatcheryError, PlanError, first_line
+from hatchery.stage import SCRIPTS, stage_called
 from hatchery.workflow.open_workflow import list_missing_data
 from hatchery.workflow.stale_results import tell_stale_results
+
+SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
+"""Where Snakemake looks for one."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,14 @@ class PlannedJob:
 def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
     """The workflow of the current folder as Snakemake reads it with these command line arguments.
 
+    In a folder without a Snakefile, it is that of the checkout.
+
     Says nothing of its own. Raises PlanError when the command line, a profile or a rule is wrong, and SystemExit with
     the lines of `workflow.open_workflow` when the configuration or a target is.
     """
     said = StringIO()
+    if not any(Path(name).is_file() for name in SNAKEFILES):
+        arguments = ["--snakefile", str(SCRIPTS.absolute().parent / "Snakefile"), *arguments]
     try:
         with redirect_stdout(said), redirect_stderr(said):
             _, parsed = parse_args(list(arguments))
@@ -130,7 +138,10 @@ def planned_jobs(targets: Sequence[str], project: str | Path = ".") -> list[Plan
         order = {rule.name: number for number, rule in enumerate(api._workflow.rules)}
         levels = dag.toposorted(set(dag.needrun_jobs(exclude_finished=False)))
         jobs = [job for level in levels for job in sorted(level, key=lambda job: (order[job.rule.name], job.output))]
-        return [PlannedJob(job.rule.name, tuple(job.output), wildcards_of(job), dag.reason(job)) for job in jobs]
+        return [
+            PlannedJob(stage_called(job.rule.name), tuple(job.output), wildcards_of(job), dag.reason(job))
+            for job in jobs
+        ]
 
 
 def wildcards_of(job: Any) -> dict[str, str]:

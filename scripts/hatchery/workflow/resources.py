@@ -11,12 +11,14 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.gpu_claims import visible_gpus
 from hatchery.experiment.cluster import ClusterSettings
 from hatchery.settings.base import require
-from hatchery.stage import Stage, Threads
+from hatchery.stage import SCRIPTS, Stage, Threads
 from hatchery.workflow.jobs import Jobs
 from hatchery.workflow.launch import PLAIN, is_slurm_job, launch_command
 from hatchery.workflow.registry import stage_of
@@ -118,6 +120,12 @@ def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, R
     return resources | {"tasks": nodes, "tasks_per_gpu": 0}
 
 
+def program(name: str) -> str:
+    """Return a program of the checkout for a command line: its relative path in the checkout, else the absolute one."""
+    is_here = Path("scripts").resolve() == SCRIPTS.resolve()
+    return f"scripts/{name}" if is_here else quote(str((SCRIPTS / name).absolute()))
+
+
 def _bounded(value: int, bound: int | None) -> int:
     return value if bound is None else min(value, bound)
 
@@ -164,7 +172,7 @@ class Resources:
         if not slots or self._config.compute.device == "cpu":
             return ""
         wanted = f"--gpus {slots} --jobs-per-gpu {each}" if shared and each > 1 else f"--gpus {slots // each}"
-        return f"python scripts/claim_gpus.py {wanted} -- "
+        return f"python {program('claim_gpus.py')} {wanted} -- "
 
     def command(self, record: Stage, resources: Any) -> str:
         """The beginning of the command of a stage's job with these resources.
@@ -172,7 +180,7 @@ class Resources:
         A command with a model takes a GPU first. That of a pretraining starts one process for each of its GPUs; in a
         job of Slurm, Slurm has given them.
         """
-        script = f"scripts/run.py {record.name}"
+        script = f"{program('run.py')} {record.name}"
         if record.runs_on == "gpus":
             in_slurm_job = is_slurm_job(self._is_main_process, os.environ)
             claim = "" if in_slurm_job else self.gpu_claim(resources)

@@ -190,10 +190,10 @@ class Rules:
         """Pages of the experiments that config.yaml names."""
         return [f"results/{experiment}/index.html" for experiment in self.project.config.experiments]
 
-    def start(self, asked: Any) -> None:
-        """What the main process does before the first job, and not in a dry run; `asked` is its DAGSettings.
+    def start(self, is_forced: bool) -> None:
+        """What the main process does before the first job, and not in a dry run.
 
-        Writes the calls and links of what is planned, and tells the jobs where the user forces them to run.
+        Writes the calls and links of what is planned, and tells the jobs whether the user forces them to run.
         """
-        os.environ[FORCED] = "1" if asked.forceall or asked.forcetargets or asked.forcerun else ""
+        os.environ[FORCED] = "1" if is_forced else ""
         self.jobs.write_calls()

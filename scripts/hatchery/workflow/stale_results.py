@@ -18,6 +18,7 @@ from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_vie
 from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest, volatile_facts
 from hatchery.errors import HatcheryError, ManifestError
 from hatchery.source_parts import digest_read
+from hatchery.stage import stage_called
 from hatchery.units import rough_duration
 from hatchery.workflow.registry import STAGES
 
@@ -76,7 +77,7 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     digest_of, now = cache(sha256_file), time.time()
     for job in finished:
         # Other rules show the results of stages at other places.
-        for output in map(Path, job.output if job.rule.name in STAGES else ()):
+        for output in map(Path, job.output if stage_called(job.rule.name) in STAGES else ()):
             if not output.is_file():
                 continue
             if (seconds := output.stat().st_mtime - now) > AHEAD_SECONDS:

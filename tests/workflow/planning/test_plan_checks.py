@@ -34,12 +34,10 @@ PATTERNS = [
 ]
 
 MISSPELT = {
-    "results/demo/sumary.csv": "sumary.csv: no rule makes this file; did you mean 'results/demo/summary.csv'?",
-    "results/demo/figures/phenomana.svg": "did you mean 'results/demo/figures/phenomena.svg'?",
-    "results/demo": "did you mean 'results/demo/index.html'?",
+    "results/demo/figures/phenomana.svg": "there is no figure 'phenomana'; did you mean 'phenomena'?",
     "sumarise": "did you mean 'summarise'?",
     "results/tokens/demo/demoo/manifest.json": "got 'demoo', no such tokenizer; did you mean 'demo'? There are:",
-    "something": "ask for results/<experiment>/summary.csv or index.html, with one of the experiments babylm_2026_",
+    "results/demo/sumary.csv": "results/<experiment>/summary.csv or index.html, with one of the experiments babylm_",
 }
 
 
