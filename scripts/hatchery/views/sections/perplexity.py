@@ -1,0 +1,54 @@
+"""The section of a summary on held-out text."""
+
+from hatchery.analysis.scores import Measure
+from hatchery.analysis.settings import OTHER
+from hatchery.analysis.summary import Summary
+from hatchery.evaluation.evaluation import Evaluation
+from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
+from hatchery.evaluation.perplexity.rows import HELD_OUT_METRICS, LOG_PROBABILITY, SLOPES, WITHOUT_BIAS
+from hatchery.training.objectives import OBJECTIVES
+from hatchery.views.summary_sections import Section, objectives_of
+
+
+def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
+    """Return one section for all splits."""
+    named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
+    shown = (
+        # What has a unit of its own, then percent.
+        *sorted(named, key=lambda pair: HELD_OUT_METRICS[pair[1]].percent),
+        ("slope by log-frequency", SLOPES[LOG_PROBABILITY]),
+        ("slope without bias", SLOPES[WITHOUT_BIAS]),
+    )
+    measures = [
+        Measure(f"{split} {label}", PERPLEXITY_SUITE, split, metric)
+        for split in _splits(summary)
+        for label, metric in shown
+    ]
+    asked = list(dict.fromkeys(map(_what_is_predicted, objectives_of(summary))))
+    if len(asked) > 1:
+        asked.append("Numbers of models with different objectives are not comparable.")
+    if any(row.metric in SLOPES.values() for row in summary.rows):
+        asked.append(
+            "The slopes are those of the log-probability of right tokens on the logarithm of their frequency in the "
+            "training text, from the whole model and without the bias of its output layer."
+        )
+    if summary.trained_otherwise:
+        own = summary.trained_otherwise
+        models = ", ".join(f"{summary.label(model)} ({own[model]})" for model in summary.models if model in own)
+        asked.append(
+            f"Never saw the common masks in training: {models}; their perplexities may be high for that alone."
+        )
+    return [Section(evaluation.title, " ".join(asked), measures)]
+
+
+def _splits(summary: Summary) -> list[str]:
+    return sorted({row.task for row in summary.rows if row.suite == PERPLEXITY_SUITE})
+
+
+def _what_is_predicted(task: str) -> str:
+    if not task.startswith(OTHER):
+        return OBJECTIVES[task][0].asked_for
+    return (
+        "Models that others pretrained are asked in the same way, but for tokens of tokenizers of their own: compare "
+        "no perplexity of theirs but the one per word."
+    )
