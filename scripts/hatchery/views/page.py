@@ -106,6 +106,7 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         paper_files=paper_files,
         inputs=inputs,
         units=_units(headline),
+        listed=_listed,
         swatches=swatches,
         legend=[name for name in labels.values() if name in swatches] if len(labels) <= MOST_IN_LEGEND else [],
         address=lambda path: address(path, output),
@@ -142,29 +143,22 @@ def _swatches(settings: PageSettings) -> dict[str, str]:
 
 def _question(
     settings: PageSettings, scores: Scores, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
-) -> list[str]:
+) -> dict[str, object]:
+    """Return facts on the question that the page answers: models, suites and corpora as people read them."""
     trained = models_in_order(settings.runs)
-    others = [model for model in scores.models if model not in trained] if trained else []
-    suites = [readable(suite) for suite in scores.suites() if suite not in HELD_OUT]
     compared = trained or scores.models
-    named = _listed(map(scores.label, compared)) if len(compared) <= MOST_MODELS else f"{len(compared):,} models"
-    several = len(compared) > 1
-    sentences = [f"Compared are {named}" if several else f"The model is {named}"]
-    if len(settings.runs) > len(trained):
-        sentences[0] += f", pretrained {len(settings.runs)} times in all with different seeds"
-    if others:
-        sentences.append(f"Scored beside them, but pretrained elsewhere: {_listed(others)}")
-    if suites:
-        sentences.append(f"{'They are' if several else 'It is'} evaluated on {_listed(suites)}")
-    if settings.parts:
-        corpora_of = dict.fromkeys(part.corpus for part in settings.parts.values())
-        sentences.append(f"Corp{'ora' if len(corpora_of) > 1 else 'us'}: {_listed(corpora_of)}")
-    elif inputs.cards:
-        sentences.append(f"Corpus: {next(iter(inputs.cards))}")
     own = [row for row in pretrained if row["steps"] is not None]
-    if day := pretrained_on(own):
-        sentences.append(f"The model{'s were' if len(own) > 1 else ' was'} pretrained {day}")
-    return sentences
+    of_parts = list(dict.fromkeys(part.corpus for part in settings.parts.values()))
+    return {
+        "models": list(map(scores.label, compared)) if len(compared) <= MOST_MODELS else [f"{len(compared):,} models"],
+        "several": len(compared) > 1,
+        "trainings": len(settings.runs) if len(settings.runs) > len(trained) else 0,
+        "others": [model for model in scores.models if model not in trained] if trained else [],
+        "suites": [readable(suite) for suite in scores.suites() if suite not in HELD_OUT],
+        "corpora": of_parts or list(inputs.cards)[:1],
+        "trained": pretrained_on(own),
+        "trained_models": len(own),
+    }
 
 
 def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
