@@ -1,7 +1,11 @@
 """What is refused before the first training: settings of a task, and the files of suites and tasks."""
 
 import shutil
+import subprocess
+import sys
+import tomllib
 from contextlib import nullcontext
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +269,34 @@ def test_a_registered_input_is_read_to_the_end_of_its_large_files(
         assert first_problem(typed, folder) is None
         with pytest.raises(EvaluationError, match=expected):
             check_registered(manifest, {f"config/{file}s/mine.yaml": {"kind": kind, "settings": settings}})
+
+
+def test_registered_data_is_checked_with_the_packages_of_its_environment(
+    folder: Path, tmp_path: Path, repository: Path
+) -> None:
+    groups = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
+    others = {name.lower() for group in groups.values() for name in group} - {
+        name.lower() for name in groups["sources"]
+    }
+    modules = packages_distributions()
+    absent = sorted(module for module, names in modules.items() if {name.lower() for name in names} & others)
+    assert {"torch", "polars", "jinja2"} <= set(absent)
+    (folder / "a.csv").write_text("right,wrong\nHe eats.,He eat.\n", encoding="utf-8")
+    register_source("mine", folder, tmp_path / "source.json")
+    texts = {"kind": "surprisal", "settings": {"files": "*.csv", "column": "right"}}
+    readings = {
+        "suite": {"kind": "minimal_pairs", "settings": SUITE},
+        "task": {"kind": "finetuning", "settings": written()},
+        "texts": texts,
+    }
+    code = (
+        "import sys\n"
+        f"sys.modules |= dict.fromkeys({absent!r})\n"
+        "from pathlib import Path\n"
+        "from hatchery.evaluation.stages import register_source\n"
+        "from hatchery.evaluation.first_rows import check_registered\n"
+        f"check_registered(Path({str(tmp_path / 'source.json')!r}), {readings!r})\n"
+    )
+    environment = {"PYTHONPATH": str(repository / "scripts"), "PATH": ""}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
