@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
-from shipped import DEMO, edit, load_everything
+from shipped import DEMO, edit
 
-from hatchery.errors import ConfigError
+from hatchery.experiment.kinds import FOLDERS
+from hatchery.experiment.project import Project
+from hatchery.settings.problems import Problems
+from hatchery.workflow.plan_checks import collect_problems
 
 MINI = "experiments/natural_bias_mini.yaml"
 
@@ -16,8 +19,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     DEMO: {
         "nearest key": ("sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
         "wrong type": ("steps: 1400", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
-        "a float where a whole number belongs": ("steps: 1400", "steps: 7.5", "got 7.5, expected a whole number"),
-        "nothing where keys belong": ("{mask_probability: 0.4}", "3", "objective: got 3, expected keys with values"),
         "true where null or a whole number belongs": (
             "warmup_fraction: 0.05",
             "warmup_steps_limit: true",
@@ -33,7 +34,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "a number that begins with 0, which YAML 1.1 reads as octal: 010;",
         ),
         "a tab": ("runs:\n ", "runs:\n\t", "found character '\\t' that cannot start any token"),
-        "override of the wrong type": ("{steps: 0}", "{steps: none}", "runs.random.pretraining.steps: got 'none'"),
         "pairs of packed text": (
             "{mask_probability: 0.4}",
             "{mask_probability: 0.4, segments: packed, sentence_pairs: order}",
@@ -59,20 +59,10 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "learning_rate: 0.008",
             "pretraining.learning_rate: unknown key here: it belongs under `optimizer`; allowed are: batch_size",
         ),
-        "a key one level too deep": (
-            "{learning_rate: 0.008}",
-            "{learning_rate: 0.008, precision: bf16}",
-            "optimizer.precision: unknown key here: it belongs under `pretraining`; allowed are: beta1",
-        ),
         "a key of the main configuration": (
             "steps: 1400",
             "steps: 1400\n  jobs_per_gpu: 2",
             "pretraining.jobs_per_gpu: unknown key here: it belongs under `cluster` of config/config.yaml; allowed",
-        ),
-        "a whole block of the main configuration": (
-            "corpus: demo\n",
-            "corpus: demo\ncompute: {device: cpu}\n",
-            "demo.yaml: compute: unknown key here: it belongs to the top level of config/config.yaml; allowed are",
         ),
         "a small unit": (
             "  steps: 1400\n",
@@ -83,11 +73,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "  steps: 1400\n",
             "  budget: {words_seen: 60K}\n  checkpoints_at: [20K, 20000]\n",
             "pretraining.checkpoints_at: got 20000 more than once, expected each entry once",
-        ),
-        "a mark of nothing": (
-            "  steps: 1400\n",
-            "  budget: {words_seen: 60K}\n  checkpoints_at: [0]\n",
-            "pretraining.checkpoints_at.0: got 0, expected at least 1",
         ),
         "a budget below the first mark": (
             "  steps: 1400\n",
@@ -109,11 +94,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "batch_size: 32\u00a0",
             "demo.yaml:7: '32' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
         ),
-        "a misspelt key that another place has": (
-            "  steps: 1400",
-            "  step: 1400",
-            "unknown key; did you mean 'steps'?",
-        ),
         "a key of the whole inside": (
             "steps: 1400",
             "steps: 1400\n  corpus: demo",
@@ -134,11 +114,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "batch_size: 99999999999999999999999",
             "demo.yaml:7: a number of 23 digits, expected at most 18",
         ),
-        "more zeros than a number has": (
-            "batch_size: 32",
-            f"batch_size: {'0' * 5000}",
-            "demo.yaml:7: a number of 5000 digits, expected at most 18",
-        ),
         "a second document": (
             "runs:",
             "---\nruns:",
@@ -148,12 +123,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "{model: elc_demo}",
             "{model: elc_demo, pretraining: {initialise_from: {take: weights}}}",
             "runs.elc_bert.pretraining.initialise_from: got neither, expected either `run` or `path`",
-        ),
-        "pairs that a masked model cannot judge": (
-            "minimal_pairs: [demo_pairs]",
-            "minimal_pairs: [demo_pairs, demo_pairs_causal, demo_pairs_mntp]",
-            "minimal_pairs: 'demo_pairs_causal' cannot be asked of random, ltg_bert, elc_bert: scoring 'left_to_right' "
-            "needs a causal language model, this one is masked; use pll or masked or pll_within_word_l2r",
         ),
         "an encoder-decoder by the rules of 2026": (
             "minimal_pairs: [demo_pairs]",
@@ -183,12 +152,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "demo.yaml: pretraining.evaluation_interval_steps: got 1401, expected at most 1400, the steps of the "
             "longest",
         ),
-        "a name of a run": (
-            "  random: ",
-            "  ran-dom: ",
-            "runs: got the name 'ran-dom', expected letters a-z and A-Z, digits and _, beginning with a letter or "
-            "digit",
-        ),
         "a number without end": (
             "steps: 1400",
             "steps: 1400\n  optimizer: {learning_rate: 1e999}",
@@ -206,7 +169,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             + "runs:",
             "aliases stand for more than 100,000 values; write less under their anchors",
         ),
-        "unknown tokenizer": ("tokenizer: demo", "tokenizer: damo", "no such tokenizer; did you mean 'demo'?"),
         "a misspelt change of a model whose file names no family": (
             "{model: elc_demo}",
             "{model: elc_demo, model_changes: {feed_forward_activaton: gelu}}",
@@ -243,12 +205,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         ),
     },
     "models/ltg_mini.yaml": {
-        "heads do not divide": ("heads: 4", "heads: 3", "expected a divisor of hidden_size (128)"),
-        "unknown family": (
-            "hidden_size",
-            "family: robrta\nhidden_size",
-            "family: got 'robrta'; did you mean 'roberta'? Allowed are: encoder_decoder, gpt_bert, ltg, roberta",
-        ),
         "a key of the other family": ("hidden_size", "embedding_size: 32\nhidden_size", "embedding_size: unknown key"),
         "a size that the tokenizer decides": (
             "hidden_size",
@@ -262,11 +218,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         ),
     },
     "config.yaml": {
-        "GPUs of a type where there are none": (
-            "gpu_type: null",
-            "gpu_type: a100",
-            "cluster.gpu_type: got 'a100', expected null with gpus_per_node 0",
-        ),
         "a path of nothing": (
             "  my_text:\n    path: null",
             '  my_text:\n    path: ""',
@@ -334,11 +285,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "published.rows: got 'elc_zeros', no such run or baseline; did you mean 'elc_zero'? There are: ltg_bert, "
             "elc_biased, elc_zero, elc_normalized, elc_weighted_output, babylm_opt_125m",
         ),
-        "unknown published row": (
-            "elc_zero: elc_bert_base_zero",
-            "elc_zero: elc_bert_base_zeros",
-            "published.rows.elc_zero: got 'elc_bert_base_zeros'; did you mean 'elc_bert_base_zero'? Allowed are: ",
-        ),
     },
     "experiments/bnc.yaml": {
         "track of a paper without tracks": (
@@ -363,11 +309,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "translation:\n",
             "minimal_pairs: [demo_pairs]\ntranslation:\n",
             "minimal_pairs: got demo_pairs, expected none in an experiment with objective.task translation",
-        ),
-        "fine-tuning of translating models": (
-            "translation:\n",
-            "finetuning: {tasks: {demo_entailment: {}}}\ntranslation:\n",
-            "finetuning.tasks: got demo_entailment, expected none in an experiment with objective.task translation",
         ),
         "translation of text without pairs": (
             "test: {corpus: demo_parallel}",
@@ -396,20 +337,19 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
 }
 
 
-@pytest.fixture
-def fewer(configuration: Path) -> Path:
-    """Of the experiments those in which a mistake is made: checking all takes ten times as long."""
-    for path in [*configuration.glob("experiments/*.yaml"), *configuration.glob("studies/*.yaml")]:
-        if path.relative_to(configuration).as_posix() not in MISTAKES:
-            path.unlink()
-    return configuration
+def check(folder: Path, file: str) -> list[str]:
+    """The messages about the block of a file, and about all blocks that it leads to."""
+    kind = {folder: kind for kind, folder in FOLDERS.items()}.get(Path(file).parent.name)
+    asked, problems = (kind, Path(file).stem) if kind else ("experiment", "demo"), Problems()
+    # The main configuration is read where the project is opened.
+    with problems.collecting():
+        collect_problems(Project(folder), [asked], problems)
+    return problems.lines
 
 
-def test_a_list_with_a_wrong_entry_is_told_once(fewer: Path) -> None:
-    edit(fewer, DEMO, "  steps: 1400\n", "  budget: {words_seen: 60K}\n  checkpoints_at: [20k]\n")
-    with pytest.raises(ConfigError) as caught:
-        load_everything(fewer)
-    (line,) = str(caught.value).splitlines()
+def test_a_list_with_a_wrong_entry_is_told_once(configuration: Path) -> None:
+    edit(configuration, DEMO, "  steps: 1400\n", "  budget: {words_seen: 60K}\n  checkpoints_at: [20k]\n")
+    (line,) = check(configuration, DEMO)
     assert "pretraining.checkpoints_at.0: got '20k'" in line
 
 
@@ -417,20 +357,17 @@ def test_a_list_with_a_wrong_entry_is_told_once(fewer: Path) -> None:
     ("file", "mistake"), [(file, mistake) for file, found in MISTAKES.items() for mistake in found]
 )
 def test_a_mistake_is_told_in_one_line_that_names_file_key_and_what_is_allowed(
-    file: str, mistake: str, fewer: Path
+    file: str, mistake: str, configuration: Path
 ) -> None:
     """Nothing is told twice, or in the words of a program."""
-    configuration = fewer
     old, new, expected = MISTAKES[file][mistake]
     edit(configuration, file, old, new)
 
-    with pytest.raises(ConfigError) as caught:
-        load_everything(configuration)
+    lines = check(configuration, file)
 
-    lines = str(caught.value).splitlines()
     matching = [line for line in lines if expected.replace("{configuration}", str(configuration)) in line]
     assert matching, f"expected {expected!r} in {lines}"
     assert all(line.startswith(str(configuration)) for line in lines), lines
     assert len(set(lines)) == len(lines), f"told twice: {lines}"
-    said = str(caught.value).lower()
+    said = "\n".join(lines).lower()
     assert not any(word in said for word in ("[a-z", "regex", "does not match", "non-unique", ": :", "\\s")), lines
