@@ -62,13 +62,13 @@ trace: env ## trace CELL=model/suite/task/metric of EXPERIMENT=name back to the 
 
 .PHONY: try
 try: env ## ask the models of EXPERIMENT=name at a prompt: gaps, beginnings, two sentences to compare
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/try_models.py "$(EXPERIMENT)"
+	@PYTHONPATH="$$PWD/scripts" .venv/bin/python -m hatchery try "$(EXPERIMENT)"
 
 A ?=
 B ?=
 .PHONY: diff
 diff: env ## show where the experiments A=name and B=name differ: settings, and numbers with intervals (ALL=1: all)
-	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/compare.py "$(A)" "$(B)" $(if $(ALL),--all)
+	@PYTHONPATH="$$PWD/scripts" .venv/bin/python -m hatchery compare "$(A)" "$(B)" $(if $(ALL),--all)
 
 CHECK_OPTIONS ?=
 .PHONY: cluster-check

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from hatchery import progress
 from hatchery.artifacts.checksums import write_checksums
-from hatchery.evaluation.minimal_pairs.decisions import Accuracy, accuracy_csv
+from hatchery.evaluation.minimal_pairs.decisions import Accuracy, accuracy_frame
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
+from hatchery.evaluation.scores import csv_of
 from hatchery.evaluation.settings import SuiteSettings
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source, register_source
@@ -81,7 +82,7 @@ def test_names_of_paradigms_are_harmless_from_the_moment_they_are_read(tmp_path:
 
 def test_a_table_of_accuracies_holds_no_formula() -> None:
     fields = dict.fromkeys(Accuracy.__dataclass_fields__, 0)
-    table = accuracy_csv([Accuracy(**{**fields, "level": "paradigm", "name": "=1+1"})])  # type: ignore[arg-type]
+    table = csv_of(accuracy_frame([Accuracy(**{**fields, "level": "paradigm", "name": "=1+1"})]))  # type: ignore[arg-type]
     assert table.splitlines()[1].split(",")[:2] == ["paradigm", "'=1+1"]
 
 

@@ -1,7 +1,7 @@
 """Hatchery's library: raw corpora in, result tables out. The folder `scripts/` is the import root.
 
-`hatchery.results`, `hatchery.experiment` and `hatchery.model` are for people (docs/python.md); they are read when they
-are first asked for, so that the library's own modules are imported without them.
+The functions in `__all__` are for people (docs/python.md). They are imported when they are first asked for, so that the
+library's own modules are imported without them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import HatcheryError
 
 if TYPE_CHECKING:
-    from hatchery.public import job, model, results, train
+    from hatchery.public import evaluate, export, job, model, results, suites, surprisals, train
 
-__all__ = ["HatcheryError", "experiment", "job", "model", "results", "train"]
+__all__ = [
+    "HatcheryError",
+    "evaluate",
+    "experiment",
+    "export",
+    "job",
+    "model",
+    "results",
+    "suites",
+    "surprisals",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -39,14 +39,19 @@ def read_given(word: str) -> dict[str, Any]:
 
 
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
-    """Parse the arguments, call `main`, and leave with 0, or with 1 after one line.
+    """Parse the arguments, call `main`, and leave as `leave_after` does."""
+    leave_after(lambda: main(parser.parse_args()))
+
+
+def leave_after(main: Callable[[], None]) -> NoReturn:
+    """Call `main`, and leave with 0, or with 1 after one line.
 
     The line names the user's mistake, or what the machine refuses: memory, room on the disk, the right to write. If
     nobody reads standard output any more, as with `| head`, the command ends without a line and with 141, the shell's
     code for this case. Any other exception is a defect of ours and keeps its traceback.
     """
     try:
-        main(parser.parse_args())
+        main()
         sys.stdout.flush()
     except BrokenPipeError as error:
         if error.filename is not None:

@@ -25,6 +25,7 @@ from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.errors import ConfigError
 from hatchery.evaluation.asked_model import AskedModel
+from hatchery.evaluation.opening import open_model
 from hatchery.experiment.kinds import FILES, FOLDERS
 from hatchery.modeling.store import WEIGHTS_FILE
 from hatchery.raw.registration import register_source
@@ -72,7 +73,7 @@ class Training:
         """The model of ours, to be asked. Raises ConfigError for a module of the caller's."""
         if self.module is not None:
             raise ConfigError(f"{self.folder}: its model is a module of your own; use `module`")
-        return AskedModel(self.folder)
+        return AskedModel(open_model(self.folder))
 
     @cached_property
     def curve(self) -> pl.DataFrame:

@@ -11,17 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from torch import nn
 
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TidyTable, read_frame
 from hatchery.artifacts.checksums import verified_view
-from hatchery.artifacts.manifests import MANIFEST, RESULTS
+from hatchery.artifacts.manifests import RESULTS
+from hatchery.direct_evaluation import evaluate, suites, surprisals
 from hatchery.direct_job import job
 from hatchery.direct_training import train
 from hatchery.errors import ConfigError, ManifestError, first_line
 from hatchery.evaluation.asked_model import AskedModel
+from hatchery.evaluation.opening import MOST_LISTED, open_model
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.experiment.shipped import open_project
+from hatchery.export.direct import export
 from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import alternatives, nearest
 from hatchery.training.stages.pretrain import pretraining_settings
@@ -29,9 +34,6 @@ from hatchery.typed import build, plain
 from hatchery.workflow.cost_estimate import estimate
 from hatchery.workflow.cost_settings import CostSettings
 from hatchery.workflow.stages.write_cost import cost_settings
-
-MOST_LISTED = 30
-"""Names that a message has room for; an experiment has 28 milestones and more."""
 
 
 class Results:
@@ -143,24 +145,20 @@ def experiment(path: str | Path) -> Experiment:
     return Experiment(project, file.stem)
 
 
-def model(path: str | Path, device: DeviceName = "cpu") -> AskedModel:
-    """The model in a folder such as `results/demo/pretraining/ltg_bert-s42`; see `AskedModel` for what it answers.
+def model(
+    path: str | Path | nn.Module,
+    device: DeviceName = "cpu",
+    tokenizer: Any = None,
+    architecture: Architecture | None = None,
+) -> AskedModel:
+    """Return a model to be asked; see `AskedModel` for its answers, and `opening.open_model` for all that it may be.
+
+    `path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, an exported folder, a name on the hub or a
+    folder in the layout of `transformers`, or a module with its `tokenizer`.
 
     Raises ManifestError for a folder without a model, with the nearest that lies beside it, and what `AskedModel` does.
     """
-    folder = Path(path)
-    if folder.name != MANIFEST and not (folder / MANIFEST).is_file():
-        if (folder / "config.json").is_file():
-            raise ManifestError(
-                f"{folder}: this is a model in the layout of the library transformers, expected a folder of results; "
-                "enter the folder under `data`, name it in config/baselines/ and under `baselines` of an experiment, "
-                f"and ask {RESULTS}/<experiment>/baselines/<name> (docs/evaluation.md)"
-            )
-        example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"
-        raise ManifestError(
-            f"{folder}: there is no model here; expected a folder such as {example}{_beside(folder, MANIFEST)}"
-        )
-    return AskedModel(path, device)
+    return AskedModel(open_model(path, tokenizer, architecture), device)
 
 
 def _beside(folder: Path, file: str) -> str:
@@ -170,4 +168,14 @@ def _beside(folder: Path, file: str) -> str:
     return listed(folder.name, names)
 
 
-__all__: Sequence[str] = ["experiment", "job", "model", "results", "train"]
+__all__: Sequence[str] = [
+    "evaluate",
+    "experiment",
+    "export",
+    "job",
+    "model",
+    "results",
+    "suites",
+    "surprisals",
+    "train",
+]

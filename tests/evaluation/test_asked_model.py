@@ -1,8 +1,6 @@
 """What people ask a model: the same numbers as the evaluations, and every mistake in one line."""
 
-import argparse
 import math
-import runpy
 import shutil
 import subprocess
 import sys
@@ -18,6 +16,7 @@ from faults import damaged
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest, stage_run
+from hatchery.commands import try_
 from hatchery.evaluation import asked_model
 from hatchery.evaluation.asked_model import _IN_A_WORD
 from hatchery.evaluation.filled_sentences import left_out
@@ -197,6 +196,13 @@ def test_a_causal_model_has_no_gaps(causal_manifest: Path) -> None:
         hatchery.model(causal_manifest).fill("The ____ sleep .")
 
 
+@pytest.fixture
+def in_checkout(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `python -m hatchery` find the library of this checkout."""
+    monkeypatch.setenv("PYTHONPATH", str(repository / "scripts"))
+
+
+@pytest.mark.usefixtures("in_checkout")
 def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_input(
     model_manifest: Path, causal_manifest: Path, repository: Path, tmp_path: Path
 ) -> None:
@@ -221,7 +227,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
         "The ____ | The cat",
         "Caf\udce9 ____",
     ]
-    command = [sys.executable, str(repository / "scripts" / "try_models.py"), "mine", "--project", str(tmp_path)]
+    command = [sys.executable, "-m", "hatchery", "try", "mine", "--project", str(tmp_path)]
     # As a terminal's, with a byte that is no UTF-8.
     text = {"encoding": "utf-8", "errors": "surrogateescape"}
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, timeout=100, **text)
@@ -245,17 +251,18 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert answers[12].strip() == "b"
     assert "put a word in place of ____" in answers[13]
     assert "reads from left to right alone" in answers[14]
-    command[2] = "min"
+    command[4] = "min"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert refused.returncode == 1
     assert "there is no finished model; make run EXPERIMENT=min; did you mean 'mine'?" in refused.stderr
 
 
-def test_a_reader_that_stops_ends_the_prompt_in_silence(model_manifest: Path, repository: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("in_checkout")
+def test_a_reader_that_stops_ends_the_prompt_in_silence(model_manifest: Path, tmp_path: Path) -> None:
     trained = tmp_path / "results" / "mine" / "pretraining"
     trained.mkdir(parents=True)
     (trained / "a-s1").symlink_to(model_manifest.parent)
-    command = [sys.executable, str(repository / "scripts" / "try_models.py"), "mine", "--project", str(tmp_path)]
+    command = [sys.executable, "-m", "hatchery", "try", "mine", "--project", str(tmp_path)]
     pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipe) as prompt:
         assert prompt.stdin and prompt.stdout and prompt.stderr
@@ -268,7 +275,6 @@ def test_a_reader_that_stops_ends_the_prompt_in_silence(model_manifest: Path, re
 def test_ctrl_c_gives_up_a_line_or_an_answer_and_the_next_line_is_answered(
     model_manifest: Path, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    program = runpy.run_path(str(repository / "scripts" / "try_models.py"))
     (tmp_path / "results" / "mine" / "pretraining").mkdir(parents=True)
     (tmp_path / "results" / "mine" / "pretraining" / "a-s1").symlink_to(model_manifest.parent)
     typed = iter([KeyboardInterrupt(), "The dogs", "The cats", EOFError()])
@@ -285,8 +291,8 @@ def test_ctrl_c_gives_up_a_line_or_an_answer_and_the_next_line_is_answered(
 
     monkeypatch.setattr("builtins.input", read)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setitem(program["main"].__globals__, "answer", answer)
-    program["main"](argparse.Namespace(experiment="mine", project=tmp_path))
+    monkeypatch.setattr(try_, "answer", answer)
+    try_.command("mine", tmp_path)
     assert capsys.readouterr().out.splitlines()[-4:] == ["", "", "answer to The cats", ""]
 
 

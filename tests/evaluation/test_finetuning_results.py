@@ -12,10 +12,11 @@ from hatchery.evaluation.finetuning.run_results import (
     RunResult,
     RunStore,
     SetResult,
-    layer_weights_csv,
+    layer_weights_frame,
     predictions_table,
-    results_csv,
+    results_frame,
 )
+from hatchery.evaluation.scores import csv_of
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 
 ANSWERS = Predicted(np.array([0, 1]), np.array([[0.1, -3.5], [1e-8, 2.0]], dtype=np.float32))
@@ -83,7 +84,7 @@ def test_every_set_tells_its_own_values_and_failure_and_layers_count_from_1():
     metrics = {"validation": ["accuracy", "mcc"], "hans": ["accuracy"], "lost": ["accuracy"]}
     sets = [SimpleNamespace(name=name, task=SimpleNamespace(metrics=of)) for name, of in metrics.items()]
     runs = [result(), result(13, 1e-05, "zero_mcc")]
-    assert results_csv(sets, runs).splitlines()[1:] == [
+    assert csv_of(results_frame(sets, runs)).splitlines()[1:] == [
         "validation,12,3e-05,accuracy,0.30000000000000004,200,0.25,",
         "validation,12,3e-05,mcc,,200,0.25,",
         "validation,13,1e-05,accuracy,0.30000000000000004,200,0.25,zero_mcc",
@@ -95,7 +96,7 @@ def test_every_set_tells_its_own_values_and_failure_and_layers_count_from_1():
     ]
     two = replace(result(), layer_weights=[[0.25, 0.75], [0.5, 0.5]])
     rows = ["12,3e-05,1,1,0.25", "12,3e-05,1,2,0.75", "12,3e-05,2,1,0.5", "12,3e-05,2,2,0.5"]
-    assert layer_weights_csv([two]).splitlines()[1:] == rows
+    assert csv_of(layer_weights_frame([two])).splitlines()[1:] == rows
 
 
 def test_predictions_have_no_text_for_an_unknown_label_and_no_score_of_a_missing_choice():

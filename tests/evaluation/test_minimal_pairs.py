@@ -6,7 +6,7 @@ import pytest
 from hatchery.errors import ConfigError, EvaluationError, HatcheryError
 from hatchery.evaluation.minimal_pairs.decisions import (
     Decision,
-    accuracy_csv,
+    accuracy_frame,
     accuracy_table,
     decide,
     decision,
@@ -140,8 +140,8 @@ def test_of_several_candidates_the_best_is_preferred_and_the_blind_guess_follows
     table = accuracy_table([item, pair("q")], ["correct", "wrong"], "mine")
     chances = {"p": 0.25, "q": 0.5, "f": 0.375, "mine": 0.375, "mine_by_phenomenon": 0.375}
     assert {row.name: row.chance for row in table} == chances
-    assert accuracy_csv(table).splitlines()[0].endswith(",accuracy_ties_correct,chance")
-    assert "chance" not in accuracy_csv(accuracy_table([pair()], ["correct"], "mine"))
+    assert accuracy_frame(table).columns[-2:] == ["accuracy_ties_correct", "chance"]
+    assert "chance" not in accuracy_frame(accuracy_table([pair()], ["correct"], "mine")).columns
 
 
 def test_a_table_may_name_paradigms_and_phenomena(make_source):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hatchery.evaluation.asked_model import AskedModel
+import hatchery
 
 SENTENCES = ("The old dogs near the house sleep.", "A cat chases the dogs.", "She likes old houses.", "The dogs sleep.")
 
@@ -54,12 +54,12 @@ def total(log_probabilities):
 def test_minicons_scores_as_we_do(hub, load, tokenizer, pretrained):
     scorer = pytest.importorskip("minicons.scorer")
     model = scorer.IncrementalLMScorer(load("AutoModelForCausalLM", "causal_ltg"), "cpu", tokenizer("causal_ltg"))
-    expected = AskedModel(pretrained("causal_ltg")).scores(SENTENCES)["score"].to_list()
+    expected = hatchery.model(pretrained("causal_ltg")).scores(SENTENCES)["score"].to_list()
     assert [model.sequence_score([text], total)[0] for text in SENTENCES] == pytest.approx(expected, abs=1e-4)
     if not hub.__version__.startswith("4."):
         pytest.skip("minicons calls `batch_encode_plus` for masked models, which tokenizers lost in version 5")
     model = scorer.MaskedLMScorer(load("AutoModelForMaskedLM", "elc_zero"), "cpu", tokenizer("elc_zero"))
-    expected = AskedModel(pretrained("elc_zero")).scores(SENTENCES)["score"].to_list()
+    expected = hatchery.model(pretrained("elc_zero")).scores(SENTENCES)["score"].to_list()
     found = model.sequence_score(list(SENTENCES), total, PLL_metric="original")
     assert found == pytest.approx(expected, abs=1e-4)
 
@@ -200,7 +200,7 @@ def test_the_evaluation_harness_scores_causal_models_as_we_do(exported, pretrain
         ]
         for name in results
     }
-    asked = AskedModel(pretrained("causal_gpt_bert"))
+    asked = hatchery.model(pretrained("causal_gpt_bert"))
 
     def ours(texts):
         return asked.scores(texts)["score"].to_list()

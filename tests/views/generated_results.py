@@ -12,9 +12,10 @@ from measured_experiment import table
 
 from hatchery.analysis.babylm_scores import SUITES, TASKS, RowCount
 from hatchery.evaluation.evaluation import Result
-from hatchery.evaluation.minimal_pairs.decisions import accuracy_csv, accuracy_table
+from hatchery.evaluation.minimal_pairs.decisions import accuracy_frame, accuracy_table
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item
 from hatchery.evaluation.minimal_pairs.measurements import BEST_TEMPERATURE_FILE
+from hatchery.evaluation.scores import csv_of
 
 CANDIDATES = {"entity_tracking": (5,), "global_piqa": (4, 2)}
 """The numbers of candidates of the items of a format; two if the format is not listed."""
@@ -79,9 +80,9 @@ def minimal_pairs(asked: Asked) -> Generated:
     items = items_of(asked.format, asked.paradigms)
     outcomes: list[Any] = ["correct" if drawn(result, item.item_id) > 0.45 else "wrong" for item in items]
     accuracies = accuracy_table(items, outcomes, result.name, None, asked.format == "entity_tracking")
-    files: Files = {"accuracy.csv": accuracy_csv(accuracies)}
+    files: Files = {"accuracy.csv": csv_of(accuracy_frame(accuracies))}
     if asked.settings.get("temperatures"):
-        files[BEST_TEMPERATURE_FILE] = accuracy_csv(accuracies)
+        files[BEST_TEMPERATURE_FILE] = csv_of(accuracy_frame(accuracies))
     # The file has one prediction of each example, but not the example's number.
     of_examples = {f"example{row}": 1 for row in range(asked.rows.get("", 0))}
     return files | ({PREDICTIONS: predictions(of_examples or asked.rows, "A text.")} if asked.rows else {}), {}

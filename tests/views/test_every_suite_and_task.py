@@ -16,7 +16,8 @@ from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.evaluation.kinds import evaluations
-from hatchery.evaluation.minimal_pairs.decisions import accuracy_csv, accuracy_table
+from hatchery.evaluation.minimal_pairs.decisions import accuracy_frame, accuracy_table
+from hatchery.evaluation.scores import csv_of
 from hatchery.experiment.project import Project
 from hatchery.rendering.drawing import figure_style
 from hatchery.runner import run_stage
@@ -59,7 +60,7 @@ def walked(experiment: Any, project: Project) -> Any:
                 items = items_of(suite.format)
                 outcomes = ["correct" if index % 3 > place else "wrong" for index in range(len(items))]
                 rows = accuracy_table(items, outcomes, name, None, suite.format == "entity_tracking")  # type: ignore[arg-type]
-                experiment._scored_suite(run, name, {"accuracy.csv": accuracy_csv(rows)})
+                experiment._scored_suite(run, name, {"accuracy.csv": csv_of(accuracy_frame(rows))})
             for name, task in tasks.items():
                 results: Any = {
                     tuned: ((0.5 + 0.1 * place + 0.01 * tuned,) * len(task.metrics), "") for tuned in (1, 2)

@@ -16,6 +16,7 @@ from hatchery.evaluation.finetuning.finetune_on_task import train_run
 from hatchery.evaluation.finetuning.task_data import encode_task
 from hatchery.evaluation.runtime import load_encoder
 from hatchery.evaluation.tasks.settings import FinetuneSettings
+from hatchery.raw.registration import open_source
 from hatchery.typed import build
 
 pytestmark = pytest.mark.slow
@@ -76,7 +77,7 @@ def test_no_run_of_fine_tuning_collapses_with_any_seed_or_slightly_other_weights
     found = {key: value for key, value in manifest.settings.items() if not key.startswith("stage")}
     settings = build(FinetuneSettings, found)
     encoder, tokenizer = load_encoder(folder / f"results/demo/pretraining/{model}-s42/manifest.json")
-    task = encode_task(settings, {name: folder / "resources/sources/embedded_glue.json"}, None, tokenizer)
+    task = encode_task(settings, {name: open_source(folder / "resources/sources/embedded_glue.json")}, None, tokenizer)
     (rate,) = settings.protocol.learning_rates
     for seed in (5, 642):
         torch.manual_seed(seed)

@@ -8,24 +8,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import polars as pl
 import torch
 
-from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.scoring import required_architecture, sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
-from hatchery.evaluation.runtime import load_sentence_model, prepare_device
+from hatchery.evaluation.pretrained import Pretrained
+from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.sentences_file import GAP
 from hatchery.evaluation.surprisal.texts import plain_texts
 from hatchery.evaluation.surprisal.words import Alphabet, word_surprisals
-from hatchery.evaluation.trained_objective import use_of
 from hatchery.evaluation.ways_of_scoring import unlearned
 from hatchery.evaluation.written_text import MOST_TOKENS, best_subwords, continuation, subword_texts
 from hatchery.settings.base import DeviceName
@@ -56,31 +54,21 @@ class HiddenStates:
 
 
 class AskedModel:
-    """A pretrained model of Hatchery's, or one of others that was imported, with its tokenizer."""
+    """A pretrained model with its tokenizer, whoever pretrained it."""
 
-    def __init__(self, path: str | Path, device: DeviceName = "cpu") -> None:
-        """`path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, or the `manifest.json` in it.
+    def __init__(self, opened: Pretrained, device: DeviceName = "cpu") -> None:
+        """Move the model to `device`.
 
-        Raises ManifestError, ModelError and TokenizationError for what is missing or damaged, EvaluationError for a
-        model that translates, and ConfigError for a GPU that is not there, and for another device.
+        Raises EvaluationError for a model that translates, and ConfigError for a GPU that is not there, and for another
+        device.
         """
         if device not in get_args(DeviceName):
             raise ConfigError(f"device: got {device!r}{ALLOWED}: {', '.join(get_args(DeviceName))}")
-        path = Path(path)
-        manifest = path if path.name == MANIFEST else path / MANIFEST
-        # For an evaluation, the runner does this.
-        made = read_manifest(manifest)
-        made.verify()
-        model = load_sentence_model(manifest, prepare_device(device))
-        assert isinstance(model, HatcheryModel | BaselineModel)
-        self._model = model
-        self._is_ours = isinstance(model, HatcheryModel)
-        self.kinds: tuple[str, ...] = (model.architecture,)
+        self._model = opened.asked(prepare_device(device))
+        self._is_ours = isinstance(self._model, HatcheryModel)
+        self.kinds: tuple[str, ...] = opened.use.learned
         """What it was trained as: `masked`, `causal`, or both; of others also `encoder_decoder`."""
-        self._also: tuple[str, ...] = self.kinds
-        if isinstance(model, HatcheryModel):
-            use = use_of(made, model.network)
-            self.kinds, self._also = use.learned, use.kinds
+        self._also: tuple[str, ...] = opened.use.kinds
 
     @property
     def tokenizer(self) -> TextTokenizer:

@@ -7,16 +7,19 @@ collects or shows walks the records (`evaluations`); there is no list of kinds.
 A row is built here without the columns that say which run it is of: whoever collects knows them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.records import Record, read_records, record
 from hatchery.settings.base import Settings
 
 if TYPE_CHECKING:
+    from hatchery.evaluation.scores import Scores
     from hatchery.raw.registration import RawSource
 
+Read = TypeVar("Read", bound=Record)
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task", "word"]
 TidyRow = dict[str, Any]
 """A row of a tidy table, or some of its columns."""
@@ -55,6 +58,18 @@ class Evaluated:
     tokens_per_byte: Callable[[str], float | None] = lambda split: None
     n_bytes: Callable[[str], int | None] = lambda split: None
     text: Callable[[str], str] = lambda split: ""
+    scores: "Scores | None" = None
+    """Scores of an evaluation in memory; None: its files are read."""
+
+    def records(self, name: str, schema: type[Read], key: Sequence[str] = (), may_be_empty: bool = False) -> list[Read]:
+        """Return the rows of the table `name`, of which no two agree in all of `key`. Raises like `read_records`."""
+        if self.scores is None:
+            return read_records(self.manifest.file(name), schema, key, may_be_empty)
+        return [record(schema, row, name) for row in self.scores.frame(name).iter_rows(named=True)]
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a table `name`."""
+        return bool(self.manifest.listed(name)) if self.scores is None else name in self.scores.tables
 
 
 MostRows = Callable[[str], int | None]
@@ -108,6 +123,8 @@ class Evaluation:
     layers: Callable[[Evaluated], Iterable[TidyRow]] = lambda evaluated: ()
     together: Callable[[list[TidyRow]], list[TidyRow]] = lambda rows: rows
     data: DataCheck | None = None
+    direct: str = ""
+    """The function, as `module:name`, that answers a `direct.request.Request`; imported when it is asked for."""
 
 
 class Result(NamedTuple):

@@ -11,7 +11,7 @@ left out; long words say most.
 import hashlib
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from hatchery.artifacts.atomic import write_json
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
 from hatchery.errors import CorpusError, EvaluationError
 from hatchery.evaluation.asked_model import AskedModel
-from hatchery.evaluation.runtime import load_pretrained
+from hatchery.evaluation.runtime import load_pretrained, open_trained
 from hatchery.evaluation.sentences_file import GAP, SENTENCES_FILE, Answer, FilledSentence, FilledSentences
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.tokenization.documents import read_batches, shards_by_split, split_sentences
@@ -151,19 +151,21 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
         split, translated = translated_sentences(network.eval(), tokenizer, trained, corpus, SENTENCES)
         written = FilledSentences("translate", tuple(translated))
     else:
-        model = AskedModel(pretraining)
         split, sentences = candidates(corpus)
         if not sentences:
             split, sentences = candidates(corpus, sentences_of=beginnings)
             run.measures["beginnings"] = True
-        if model.continues:
-            continued = [continued_sentence(model, sentence) for sentence in sentences[:SENTENCES]]
-            written = FilledSentences("continue", tuple(continued))
-        else:
-            written = FilledSentences("fill", tuple(islice(_filled_in(model, sentences), SENTENCES)))
+        written = filled(AskedModel(open_trained(trained)), sentences)
     write_json(run.folder / SENTENCES_FILE, asdict(written))
     run.add_output(run.folder / SENTENCES_FILE)
     run.measures.update(sentences=len(written.examples), split=split)
+
+
+def filled(model: AskedModel, sentences: Sequence[str], number: int = SENTENCES) -> FilledSentences:
+    """Return what a model fills into the first of the sentences that it can fill, or how it goes on with them."""
+    if model.continues:
+        return FilledSentences("continue", tuple(continued_sentence(model, one) for one in sentences[:number]))
+    return FilledSentences("fill", tuple(islice(_filled_in(model, sentences), number)))
 
 
 def _filled_in(model: AskedModel, sentences: Iterable[str]) -> Iterator[FilledSentence]:

@@ -10,51 +10,57 @@ from pathlib import Path
 
 import torch
 
-from hatchery.artifacts.manifests import read_manifest
+from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
-from hatchery.evaluation.baselines.loading import load_baseline
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.baselines.loading import load_folder
 from hatchery.evaluation.finetuning.framing import TextTokenizer
-from hatchery.evaluation.minimal_pairs.scoring import required_architecture
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.settings import MatrixPrecision, is_imported
-from hatchery.evaluation.trained_objective import use_of
+from hatchery.evaluation.pretrained import ModelOfOthers, OurModel, Pretrained
+from hatchery.evaluation.settings import BaselineSettings, MatrixPrecision, is_imported
+from hatchery.evaluation.trained_objective import objective_of_model, use_of
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.store import load_language_model
 from hatchery.settings.base import Compilation, CompilationChoice, DeviceName
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.training.compilation import COMPILATION_TAKES, chosen_compilation, compilation_of, compile_layers_
+from hatchery.typed import build, stage_body
 
 COMPILED_FROM_TOKENS = 1 << 26
 """Inferred: in training, compiling saves base some 2 microseconds a token (docs/gpu.md); a third of it here, without a
 backward pass, earns 20 to 40 s in so many tokens. The 67,000 pairs of BLiMP are a quarter of them."""
 
 
-def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
-    """The model in float32 on the CPU, and its tokenizer, which reads special tokens spelled out in a text as text.
+def open_trained(trained: Manifest) -> Pretrained:
+    """Return the model of a manifest in float32 on the CPU, whoever pretrained it.
 
-    Raises ManifestError for an unusable manifest, ModelError and TokenizationError for damaged files, and
-    EvaluationError when the tokenizer has ids that the model has no embedding for, and for a model that translates
+    Raises ModelError and TokenizationError for damaged files, and EvaluationError when the tokenizer has ids that the
+    model has no embedding for.
+    """
+    where = str(trained.path)
+    if is_imported(trained):
+        settings = build(BaselineSettings, stage_body(trained.settings), where)
+        return ModelOfOthers(*load_folder(trained.folder, settings.architecture), settings, str(trained.folder))
+    tokenizer = load_tokenizer(trained.folder / "tokenizer.json", recognise=())
+    network = load_language_model(trained.folder).float()
+    use = use_of(trained, network)
+    objective = objective_of_model(trained) if "objective" in trained.settings else None
+    return OurModel(network, tokenizer if use.ends_texts else tokenizer.without_end(), use, where, objective)
+
+
+def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
+    """The model of ours in float32 on the CPU, and its tokenizer, which reads special tokens in a text as text.
+
+    Raises like `open_trained`, ManifestError for an unusable manifest, and EvaluationError for a model that translates
     where none is asked for: a sentence by itself says nothing to it.
     """
-    manifest = read_manifest(manifest_path)
-    tokenizer = load_tokenizer(manifest.folder / "tokenizer.json", recognise=())
-    model = load_language_model(manifest.folder).float()
-    if isinstance(model.config, EncoderDecoderConfig) and not translates:
-        raise EvaluationError(
-            f"{manifest_path}: this model translates, expected one that was trained with task masked or causal; "
-            "translation_tests measure what it can do"
-        )
-    if not use_of(manifest, model).ends_texts:
-        tokenizer = tokenizer.without_end()
-    if tokenizer.vocabulary_size > model.config.vocab_size:
-        raise EvaluationError(
-            f"{manifest.folder}: the tokenizer has {tokenizer.vocabulary_size} entries, "
-            f"the model only {model.config.vocab_size} embeddings: they do not belong together"
-        )
-    return model, tokenizer
+    opened = open_trained(read_manifest(manifest_path))
+    if not isinstance(opened, OurModel):
+        raise EvaluationError(f"{manifest_path}: this model was imported, expected one that was pretrained here")
+    if not translates:
+        opened.refuse_translation()
+    return opened.network, opened.tokenizer
 
 
 def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
@@ -63,31 +69,18 @@ def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, 
     With `template`, a tokenizer of others frames texts by its own template alone, and numbers none.
     Raises like `load_pretrained`.
     """
-    manifest = read_manifest(manifest_path)
-    if not is_imported(manifest):
-        model, tokenizer = load_pretrained(manifest_path)
-        return model.encoder, tokenizer
-    network, its, settings = load_baseline(manifest, template)
-    return BaselineEncoder(network, settings.architecture, its), its
+    return open_trained(read_manifest(manifest_path)).encoder(template)
 
 
 def load_sentence_model(
     manifest_path: Path, device: torch.device, scoring: str = "auto", template: bool = False
-) -> SentenceModel:
+) -> HatcheryModel | BaselineModel:
     """A pretrained language model on `device`, in float32, whoever pretrained it, to be asked as `scoring` wants.
 
     With `template`, a causal model of others sees in front of a text what its tokenizer's template puts there.
     Raises like `load_pretrained`, and ConfigError for a way of scoring that does not fit the model.
     """
-    manifest = read_manifest(manifest_path)
-    if is_imported(manifest):
-        return BaselineModel(*load_baseline(manifest, template), device, template)
-    network, tokenizer = load_pretrained(manifest_path)
-    use = use_of(manifest, network)
-    # The first use is that of `auto`; a hybrid model also has the other use.
-    kinds = dict.fromkeys((*use.learned, *use.kinds))
-    architecture = required_architecture(scoring, tuple(kinds))
-    return HatcheryModel(network, tokenizer, device, architecture, use.predicted_before)
+    return open_trained(read_manifest(manifest_path)).asked(device, scoring, template)
 
 
 def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:

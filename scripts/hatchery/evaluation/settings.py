@@ -151,6 +151,11 @@ class SuiteSettings(Settings):
     per_token: bool = False
     """Compare the mean log-probability of the scored tokens, and not the sum."""
 
+    @property
+    def has_template(self) -> bool:
+        """Whether models of others see what their tokenizer's template puts in front of a text (since 2025)."""
+        return self.edition != 2023
+
     def __post_init__(self) -> None:
         """Refuse a format without the key that belongs to it, or with that of another. Raises ConfigError."""
         since_2025 = self.edition != 2023

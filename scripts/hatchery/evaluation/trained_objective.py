@@ -44,21 +44,48 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
 def use_of(trained: Manifest, model: "LanguageModel") -> Use:
     """What a model can be used as; of an imported one, whose manifest has no objective, what its own files say."""
     if "objective" in trained.settings:
-        objective = objective_of_model(trained)
-        only = objective.learned[0] if objective.learned != objective.kinds else None
-        return Use(objective.kinds, objective.predicted_before, objective.ends_texts, only)
+        return use_of_objective(objective_of_model(trained))
     if isinstance(model.config, EncoderDecoderConfig):
         return Use(("translation",))
     return Use(("causal",) if model.causal else ("masked",))
 
 
+def use_of_objective(objective: ObjectiveKeys) -> Use:
+    """Return the uses of a model that was trained with these settings."""
+    only = objective.learned[0] if objective.learned != objective.kinds else None
+    return Use(objective.kinds, objective.predicted_before, objective.ends_texts, only)
+
+
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
     """What the model of a pretraining run is asked for; without an objective it was imported, and guesses masks."""
+    trained = objective_of_model(model) if "objective" in model.settings else None
+    return asked_objective(settings, trained, str(model.path))
+
+
+def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None, where: str) -> Objective:
+    """Return what a model of ours is asked for, if it was trained with the settings `trained`, None: not known.
+
+    Raises ManifestError naming `where` for masking "own" of a model with an unknown objective.
+    """
     common = common_masks(settings)
-    if settings.masking == "common" and "objective" not in model.settings:
+    if trained is None:
+        if settings.masking == "own":
+            raise ManifestError(f"{where}: the settings have no objective, so masking 'own' is not known")
         return common
-    own = objective_of(objective_of_model(model))
+    own = objective_of(trained)
     return own if settings.masking == "own" else own.for_comparison(common)
+
+
+def default_objective(use: Use) -> ObjectiveKeys | None:
+    """Return default settings of an objective for a model with these uses; None for a masked model, or a translator.
+
+    A folder without the settings of its training says what the model can be used as, and nothing else.
+    """
+    if "causal" not in use.kinds:
+        return None
+    segments = {} if use.ends_texts else {"segments": "blocks"}
+    task = "hybrid" if "masked" in use.kinds else "causal"
+    return objective_settings({"task": task, **segments}, "objective")
 
 
 def baseline_objective(settings: PerplexitySettings, architecture: Architecture) -> Objective:

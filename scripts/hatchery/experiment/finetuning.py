@@ -6,7 +6,7 @@ base of its own takes that one and nothing of the experiment's. An experiment sa
 the order of the tasks, and what a task's results hold does not depend on its job.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,12 @@ SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
 """Heads with one vector per sequence, of which `finetuning.head_options` of an experiment speaks."""
 
 
-def resolve_protocol(finetuning: Finetuning, task: str, project: "Project", where: str) -> ProtocolChoice:
+def resolve_protocol(
+    finetuning: Finetuning, task: str, project: "Project", where: str, metrics: Sequence[str] | None = None
+) -> ProtocolChoice:
     """All settings of the protocol of `task`; `where` names the experiment's file.
 
+    `metrics` are those of a task that is not in the project.
     Raises ConfigError for an unknown base and for values that do not fit each other.
     """
     own, of_task = finetuning.protocol, finetuning.tasks[task]
@@ -43,7 +46,7 @@ def resolve_protocol(finetuning: Finetuning, task: str, project: "Project", wher
         resolved = replace(resolved, development_fraction=0.0)
     elif resolved.development_fraction == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
-    metrics = project.task(task).metrics
+    metrics = project.task(task).metrics if metrics is None else metrics
     for key in ("reported_metric", "selection_metric"):
         given = getattr(resolved, key)
         if given is not None and given not in metrics:

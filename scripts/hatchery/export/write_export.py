@@ -71,7 +71,7 @@ def _write_branch(
     """Write model, tokenizer, code and card into `folder`; `end` is that of the model's name."""
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
-    generation = _generation(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
+    generation = generation_settings(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
     use = use_of(pretraining, model)
     folder.mkdir(parents=True, exist_ok=True)
     written = write_model_folder(
@@ -95,7 +95,7 @@ def _write_branch(
     return facts
 
 
-def _generation(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
+def generation_settings(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
     """What `generate` does by itself: our beam search, as closely as the library's comes to it."""
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective

@@ -41,11 +41,17 @@ def load_language_model(folder: str | Path) -> LanguageModel:
 
     Raises ModelError naming the file when one is missing or damaged, or when the weights do not fit the configuration.
     """
-    folder = Path(folder)
     config, causal = load_config(folder)
-    tensors = _read_tensors(folder / WEIGHTS_FILE)
+    path = Path(folder) / WEIGHTS_FILE
+    return filled_language_model(config, causal, read_tensors(path), path)
+
+
+def filled_language_model(
+    config: ModelConfig, causal: bool, tensors: Mapping[str, Tensor], path: str | Path
+) -> LanguageModel:
+    """The model of a configuration with these weights, in fp32. Raises ModelError naming `path` as `check_tensors`."""
     model = empty_language_model(config, causal)
-    check_tensors(model, tensors, folder / WEIGHTS_FILE)
+    check_tensors(model, tensors, path)
     # Copies, in the fp32 that parameters always have: what the reader returns may be a map of the file.
     copies = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     model.load_state_dict(copies, assign=True)
@@ -101,7 +107,8 @@ def check_tensors(
             raise ModelError(f"{path}: tensor {shown} holds {tensors[name].dtype}, expected floating-point numbers")
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file. Raises ModelError naming a file that is missing or damaged."""
     try:
         return load_file(path)
     except FileNotFoundError as error:

@@ -103,6 +103,14 @@ class Table:
         """The texts of all cells under the headings; what a spreadsheet would calculate is made harmless."""
         return csv_text(self.headings, ([_plain(cell) for cell in row.cells] for row in self.rows))
 
+    def records(self) -> list[dict[str, str]]:
+        """The texts of all cells of each row by the headings, and the heading of its group as `group`."""
+        return [
+            {"group": _plain(group.heading), **dict(zip(self.headings, map(_plain, _row(row).cells), strict=True))}
+            for group in self.groups
+            for row in group.rows
+        ]
+
     def markdown(self, aligned: bool = False) -> str:
         """The table alone, in Markdown; with `aligned`, its columns line up in the file, too."""
         header = [markdown_text(text, self.foreign) for text in self.headings]

@@ -170,6 +170,8 @@ class TokenShards:
 
     def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
         self.manifest = manifest
+        self.where = str(manifest.path)
+        """The place of the shards, for messages."""
         self.split = split
         try:
             self.vocabulary_size = int(manifest.measures["vocabulary_size"])

@@ -31,7 +31,9 @@ def test_the_server_compares_right_answers_of_entity_tracking_with_other_rows_if
     right = [Decision("correct", 0, 1.0) for _ in items]
     assert json.loads(predictions_json(items, right, settings)) == golden["predictions"]
     assert shares(items, right) == pytest.approx(golden["server_scores"]["entity_any_option_filter"])
-    assert shares(items, counted_by_text(items, right, source, settings)) == pytest.approx(expected)
+    assert shares(
+        items, counted_by_text(items, right, right_texts(items, source, settings), settings)
+    ) == pytest.approx(expected)
 
 
 GOLD = {
@@ -85,7 +87,7 @@ def test_of_checkpoints_the_collator_counts_what_it_did_if_asked_for(golden_dire
             decision(item, row[: len(item.candidates)].tolist(), settings)
             for item, row in zip(items, values, strict=True)
         ]
-        counted = counted_by_text(items, decided, source, settings)
+        counted = counted_by_text(items, decided, right_texts(items, source, settings), settings)
         # Their draws among ties had another seed; without ties, the shares are equal.
         least, most = (
             shares(items, [replace(one, credit=tie) if one.outcome == "tie" else one for one in counted])

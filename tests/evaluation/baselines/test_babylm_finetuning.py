@@ -19,7 +19,7 @@ from hatchery.evaluation.finetuning.run_results import predictions_json
 from hatchery.evaluation.finetuning.task_data import encode_task
 from hatchery.evaluation.tasks.settings import FinetuneSettings
 from hatchery.experiment.project import Project
-from hatchery.raw.registration import register_source
+from hatchery.raw.registration import open_source, register_source
 
 CPU = torch.device("cpu")
 OFFICIAL = Project(Path(__file__).parents[3] / "config")
@@ -57,7 +57,7 @@ def test_a_run_is_that_of_the_official_code(golden_directory, tmp_path, monkeypa
     parts = 2 if results == "finetune_accumulate2" else 1
     settings = settings_of(task, 2025 if results == "finetune_first_token_2025" else 2026, parts)
     register_source("full", golden / "data" / "full", tmp_path / "source.json")
-    encoded = encode_task(settings, {settings.task.name: tmp_path / "source.json"}, None, its)
+    encoded = encode_task(settings, {settings.task.name: open_source(tmp_path / "source.json")}, None, its)
     made = make_model(settings, encoded, BaselineEncoder(network, architecture, its), encoded.train.data, seed=42)
     head: Any = made.head
     weights = load_file(folder / "initial_head.safetensors")

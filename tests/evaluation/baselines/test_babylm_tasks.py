@@ -166,9 +166,8 @@ def test_a_masked_model_sees_what_its_template_puts_around_a_text(golden_directo
                 expected += float(torch.log_softmax(logits.double(), -1)[whole.ids[place]])
         assert score == pytest.approx(expected, abs=1e-4)
     if not (asked.frame.before and asked.frame.after):
-        nothing: Any = None
         with pytest.raises(EvaluationError, match="expected one of each around held-out text"):
-            OwnText(asked, nothing, "dev")
+            OwnText(asked, [], "dev", "nothing")
 
 
 def test_the_default_scores_what_the_official_code_loses_of_a_completion(golden_directory, model):

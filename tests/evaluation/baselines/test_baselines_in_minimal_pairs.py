@@ -14,7 +14,7 @@ from perplexity_cases import documents, settings, typed_settings, write_corpus
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.baselines.own_text import OwnText
+from hatchery.evaluation.baselines.own_text import own_text
 from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import token_scores
@@ -209,7 +209,7 @@ def test_masked_tokens_cost_what_the_library_says(manifest_of, corpus, tmp_path,
     manifest = manifest_of("bert")
     found = measured(manifest, corpus, tmp_path, masking=masking, pseudo_perplexity_sentences=4)
     tokenizer, network = build("bert")
-    text = OwnText(load_sentence_model(manifest, torch.device("cpu")), read_manifest(corpus), "dev")
+    text = own_text(load_sentence_model(manifest, torch.device("cpu")), read_manifest(corpus), "dev")
     chosen = typed_settings(splits=["dev"], sequence_length=LENGTH)
     examples = held_out_examples(text, chosen, baseline_objective(chosen, "masked"))
     losses = []

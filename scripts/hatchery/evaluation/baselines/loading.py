@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer as Backend
 
 from hatchery.artifacts.atomic import json_value
-from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import ModelError, first_line
-from hatchery.evaluation.settings import BaselineSettings
 from hatchery.evaluation.ways_of_scoring import Architecture
-from hatchery.typed import build, stage_body
 
 # Tokenizers without a limit of their own say so by an enormous one.
 NO_LIMIT = 1 << 30
@@ -201,30 +198,23 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     for name in network.config.architectures or ():
         if name.endswith(CLASSES_OF_OTHERS[architecture]):
             raise ModelError(f"{folder}: cannot be loaded as {what}: it is a {name}")
+    read_texts_whole_(tokenizer, str(folder))
+    # A tokenizer has ids for tokens of its own that no text holds; what a text can hold needs an embedding.
+    in_texts = tokenizer.backend_tokenizer.get_vocab_size(with_added_tokens=False)
+    if in_texts > network.get_input_embeddings().num_embeddings:
+        raise ModelError(f"{folder}: the tokenizer has ids that the model has no embedding for")
+    return LoadedFolder(network.eval(), tokenizer)
+
+
+def read_texts_whole_(tokenizer: Any, where: str) -> None:
+    """Have a tokenizer of the library truncate and pad nothing, and read special tokens in a text as text, in place.
+
+    Raises ModelError for a tokenizer that is not a fast one.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise ModelError(f"{folder}: the tokenizer is not a fast one; a tokenizer.json is needed")
-    # A tokenizer has ids for tokens of its own that no text holds; what a text can hold needs an embedding.
-    if backend.get_vocab_size(with_added_tokens=False) > network.get_input_embeddings().num_embeddings:
-        raise ModelError(f"{folder}: the tokenizer has ids that the model has no embedding for")
+        raise ModelError(f"{where}: the tokenizer is not a fast one; a tokenizer.json is needed")
     backend.no_truncation()
     backend.no_padding()
     # Otherwise they would shift what is scored, as everywhere here.
     backend.encode_special_tokens = True
-    return LoadedFolder(network.eval(), tokenizer)
-
-
-class Baseline(NamedTuple):
-    """An imported model: the library's, its tokenizer, and what is said about it."""
-
-    network: Any
-    tokenizer: BaselineTokenizer
-    settings: BaselineSettings
-
-
-def load_baseline(model: Manifest, template: bool = False) -> Baseline:
-    """The model of an import's manifest; `template` as in BaselineTokenizer. Raises ModelError for damaged files."""
-    settings = build(BaselineSettings, stage_body(model.settings), str(model.path))
-    network, tokenizer = load_folder(model.folder, settings.architecture)
-    its = BaselineTokenizer(tokenizer, settings.architecture, str(model.folder), template)
-    return Baseline(network, its, settings)

@@ -5,6 +5,7 @@ byte-level tokenizer sees running text. Marks of our converters, such as `[TAB]`
 """
 
 from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,12 +40,12 @@ class OwnText:
     n_special = 0
     """No id is that of a special token."""
 
-    def __init__(self, model: BaselineModel, corpus: Manifest, split: str) -> None:
-        """Encode a split of a corpus's manifest.
+    def __init__(self, model: BaselineModel, documents: Iterable[list[str]], split: str, where: str) -> None:
+        """Encode lists of documents, which are those of a split.
 
-        Raises EvaluationError where there is no such split, and for a masked model without tokens around a text.
+        Raises EvaluationError for a masked model without tokens around a text.
         """
-        self.manifest, self.split = corpus, split
+        self.where, self.split = where, split
         if model.architecture == "masked" and not (model.frame.before and model.frame.after):
             raise EvaluationError(
                 f"{model.where}: perplexity: the tokenizer puts no token before or behind a text, expected one of each "
@@ -59,14 +60,8 @@ class OwnText:
         self._ids = array("I")
         self._bounds = array("q", [0])
         self._sentence_starts: list[np.ndarray] = []
-        shards = shards_by_split(corpus)
-        if split not in shards:
-            raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")
-        with Progress(count_documents(shards[split]), f"encoding, {split}", "documents") as progress:
-            for path in shards[split]:
-                for batch in read_batches(path):
-                    self._add(model, batch.texts)
-                    progress.update(len(batch.texts))
+        for texts in documents:
+            self._add(model, texts)
         self.n_documents, self.n_tokens = len(self._sentence_starts), len(self._ids)
         self._flat = np.frombuffer(self._ids, dtype=np.uint32) if self._ids else np.zeros(0, dtype=np.uint32)
 
@@ -102,6 +97,22 @@ class OwnText:
                 self.words += len(sentence.split())
             self._sentence_starts.append(np.unique(np.array(starts[:-1], dtype=np.int32)))
             self._bounds.append(len(self._ids))
+
+
+def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
+    """Encode a split of a corpus's manifest. Raises EvaluationError where there is no such split, and like OwnText."""
+    shards = shards_by_split(corpus)
+    if split not in shards:
+        raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")
+
+    def documents(progress: Progress) -> Iterator[list[str]]:
+        for path in shards[split]:
+            for batch in read_batches(path):
+                yield batch.texts
+                progress.update(len(batch.texts))
+
+    with Progress(count_documents(shards[split]), f"encoding, {split}", "documents") as progress:
+        return OwnText(model, documents(progress), split, str(corpus.path))
 
 
 class Pieces:

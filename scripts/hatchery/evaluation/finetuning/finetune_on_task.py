@@ -1,8 +1,7 @@
 """One pretrained model on one task over seeds and learning rates.
 
-It writes results.csv (one row per scored set, run and metric, values as fractions), predictions.parquet,
-breakdown.csv where rows have facts, layer_weights.csv for probes, and the manifest. A run that collapsed is named in
-the column `failed`, never dropped.
+`score` is a function of a model, a task and settings; the stage opens these, keeps finished runs, and writes the
+tables. A run that collapsed is named in the column `failed`, never dropped.
 """
 
 import copy
@@ -14,23 +13,25 @@ from typing import Any
 
 import torch
 
-from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun, is_forced
-from hatchery.errors import EvaluationError
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.direct.request import Answer, Request
 from hatchery.evaluation.draws import derived_seed, generator, hold_out
 from hatchery.evaluation.finetuning.batches import EncodedData, NotFiniteError, Predicted, predict
+from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.finetuning.loop import Development, step_count, train_model
+from hatchery.evaluation.finetuning.measurements import RESULTS_FILE, WEIGHTS_FILE
 from hatchery.evaluation.finetuning.run_results import (
     PREDICTIONS_FILE,
     RunResult,
     RunStore,
     SetResult,
-    breakdown_csv,
-    layer_weights_csv,
+    breakdown_frame,
+    layer_weights_frame,
     predictions_json,
-    results_csv,
+    predictions_of,
+    results_frame,
     runs_identity,
-    write_predictions,
 )
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
 from hatchery.evaluation.finetuning.task_data import EncodedTask, encode_task, measures
@@ -38,6 +39,7 @@ from hatchery.evaluation.metrics.scored import metric_called
 from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.probing.frozen_layers import FrozenLayers, can_be_kept
 from hatchery.evaluation.runtime import load_encoder, prepare_device
+from hatchery.evaluation.scores import Scores, Table
 from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings
 from hatchery.evaluation.ways_of_scoring import Edition
@@ -47,6 +49,7 @@ from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
 from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
 from hatchery.progress import Progress
+from hatchery.raw.registration import RawSource, open_source
 from hatchery.runner import Job, OutputPath
 from hatchery.settings.base import Compilation
 from hatchery.training.compilation import chosen_compilation, compile_layers_
@@ -69,21 +72,64 @@ def finetune_on_task(
     run: StageRun,
 ) -> None:
     """Fine-tune a model on a task; see the stage `finetune`."""
+    store = RunStore(checkpoints, runs_identity(job.settings, job.digests))
+    device = prepare_device(runtime.device, runtime.threads)
+    encoder, tokenizer = load_encoder(model, template=settings.protocol.has_template)
+    words = None if vocabulary is None else read_vocabulary(vocabulary)
+    sources = {name: open_source(path) for name, path in source.items()}
+    task = readable_task(settings, sources, words, encoder, tokenizer, str(model))
+    score(encoder.to(device), task, settings, runtime, device, store).write(run)
+
+
+def evaluate(request: Request) -> Answer:
+    """Fine-tune a model on a task whose files are the data, and score it. Raises like the stage `finetune`."""
+    settings = request.built(FinetuneSettings)
+    if settings.task.vocabulary is not None:
+        raise ConfigError(f"{request.name}: keeps only rows within a vocabulary, which only the workflow builds")
+    encoder, tokenizer = request.model.encoder(settings.protocol.has_template)
+    sources = {settings.task.name: request.source()}
+    task = readable_task(settings, sources, None, encoder, tokenizer, request.model.where)
+    runtime = FinetuneRuntime(device=request.runtime.device)
+    return Answer(score(encoder.to(request.device), task, settings, runtime, request.device), settings)
+
+
+def readable_task(
+    settings: FinetuneSettings,
+    sources: Mapping[str, RawSource],
+    vocabulary: frozenset[str] | None,
+    encoder: Encoder,
+    tokenizer: TextTokenizer,
+    where: str,
+) -> EncodedTask:
+    """Read and encode a task for a model, whose place is `where`.
+
+    Raises ConfigError for settings that do not fit each other, EvaluationError for inputs that are longer than those of
+    the model, and what `encode_task` raises.
+    """
     for task_settings in (settings.task, *settings.transfer):
         check_task(task_settings)
-    store = RunStore(checkpoints, runs_identity(job.settings, job.digests))
-    started = time.monotonic()
-    device = prepare_device(runtime.device, runtime.threads)
-    encoder, tokenizer = load_encoder(model, template=settings.protocol.edition != 2023)
     longest, asked = encoder.longest_input, settings.protocol.max_length
     if longest is not None and asked > longest:
-        raise EvaluationError(f"{model}: max_length: got {asked}, expected at most {longest}, its longest input")
-    words = None if vocabulary is None else read_vocabulary(vocabulary)
-    task = encode_task(settings, source, words, tokenizer)
-    run.measures |= measures(task)
-    encoder = encoder.to(device)
+        raise EvaluationError(f"{where}: max_length: got {asked}, expected at most {longest}, its longest input")
+    return encode_task(settings, sources, vocabulary, tokenizer)
+
+
+def score(
+    encoder: Encoder,
+    task: EncodedTask,
+    settings: FinetuneSettings,
+    runtime: FinetuneRuntime,
+    device: torch.device,
+    store: RunStore | None = None,
+) -> Scores:
+    """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays as it is.
+
+    The tables are results.csv (metrics are fractions), predictions.parquet, breakdown.csv if rows have facts, and
+    layer_weights.csv of probes. Finished runs are kept in `store` and taken from there. Raises what `train_run` raises.
+    """
+    started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
-    finished = {} if is_forced() else store.load(planned)
+    finished = {} if store is None or is_forced() else store.load(planned)
     resumed = len(finished)
     # The same for every attempt, so runs that are finished count.
     steps = len(planned) * step_count(len(task.groups), settings.protocol)
@@ -93,27 +139,32 @@ def finetune_on_task(
     for seed, rate in planned:
         if (seed, rate) not in finished:
             finished[seed, rate] = train_run(settings, task, encoder, seed, rate, device, compilation)
-            store.save(finished[seed, rate])
+            if store is not None:
+                store.save(finished[seed, rate])
     results = [finished[key] for key in planned]
-    write_text(run.add_output(run.folder / "results.csv"), results_csv(task.sets, results))
-    write_predictions(run.add_output(run.folder / "predictions.parquet"), task.sets, results)
-    if settings.protocol.edition != 2023 and (predicted := results[0].sets[task.sets[0].name].answers):
-        write_text(run.add_output(run.folder / PREDICTIONS_FILE), predictions_json(settings.task, predicted))
+    tables: dict[str, Table] = {
+        RESULTS_FILE: results_frame(task.sets, results),
+        "predictions.parquet": predictions_of(task.sets, results),
+    }
+    texts = {}
+    if settings.protocol.has_template and (predicted := results[0].sets[task.sets[0].name].answers):
+        texts[PREDICTIONS_FILE] = predictions_json(settings.task, predicted)
     if any(scored.task.facts for scored in task.sets):
-        write_text(run.add_output(run.folder / "breakdown.csv"), breakdown_csv(task.sets, results))
+        tables["breakdown.csv"] = breakdown_frame(task.sets, results)
     if settings.task.head.kind == "span_classification":
-        write_text(run.add_output(run.folder / "layer_weights.csv"), layer_weights_csv(results))
-    run.measures |= {
+        tables[WEIGHTS_FILE] = layer_weights_frame(results)
+    facts |= {
         "development_rows": results[0].n_development,
         "failed_runs": sum(bool(result.failed) for result in results),
     }
-    run.volatile |= {
+    speed = {
         "runs_resumed": resumed,
         "seconds_per_run": round((time.monotonic() - started) / max(1, len(results) - resumed), 3),
         "device": str(device),
         "compile": compilation,
         "threads": torch.get_num_threads(),
     }
+    return Scores(tables, facts, texts, speed)
 
 
 def with_frozen_layers(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from hatchery.artifacts.manifests import Manifest
-from hatchery.artifacts.records import Exact, Record, read_records, record
+from hatchery.artifacts.records import Exact, Record, record
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.basis import basis, digest_of
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
@@ -21,7 +21,7 @@ from hatchery.settings.base import Range, Share
 from hatchery.typed import build
 
 MAIN_SET = "validation"
-WEIGHTS_FILE = "layer_weights.csv"
+RESULTS_FILE, WEIGHTS_FILE = "results.csv", "layer_weights.csv"
 # Weights are stored with about seven digits.
 SUM_TOLERANCE = 1e-3
 
@@ -75,8 +75,8 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     ManifestError when the settings lack a key.
     """
     task, manifest = evaluated.name, evaluated.manifest
-    path = manifest.file("results.csv")
-    rows = read_records(path, _Result, ("rows", "seed", "learning_rate", "metric"))
+    path = manifest.folder / RESULTS_FILE
+    rows = evaluated.records(RESULTS_FILE, _Result, ("rows", "seed", "learning_rate", "metric"))
     names = list(dict.fromkeys(row.rows for row in rows))
     if MAIN_SET not in names:
         raise EvaluationError(f"{path}: there is no row of the set {MAIN_SET!r}, only of {', '.join(names)}")
@@ -213,11 +213,11 @@ def probe_rows(evaluated: Evaluated) -> list[TidyRow]:
     Rows of the tidy table of layers. Raises EvaluationError naming
     the file when a layer is missing or the weights of a span do not sum to 1.
     """
-    if not evaluated.manifest.listed(WEIGHTS_FILE):
+    if not evaluated.has(WEIGHTS_FILE):
         return []
-    path = evaluated.manifest.file(WEIGHTS_FILE)
+    path = evaluated.manifest.folder / WEIGHTS_FILE
     mixes: dict[tuple[int, float, str], dict[int, float]] = {}
-    for row in read_records(path, _Weight, ("seed", "learning_rate", "span", "layer")):
+    for row in evaluated.records(WEIGHTS_FILE, _Weight, ("seed", "learning_rate", "span", "layer")):
         mixes.setdefault((row.seed, row.learning_rate, row.span), {})[row.layer] = row.weight
     layers = list(range(1, len(next(iter(mixes.values()))) + 1))
     rows = []

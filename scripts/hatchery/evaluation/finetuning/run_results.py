@@ -19,17 +19,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
-from hatchery.artifacts.atomic import atomic_path, remove_leftovers, write_bytes
+from hatchery.artifacts.atomic import remove_leftovers, write_bytes
 from hatchery.artifacts.checksums import digest
-from hatchery.artifacts.parquet import TableWriter
 from hatchery.evaluation.finetuning.batches import Predicted
 from hatchery.evaluation.finetuning.scored_sets import ScoredSet
 from hatchery.evaluation.metrics import Failure
+from hatchery.evaluation.scores import Parts
 from hatchery.evaluation.tasks.settings import TaskSettings
 from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
-from hatchery.sanitize import csv_text
 
 DESCRIPTION, PREDICTIONS, SCORES = "description", "predictions", "scores"
 OF = "of"
@@ -168,7 +168,16 @@ def _answers(arrays: Any, number: int) -> Predicted | None:
     return Predicted(arrays[names[0]], arrays[names[1]]) if names[0] in arrays else None
 
 
-RESULT_COLUMNS = ("rows", "seed", "learning_rate", "metric", "value", "best_step", "development_value", "failed")
+RESULT_COLUMNS = {
+    "rows": pl.String,
+    "seed": pl.Int64,
+    "learning_rate": pl.Float64,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "best_step": pl.Int64,
+    "development_value": pl.Float64,
+    "failed": pl.String,
+}
 BREAKDOWN_COLUMNS = ("rows", "seed", "learning_rate", "fact", "value", "label", "n", "accuracy")
 LAYER_WEIGHT_COLUMNS = ("seed", "learning_rate", "span", "layer", "weight")
 PREDICTIONS_SCHEMA = pa.schema(
@@ -186,24 +195,25 @@ PREDICTIONS_SCHEMA = pa.schema(
 )
 
 
-def results_csv(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> str:
-    """One row per set, run and metric."""
-    return csv_text(
-        RESULT_COLUMNS,
+def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
+    """The table results.csv: one row per set, run and metric."""
+    rows = [
         (
-            (
-                *(scored.name, run.seed, run.learning_rate, metric, run.sets[scored.name].values[metric]),
-                *(run.best_step, run.development_value, run.sets[scored.name].failed),
-            )
-            for scored in sets
-            for run in runs
-            for metric in scored.task.metrics
-        ),
-    )
+            *(scored.name, run.seed, run.learning_rate, metric, run.sets[scored.name].values[metric]),
+            *(run.best_step, run.development_value, run.sets[scored.name].failed),
+        )
+        for scored in sets
+        for run in runs
+        for metric in scored.task.metrics
+    ]
+    return pl.DataFrame(rows, schema=RESULT_COLUMNS, orient="row")
 
 
-def breakdown_csv(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> str:
-    """Accuracy by fact, value and label (empty: any) of the sets whose task names facts, without diverged runs."""
+def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
+    """The table breakdown.csv, without diverged runs.
+
+    Accuracy by fact, value and label (empty: any) of the sets whose task names facts.
+    """
     rows = []
     for scored in sets:
         for run in runs:
@@ -212,20 +222,18 @@ def breakdown_csv(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> str:
                 for found in scored.breakdown(answers):
                     where = (scored.name, run.seed, run.learning_rate)
                     rows.append((*where, found.fact, found.value, found.label, found.n, found.accuracy))
-    return csv_text(BREAKDOWN_COLUMNS, rows)
+    return pl.DataFrame(rows, schema=list(BREAKDOWN_COLUMNS), orient="row", infer_schema_length=None)
 
 
-def layer_weights_csv(runs: Sequence[RunResult]) -> str:
-    """The share of every layer, from 1, for every span, from 1, of the probes that have been trained."""
-    return csv_text(
-        LAYER_WEIGHT_COLUMNS,
-        (
-            (run.seed, run.learning_rate, span, layer, weight)
-            for run in runs
-            for span, weights in enumerate(run.layer_weights, start=1)
-            for layer, weight in enumerate(weights, start=1)
-        ),
-    )
+def layer_weights_frame(runs: Sequence[RunResult]) -> pl.DataFrame:
+    """The table layer_weights.csv: the share of every layer, from 1, for every span, from 1, of trained probes."""
+    rows = [
+        (run.seed, run.learning_rate, span, layer, weight)
+        for run in runs
+        for span, weights in enumerate(run.layer_weights, start=1)
+        for layer, weight in enumerate(weights, start=1)
+    ]
+    return pl.DataFrame(rows, schema=list(LAYER_WEIGHT_COLUMNS), orient="row", infer_schema_length=None)
 
 
 PREDICTIONS_FILE = "predictions.json"
@@ -242,12 +250,9 @@ def predictions_json(task: TaskSettings, answers: Predicted) -> str:
     return json.dumps({name: {"predictions": rows}}) + "\n"
 
 
-def write_predictions(path: Path, sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> None:
-    """One row per set, run and unit, those that are not scored included; one run in memory at a time."""
-    with atomic_path(path) as partial, TableWriter(partial, PREDICTIONS_SCHEMA) as writer:
-        for scored in sets:
-            for run in runs:
-                writer.write_table(predictions_table(scored, run))
+def predictions_of(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> Parts:
+    """The table predictions.parquet: one row per set, run and unit, those that are not scored included."""
+    return Parts(PREDICTIONS_SCHEMA, lambda: (predictions_table(scored, run) for scored in sets for run in runs))
 
 
 def predictions_table(scored: ScoredSet, run: RunResult) -> pa.Table:

@@ -5,7 +5,6 @@ Texts and sentences with spans differ in how they are encoded, and in nothing el
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from hatchery.errors import ConfigError, EvaluationError
@@ -21,7 +20,7 @@ from hatchery.evaluation.tasks.settings import FinetuneSettings, settings_of
 from hatchery.evaluation.tasks.task_rows import read_task_with_report
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.modeling.heads.span_classifier import ProbeOptions
-from hatchery.raw.registration import open_source
+from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
 Rows = Sequence[Example] | Sequence[SpanExample]
@@ -44,9 +43,12 @@ class EncodedTask:
 
 
 def encode_task(
-    settings: FinetuneSettings, sources: Mapping[str, Path], vocabulary: frozenset[str] | None, tokenizer: TextTokenizer
+    settings: FinetuneSettings,
+    sources: Mapping[str, RawSource],
+    vocabulary: frozenset[str] | None,
+    tokenizer: TextTokenizer,
 ) -> EncodedTask:
-    """Read and encode the task and the tasks it is transferred to, each from the source manifest of its name.
+    """Read and encode the task and the tasks it is transferred to, each from the source of its name.
 
     Raises ConfigError when a source is missing or superfluous and for a label mapping that does not fit;
     EvaluationError naming file and line for wrong data.
@@ -55,7 +57,7 @@ def encode_task(
     names = [task.name, *(other.name for other in settings.transfer)]
     if sorted(names) != sorted(sources):
         raise ConfigError(f"sources: got {', '.join(sorted(sources))}, expected one each for {', '.join(names)}")
-    data, report = read_task_with_report(open_source(sources[task.name]), task, vocabulary)
+    data, report = read_task_with_report(sources[task.name], task, vocabulary)
     if not data.train:
         raise EvaluationError(f"{task.name}: the task has no training rows; it can only be transferred to")
     n_labels = len(data.labels) if HEADS[task.head.kind].has_label_set else None
@@ -93,7 +95,7 @@ def measures(task: EncodedTask) -> dict[str, float]:
 
 def _transferred(
     settings: FinetuneSettings,
-    sources: Mapping[str, Path],
+    sources: Mapping[str, RawSource],
     vocabulary: frozenset[str] | None,
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
@@ -105,7 +107,7 @@ def _transferred(
         identity = (dict(settings_of(task)), sources[task.name])
         shared = next(((rows, data) for other, rows, data in known if other == identity), None)
         if shared is None:
-            data, _ = read_task_with_report(open_source(sources[task.name]), task, vocabulary)
+            data, _ = read_task_with_report(sources[task.name], task, vocabulary)
             rows = next(iter(data.scored.values()))
             shared = rows, _encode(settings, rows, tokenizer, len(task.labels))
             known.append((identity, *shared))

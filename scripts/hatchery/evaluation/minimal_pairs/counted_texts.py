@@ -30,10 +30,12 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 
 
 def counted_by_text(
-    items: Sequence[Item], decisions: Sequence[Decision], source: RawSource, suite: SuiteSettings
+    items: Sequence[Item], decisions: Sequence[Decision], rights: Sequence[tuple[str, str]], suite: SuiteSettings
 ) -> list[Decision]:
-    """The decisions with what the organisers count: 1 where the text is that of the row in the same place, or 0."""
-    rights = right_texts(items, source, suite)
+    """Return the decisions with the organisers' credit: 1 if the text is that of the same row of `rights`, else 0.
+
+    `rights` are those of `right_texts`.
+    """
     compared_with = positions_by(paradigm for paradigm, _ in rights)
     counted = list(decisions)
     for paradigm, positions in positions_by(item.paradigm for item in items).items():

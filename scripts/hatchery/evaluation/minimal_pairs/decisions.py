@@ -3,20 +3,20 @@
 Sources: docs/papers/babylm-evaluation.md, "Ties", and docs/papers/babylm-2026.md, "Ties".
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from hatchery.evaluation.draws import generator
 from hatchery.evaluation.metrics.scored import Scored
 from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.minimal_pairs.pairs import positions_by
+from hatchery.evaluation.scores import frame_of
 from hatchery.evaluation.settings import SuiteSettings
-from hatchery.sanitize import csv_text
 from hatchery.sums import plain_sum
 
 OF_PAIRS = 0.5
@@ -155,8 +155,8 @@ def _mean(level: Level, name: str, rows: Sequence[Accuracy]) -> Accuracy:
     )
 
 
-def correlation_csv(items: Sequence[Item], scores: Sequence[Sequence[float]]) -> str:
-    """The text of correlation.csv: by paradigm, how the preferences of people and of the model go together.
+def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) -> pl.DataFrame:
+    """The table correlation.csv: by paradigm, how the preferences of people and of the model go together.
 
     Spearman's correlation of their shares for the first of two texts with the model's, the softmax of both scores; 0
     where one side is constant (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
@@ -169,15 +169,13 @@ def correlation_csv(items: Sequence[Item], scores: Sequence[Sequence[float]]) ->
         # The difference of the scores has the ranks of their softmax, and does not run out of digits.
         model = np.array([scores[index][0] - scores[index][1] for index in positions], dtype=np.float64)
         rows.append((name, len(positions), spearman(Scored(people, model, model[:, None]))))
-    return csv_text(("name", "pairs", "spearman"), rows)
+    return pl.DataFrame(rows, schema=["name", "pairs", "spearman"], orient="row")
 
 
-def accuracy_csv(table: Sequence[Accuracy]) -> str:
-    """The text of accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
+def accuracy_frame(table: Sequence[Accuracy]) -> pl.DataFrame:
+    """The table accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
 
-    Where items have other numbers of candidates than two, also what a blind guess has.
+    The column `chance`, accuracy of a blind guess, is added if the number of candidates is not always two.
     """
-    names = [field.name for field in dataclasses.fields(Accuracy)]
-    if all(row.chance == OF_PAIRS for row in table):
-        names.remove("chance")
-    return csv_text(names, ([getattr(row, name) for name in names] for row in table))
+    frame = frame_of(table, Accuracy)
+    return frame.drop("chance") if all(row.chance == OF_PAIRS for row in table) else frame

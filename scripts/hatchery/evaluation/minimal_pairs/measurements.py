@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from hatchery.artifacts.records import Record, read_records
+from hatchery.artifacts.records import Record
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import Evaluated, Level, TidyRow, measured
@@ -20,6 +20,7 @@ ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 AT_BEST_TEMPERATURE = "best_temperature_accuracy_percent"
 """At the temperature that is best on the very pairs (GPT-BERT): an upper bound, never comparable with the others."""
+ACCURACY_FILE = "accuracy.csv"
 BEST_TEMPERATURE_FILE = "accuracy_at_best_temperature.csv"
 CORRELATION = "spearman_percent"
 """With the preferences of people, of a suite that has no right answers (WUG)."""
@@ -46,10 +47,10 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT, Table 8); on identical predictions
     they may differ by more than a point. Where temperatures were tried, also at the best one.
     """
-    if evaluated.manifest.listed(CORRELATION_FILE):
+    if evaluated.has(CORRELATION_FILE):
         return _correlations(evaluated)
-    found = _rows_of(evaluated, "accuracy.csv", ACCURACY_COLUMNS)
-    if evaluated.manifest.listed(BEST_TEMPERATURE_FILE):
+    found = _rows_of(evaluated, ACCURACY_FILE, ACCURACY_COLUMNS)
+    if evaluated.has(BEST_TEMPERATURE_FILE):
         found += _rows_of(evaluated, BEST_TEMPERATURE_FILE, {AT_BEST_TEMPERATURE: "accuracy"})
     return found
 
@@ -65,10 +66,9 @@ class _CorrelationRow(Record):
 
 
 def _correlations(evaluated: Evaluated) -> list[TidyRow]:
-    path = evaluated.manifest.file(CORRELATION_FILE)
     settings = str(evaluated.manifest.measures.get("rules", ""))
     found = []
-    for row in read_records(path, _CorrelationRow, ("name",)):
+    for row in evaluated.records(CORRELATION_FILE, _CorrelationRow, ("name",)):
         more = {"items": row.pairs, "blind_guess": 0.0, "settings": settings}
         more["basis"] = basis_of_suite(evaluated, row.pairs)
         found.append(measured(evaluated.name, row.name, "phenomenon", CORRELATION, 100 * row.spearman, **more))
@@ -105,8 +105,8 @@ def _is_causal(evaluated: Evaluated) -> bool:
 
 def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> list[TidyRow]:
     """The rows of one table, whose columns give these metrics."""
-    path = evaluated.manifest.file(name)
-    rows = read_records(path, _AccuracyRow, ("level", "name"))
+    path = evaluated.manifest.folder / name
+    rows = evaluated.records(name, _AccuracyRow, ("level", "name"))
     found: list[TidyRow] = []
     measures = evaluated.manifest.measures
     rules = [f"{measures['rules']}; ties {measures['tie_rule']}"] if "rules" in measures else []

@@ -1,8 +1,8 @@
 """One language model on one suite of minimal pairs, or of items with any number of candidates.
 
-Writes scores.parquet (one row per item), accuracy.csv (paradigms, phenomena, suite), BabyLM's prediction files, and the
-manifest. The runtime values (tokens per batch, device) change the speed and, at most,
-the last bits of a score.
+`score` is a function of a model, items and settings; the stage opens these and writes the tables: scores.parquet has a
+row for each item, accuracy.csv the accuracies of paradigms, phenomena and suite. BabyLM's prediction files are texts.
+The runtime values (tokens per batch, device) change the speed and, at most, the last bits of a score.
 """
 
 import dataclasses
@@ -15,23 +15,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
-from hatchery.artifacts.parquet import write_table
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.counted_texts import counted_by_text
+from hatchery.evaluation.direct.pairs import pairs_of, settings_of_pairs
+from hatchery.evaluation.direct.request import Answer, Request
+from hatchery.evaluation.minimal_pairs.counted_texts import counted_by_text, right_texts
 from hatchery.evaluation.minimal_pairs.decisions import (
     TIE_RULES,
     Decision,
     Outcome,
-    accuracy_csv,
+    accuracy_frame,
     accuracy_table,
-    correlation_csv,
+    correlation_frame,
     decision,
     tie_rule,
 )
 from hatchery.evaluation.minimal_pairs.items import Item
-from hatchery.evaluation.minimal_pairs.measurements import BEST_TEMPERATURE_FILE, CORRELATION_FILE
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_FILE, BEST_TEMPERATURE_FILE, CORRELATION_FILE
 from hatchery.evaluation.minimal_pairs.pairs import check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import prediction_files
 from hatchery.evaluation.minimal_pairs.scoring import (
@@ -48,10 +48,11 @@ from hatchery.evaluation.runtime import (
     load_sentence_model,
     prepare_device,
 )
+from hatchery.evaluation.scores import Scores, Table
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.evaluation.ways_of_scoring import WAYS
 from hatchery.progress import Progress
-from hatchery.raw.registration import open_source
+from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import CompilationChoice
 
 RULES = {
@@ -113,21 +114,56 @@ def score_suite(
     settings: ScoringSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
     """Score a suite and write the scores; see the stage `score_minimal_pairs`."""
-    texts = open_source(source)
-    pairs = read_minimal_pairs(texts, settings)
-    if settings.expected is not None:
-        check_size(pairs, settings.suite, settings.expected)
-    pairs = choose_pairs(pairs, settings.pairs_per_paradigm, settings.seed)
+    suite = read_suite(open_source(source), settings)
     device = prepare_device(runtime.device, runtime.threads, settings.precision)
-    language_model = load_sentence_model(model, device, settings.scoring, template=settings.edition != 2023)
-    asked = language_model.architecture, language_model.predicted_before
-    scoring = scoring_name(settings.scoring, *asked, settings.edition)
+    asked = load_sentence_model(model, device, settings.scoring, template=settings.has_template)
+    score(asked, suite, settings, runtime).write(run)
+
+
+def evaluate(request: Request) -> Answer:
+    """Score pairs: files of a suite, or a table or list in memory. Raises like the stage `score_minimal_pairs`."""
+    if request.data is not None and not isinstance(request.data, str | Path):
+        frame = pairs_of(request.data)
+        request = request.with_frame(frame, settings_of_pairs(frame, request.settings))
+    settings = request.built(ScoringSettings, suite=request.name)
+    suite = read_suite(request.source(), settings)
+    asked = request.model.asked(request.device, settings.scoring, settings.has_template)
+    return Answer(score(asked, suite, settings, request.runtime), settings)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Items to score; `rights` are the texts that BabyLM's organisers compare with, None unless `counted_by` is set."""
+
+    items: list[Item]
+    rights: list[tuple[str, str]] | None = None
+
+
+def read_suite(source: RawSource, settings: ScoringSettings) -> Suite:
+    """Read the items of a suite, of which `settings` may choose a subset.
+
+    Raises EvaluationError naming file and line for a wrong record, and for a suite of another size than expected.
+    """
+    items = read_minimal_pairs(source, settings)
+    if settings.expected is not None:
+        check_size(items, settings.suite, settings.expected)
+    items = choose_pairs(items, settings.pairs_per_paradigm, settings.seed)
+    return Suite(items, None if settings.counted_by is None else right_texts(items, source, settings))
+
+
+def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime: EvaluationRuntime) -> Scores:
+    """Score the candidates of all items, and decide which one the model prefers.
+
+    The tables are scores.parquet (a row for each item), accuracy.csv (or, for WUG, correlation.csv), and with
+    `temperatures` also temperatures.csv and accuracy_at_best_temperature.csv. Raises like `candidate_scores`.
+    """
+    items, edition = suite.items, settings.edition
+    scoring = scoring_name(settings.scoring, model.architecture, model.predicted_before, edition)
     started = time.monotonic()
-    own_blank = language_model.leading_blank
-    blank = settings.leading_blank if own_blank is None else own_blank
+    blank = settings.leading_blank if model.leading_blank is None else model.leading_blank
     scored = candidate_scores(
-        pairs,
-        language_model,
+        items,
+        model,
         scoring,
         runtime.tokens_per_batch,
         leading_blank=blank,
@@ -140,40 +176,36 @@ def score_suite(
         lengths, at = np.maximum(scored.tokens, 1), scored.at_temperatures
         divided = None if at is None else at / lengths[..., None]
         scored = dataclasses.replace(scored, scores=scored.scores / lengths, at_temperatures=divided)
-    decisions = [decision(pair, scores, settings) for pair, scores in zip(pairs, scored.of(pairs), strict=True)]
-    if settings.counted_by is not None:
-        decisions = counted_by_text(pairs, decisions, texts, settings)
-    _write(run, settings, pairs, scored, decisions)
+    decisions = [decision(item, scores, settings) for item, scores in zip(items, scored.of(items), strict=True)]
+    if suite.rights is not None:
+        decisions = counted_by_text(items, decisions, suite.rights, settings)
+    tables, facts = _tables(settings, items, scored, decisions), dict[str, Any]()
     if scored.at_temperatures is not None:
-        best = best_temperature(pairs, scored.at_temperatures, settings)
-        write_text(run.add_output(run.folder / "temperatures.csv"), best.csv)
-        write_text(run.add_output(run.folder / BEST_TEMPERATURE_FILE), accuracy_csv(best.table))
-        run.measures["best_temperature"] = best.temperature
-    outcomes = [one.outcome for one in decisions]
-    run.measures |= {
+        best = best_temperature(items, scored.at_temperatures, settings)
+        tables |= {"temperatures.csv": best.frame, BEST_TEMPERATURE_FILE: accuracy_frame(best.table)}
+        facts["best_temperature"] = best.temperature
+    facts |= {
         "scoring": scoring,
-        "model_kind": "hatchery" if isinstance(language_model, HatcheryModel) else "transformers",
-        "architecture": language_model.architecture,
+        "model_kind": "hatchery" if isinstance(model, HatcheryModel) else "transformers",
+        "architecture": model.architecture,
         "leading_blank": blank,
         "tie_rule": TIE_RULES[tie_rule(settings)],
-        "pairs": len(pairs),
-        "ties": outcomes.count("tie"),
-        "identical_pairs": sum(pair.identical for pair in pairs),
-        "masked_rows" if language_model.architecture == "masked" else "sentences": scored.rows,
+        "pairs": len(items),
+        "ties": sum(one.outcome == "tie" for one in decisions),
+        "identical_pairs": sum(item.identical for item in items),
+        "masked_rows" if model.architecture == "masked" else "sentences": scored.rows,
     }
-    if settings.edition != 2023:
-        run.measures |= {
-            "rules": RULES[settings.edition]
-            + (", slips included" if settings.official else "")
-            + (f", counted as by its {settings.counted_by}" if settings.counted_by else ""),
-            "precision": settings.precision,
-        }
-    run.volatile |= {
+    if edition != 2023:
+        counted = f", counted as by its {settings.counted_by}" if settings.counted_by else ""
+        rules = RULES[edition] + (", slips included" if settings.official else "") + counted
+        facts |= {"rules": rules, "precision": settings.precision}
+    speed = {
         "rows_per_second": round(scored.rows / seconds, 1),
-        "pairs_per_second": round(len(pairs) / seconds, 1),
-        "device": str(language_model.device),
-        "compile": compilation_in_use(language_model),
+        "pairs_per_second": round(len(items) / seconds, 1),
+        "device": str(model.device),
+        "compile": compilation_in_use(model),
     }
+    return Scores(tables, facts, dict(prediction_files(items, decisions, settings)), speed)
 
 
 def candidate_scores(
@@ -238,25 +270,15 @@ def candidate_scores(
     return CandidateScores(values[..., temperatures.index(1.0)], counts, rows, at)
 
 
-def _write(
-    run: StageRun,
-    settings: ScoringSettings,
-    pairs: Sequence[Item],
-    scored: CandidateScores,
-    decisions: Sequence[Decision],
-) -> None:
+def _tables(
+    settings: ScoringSettings, items: Sequence[Item], scored: CandidateScores, decisions: Sequence[Decision]
+) -> dict[str, Table]:
     outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
-    write_table(run.add_output(run.folder / "scores.parquet"), _scores_table(pairs, scored, outcomes))
+    found: dict[str, Table] = {"scores.parquet": _scores_table(items, scored, outcomes)}
     if settings.format == "wug":
-        write_text(run.add_output(run.folder / CORRELATION_FILE), correlation_csv(pairs, scored.of(pairs)))
-        return
+        return found | {CORRELATION_FILE: correlation_frame(items, scored.of(items))}
     by_split = settings.format == "entity_tracking"
-    table = accuracy_table(pairs, outcomes, settings.suite, credits, by_split)
-    write_text(run.add_output(run.folder / "accuracy.csv"), accuracy_csv(table))
-    for name, text in prediction_files(pairs, decisions, settings):
-        path = run.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(run.add_output(path), text)
+    return found | {ACCURACY_FILE: accuracy_frame(accuracy_table(items, outcomes, settings.suite, credits, by_split))}
 
 
 def _scores_table(pairs: Sequence[Item], scored: CandidateScores, outcomes: Sequence[Outcome]) -> pa.Table:

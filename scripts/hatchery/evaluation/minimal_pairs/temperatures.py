@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from hatchery.evaluation.minimal_pairs.decisions import Accuracy, accuracy_table, decision
 from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.settings import ScoringSettings
-from hatchery.sanitize import csv_text
 
 GRID = (1e-6, *(round(0.05 * step, 2) for step in range(1, 61)))
 """The temperatures; the first stands for 0."""
@@ -28,9 +28,9 @@ class BestTemperature:
     by_temperature: list[tuple[float, float]]
 
     @property
-    def csv(self) -> str:
-        """The text of temperatures.csv: each temperature with its mean accuracy over paradigms, a fraction of 1."""
-        return csv_text(("temperature", "accuracy"), self.by_temperature)
+    def frame(self) -> pl.DataFrame:
+        """The table temperatures.csv: each temperature with its mean accuracy over paradigms, a fraction of 1."""
+        return pl.DataFrame(self.by_temperature, schema=["temperature", "accuracy"], orient="row")
 
 
 def best_temperature(items: Sequence[Item], scores: np.ndarray, settings: ScoringSettings) -> BestTemperature:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 from hatchery.artifacts.manifests import Manifest
-from hatchery.artifacts.records import read_records
 from hatchery.evaluation.basis import asked_of, basis, shortened, window_of
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 from hatchery.evaluation.perplexity.rows import (
@@ -32,12 +31,12 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     the predicted tokens represent, so labels that are no text have none. Where it was asked for, also the
     log-probability of tokens by their frequency: bins and slopes.
     """
-    manifest, found = evaluated.manifest, list[TidyRow]()
+    found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
     words: dict[str, WordScore] = {}
-    if manifest.listed(WORDS_FILE):
-        words = {row.split: row for row in read_records(manifest.file(WORDS_FILE), WordScore, ("split",), True)}
-    for row in read_records(manifest.file(PERPLEXITY_FILE), SplitScore, ("split",)):
+    if evaluated.has(WORDS_FILE):
+        words = {row.split: row for row in evaluated.records(WORDS_FILE, WordScore, ("split",), True)}
+    for row in evaluated.records(PERPLEXITY_FILE, SplitScore, ("split",)):
         unigram = evaluated.unigram_loss(row.split)
         values = row.values() | (words[row.split].values() if row.split in words else {})
         per_byte = evaluated.tokens_per_byte(row.split)
@@ -58,7 +57,9 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
                     basis=bases(row.split, metric),
                 )
             )
-    return found + [row | {"basis": bases(split_of_bin(row["task"]), row["metric"])} for row in _of_frequency(manifest)]
+    return found + [
+        row | {"basis": bases(split_of_bin(row["task"]), row["metric"])} for row in _of_frequency(evaluated)
+    ]
 
 
 PER_TEXT = (BITS_PER_BYTE, *WordScore.metrics())
@@ -119,8 +120,8 @@ def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None
     return known.get(metric)
 
 
-def _of_frequency(manifest: Manifest) -> list[TidyRow]:
-    if not manifest.listed(FREQUENCY_FILE):
+def _of_frequency(evaluated: Evaluated) -> list[TidyRow]:
+    if not evaluated.has(FREQUENCY_FILE):
         return []
     return [
         measured(
@@ -128,5 +129,5 @@ def _of_frequency(manifest: Manifest) -> list[TidyRow]:
             sampling_deviation=row.standard_error,
             items=row.tokens,
         )
-        for row in read_records(manifest.file(FREQUENCY_FILE), FrequencyRow, ("split", "lowest", "metric"))
+        for row in evaluated.records(FREQUENCY_FILE, FrequencyRow, ("split", "lowest", "metric"))
     ]

@@ -54,8 +54,8 @@ _DRAWN_AT_ONCE = 2048
 class HeldOutText(DocumentCollection, Protocol):
     """The encoded documents of a split: token shards, or those that a model of others has encoded for itself."""
 
-    manifest: Manifest
-    """What they come from."""
+    where: str
+    """What they come from, for messages."""
     split: str
     n_tokens: int
     vocabulary_size: int
@@ -94,7 +94,7 @@ def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objecti
         # Objectives ask no more of shards than of the text of a model of others.
         examples = objective.examples(cast("TokenShards", shards), settings.sequence_length)
     if len(examples) == 0:
-        raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no text to measure on")
+        raise EvaluationError(f"{shards.where}: the split {shards.split!r} holds no text to measure on")
     return examples
 
 
@@ -290,7 +290,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
         if words:
             sentences.append(words)
     if not sentences:
-        raise EvaluationError(f"{shards.manifest.path}: the split {shards.split!r} holds no sentence to measure on")
+        raise EvaluationError(f"{shards.where}: the split {shards.split!r} holds no sentence to measure on")
     return sentences
 
 

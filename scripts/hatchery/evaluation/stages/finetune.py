@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.evaluation import DataCheck, Evaluation, MostRows, ReadData
 from hatchery.evaluation.finetuning.measurements import finetuning_rows, probe_rows, with_distinct_tasks
-from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings, ProtocolSettings, TaskSettings
+from hatchery.evaluation.tasks.settings import (
+    FinetuneRuntime,
+    FinetuneSettings,
+    HeadSettings,
+    ProtocolChoice,
+    ProtocolSettings,
+    TaskSettings,
+)
 from hatchery.raw.listings import source_of
 from hatchery.runner import Job, OutputPath
 from hatchery.stage import Shared, Stage
@@ -28,13 +35,18 @@ if TYPE_CHECKING:
 
 def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[str, object]:
     """A task with its protocol, and the tasks that its models are also scored on."""
-    own, protocol = project.task(task).settings(task), project.protocol_of(experiment, task)
+    protocol, head = project.protocol_of(experiment, task), project.head_of(experiment, task)
+    transfer = [project.task(name).settings(name) for name in project.task(task).transfer_tasks]
+    return {**task_settings(project.task(task).settings(task), head, protocol), "transfer": transfer}
+
+
+def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
+    """A task with this head, and with its protocol."""
     # The first metric stands for a task: papers and pipelines report different ones of the same predictions.
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
     return {
-        "task": replace(own, head=project.head_of(experiment, task), metrics=tuple(metrics)),
+        "task": replace(own, head=head, metrics=tuple(metrics)),
         "protocol": keys_of(protocol, of=ProtocolSettings),
-        "transfer": [project.task(name).settings(name) for name in project.task(task).transfer_tasks],
     }
 
 
@@ -88,6 +100,7 @@ def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Itera
         rows=finetuning_rows,
         layers=probe_rows,
         together=with_distinct_tasks,
+        direct="hatchery.evaluation.finetuning.finetune_on_task:evaluate",
         data=DataCheck(settings=TaskSettings, reads=tasks_read, check=check_task),
     ),
     keep=True,

@@ -43,6 +43,7 @@ def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
         title="Perplexity on held-out text",
         asked=lambda experiment, run: ONCE if experiment.perplexity.splits else (),
         rows=perplexity_rows,
+        direct="hatchery.evaluation.perplexity.held_out:evaluate",
     ),
     keep=True,
     environment="evaluation",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.artifacts.records import Record, read_records
+from hatchery.artifacts.records import Record
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, DataCheck, Evaluated, Evaluation, MostRows, ReadData, TidyRow, measured
 from hatchery.evaluation.settings import EvaluationRuntime
@@ -73,7 +73,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
             blind_guess=0.0,
             basis=basis(text=shortened(evaluated.manifest.inputs.get("source")), items=words),
         )
-        for row in read_records(evaluated.manifest.file("scores.csv"), _Gain, ("outcome",))
+        for row in evaluated.records("scores.csv", _Gain, ("outcome",))
     ]
 
 
@@ -90,6 +90,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
         asked=lambda experiment, run: () if experiment.reading is None else ONCE,
         rows=reading_rows,
         data=DataCheck(settings=ReadingSettings, reads=times_read, check=check_times),
+        direct="hatchery.evaluation.surprisal.measure_reading:evaluate",
     ),
     keep=True,
     environment="evaluation",

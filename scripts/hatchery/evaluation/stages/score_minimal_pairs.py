@@ -55,6 +55,7 @@ def check_suite(source: "RawSource", suite: ScoringSettings, rows: MostRows) -> 
         asked=lambda experiment, run: experiment.minimal_pairs,
         rows=minimal_pair_rows,
         data=DataCheck(settings=ScoringSettings, reads=suites_read, check=check_suite),
+        direct="hatchery.evaluation.minimal_pairs.score_suite:evaluate",
     ),
     keep=True,
     environment="evaluation",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import StageRun
-from hatchery.artifacts.records import Record, read_records
+from hatchery.artifacts.records import Record
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
@@ -55,7 +55,7 @@ def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
                 selection="the beam was chosen on this text" if row.test == decides else "",
             ),
         )
-        for row in read_records(evaluated.manifest.file("scores.csv"), _TestScore, ("test", "metric"))
+        for row in evaluated.records("scores.csv", _TestScore, ("test", "metric"))
     ]
 
 

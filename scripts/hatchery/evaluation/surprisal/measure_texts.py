@@ -7,7 +7,7 @@ text, or of the word if words are rows, the columns of `words.SCHEMA`, and the c
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.measurements import CSV_FILE, PLACES, WORDS_FILE, own_columns
-from hatchery.evaluation.surprisal.settings import NamedTexts
-from hatchery.evaluation.surprisal.texts import CLEANING, Text, all_texts, read_texts
+from hatchery.evaluation.surprisal.settings import NamedTexts, SurprisalSettings
+from hatchery.evaluation.surprisal.texts import CLEANING, Survey, Text, all_texts, read_texts
 from hatchery.evaluation.surprisal.words import SCHEMA, Alphabet, chunks, word_surprisals
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
@@ -41,52 +41,82 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
         print(f"note: {settings.name}: {note}", file=sys.stderr, flush=True)
     device = prepare_device(runtime.device, runtime.threads)
     asked = load_sentence_model(model, device, settings.scoring)
-    assert isinstance(asked, HatcheryModel | BaselineModel)
-    # If each row is a word, its column `word` is the column `word` of the result.
-    is_ours = {settings.column} & {"word"} if settings.text_columns else set()
-    own = own_columns(column for column in survey.columns if column not in is_ours)
-    schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(own.values(), pl.String)})
-    alphabet, done, counted = Alphabet(asked), 0, [0, 0, 0, 0]
+    scored = ScoredTexts(asked, all_texts(opened, settings), settings, runtime, survey)
     with (
         atomic_path(run.folder / WORDS_FILE) as words_path,
         atomic_path(run.folder / CSV_FILE) as csv_path,
         TableWriter(
-            words_path, pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+            words_path, pl.DataFrame(schema=scored.schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         ) as writer,
         csv_path.open("w", encoding="utf-8", newline="") as csv_file,
-        Progress(survey.texts, "surprisals", "texts") as progress,
     ):
-        csv_file.write(csv_text(list(schema), ()))
-        for chunk in chunks(all_texts(opened, settings), lambda text: len(text.words.text)):
-            words = word_surprisals(
-                asked,
-                [text.words for text in chunk],
-                scoring=settings.scoring,
-                leading_blank=settings.leading_blank,
-                tokens_per_batch=runtime.tokens_per_batch,
-                place=lambda index, chunk=chunk, done=done: chunk[index - done].where,  # type: ignore[misc]
-                alphabet=alphabet,
-                first=done,
-                on_texts=progress.update,
-            )
-            table = with_rows(words, chunk, own).select(list(schema)).cast(schema)
+        csv_file.write(csv_text(list(scored.schema), ()))
+        for table in scored.tables():
             writer.write_table(table.to_arrow(compat_level=pl.CompatLevel.oldest()))
             csv_file.write(csv_text(None, table.iter_rows()))
-            done += len(chunk)
-            sums = (len(words), words["tokens"].sum(), words["unknown"].sum(), words["in_bytes"].sum())
-            counted = [before + int(number) for before, number in zip(counted, sums, strict=True)]
     for name in (WORDS_FILE, CSV_FILE):
         run.add_output(run.folder / name)
-    if alphabet.rare:
-        print(f"note: {settings.name}: {rare_characters_note(alphabet.rare)}", file=sys.stderr, flush=True)
-    run.measures |= {
-        "scoring": scoring_name(settings.scoring, asked.architecture),
-        "architecture": asked.architecture,
-        "texts": survey.texts,
-        "missing": survey.missing,
-        **dict(zip(("words", "tokens", "unknown_words", "words_in_bytes"), counted, strict=True)),
-        "rare_characters": dict(sorted(alphabet.rare.items())),
-    }
+    if scored.alphabet.rare:
+        print(f"note: {settings.name}: {rare_characters_note(scored.alphabet.rare)}", file=sys.stderr, flush=True)
+    run.measures |= scored.facts
+
+
+class ScoredTexts:
+    """The words of texts under one model, table by table, so that only one is in memory.
+
+    `survey` is the result of a first pass over the texts. `facts` are complete after the last table.
+    """
+
+    def __init__(
+        self,
+        model: HatcheryModel | BaselineModel,
+        texts: Iterable[Text],
+        settings: SurprisalSettings,
+        runtime: EvaluationRuntime,
+        survey: Survey,
+    ) -> None:
+        self._model, self._texts, self._settings, self._runtime = model, texts, settings, runtime
+        self._survey = survey
+        # If each row is a word, its column `word` is the column `word` of the result.
+        is_ours = {settings.column} & {"word"} if settings.text_columns else set()
+        self._own = own_columns(column for column in survey.columns if column not in is_ours)
+        self.schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(self._own.values(), pl.String)})
+        """Columns of the tables: the place of a text, those of `words.SCHEMA`, and those of the user's table."""
+        self.alphabet = Alphabet(model)
+        self._counted = [0, 0, 0, 0]
+
+    def tables(self) -> Iterator[pl.DataFrame]:
+        """Yield tables with a row for each word, of the columns of `schema`. Raises like `word_surprisals`."""
+        done, settings = 0, self._settings
+        with Progress(self._survey.texts, "surprisals", "texts") as progress:
+            for chunk in chunks(self._texts, lambda text: len(text.words.text)):
+                words = word_surprisals(
+                    self._model,
+                    [text.words for text in chunk],
+                    scoring=settings.scoring,
+                    leading_blank=settings.leading_blank,
+                    tokens_per_batch=self._runtime.tokens_per_batch,
+                    place=lambda index, chunk=chunk, done=done: chunk[index - done].where,  # type: ignore[misc]
+                    alphabet=self.alphabet,
+                    first=done,
+                    on_texts=progress.update,
+                )
+                yield with_rows(words, chunk, self._own).select(list(self.schema)).cast(self.schema)
+                done += len(chunk)
+                sums = (len(words), words["tokens"].sum(), words["unknown"].sum(), words["in_bytes"].sum())
+                self._counted = [before + int(number) for before, number in zip(self._counted, sums, strict=True)]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The way of scoring, and the numbers of texts, of missing cells, and of words and their tokens."""
+        return {
+            "scoring": scoring_name(self._settings.scoring, self._model.architecture),
+            "architecture": self._model.architecture,
+            "texts": self._survey.texts,
+            "missing": self._survey.missing,
+            **dict(zip(("words", "tokens", "unknown_words", "words_in_bytes"), self._counted, strict=True)),
+            "rare_characters": dict(sorted(self.alphabet.rare.items())),
+        }
 
 
 def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]) -> pl.DataFrame:

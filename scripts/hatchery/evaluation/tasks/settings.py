@@ -233,6 +233,11 @@ class ProtocolSettings(Settings):
     output_bias: Literal["zero", "prior"] = "zero"
     """prior starts the classifier's bias at the logarithm of the class shares of the training rows."""
 
+    @property
+    def has_template(self) -> bool:
+        """Whether a tokenizer of others frames texts by its template alone, and predictions.json is written (2025)."""
+        return self.edition != 2023
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolChoice(ProtocolSettings):

@@ -1,0 +1,53 @@
+"""Arguments that several commands of the program `hatchery` have, and their values."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from hatchery.errors import ConfigError
+from hatchery.settings.base import DeviceName
+
+Model = Annotated[str, typer.Argument(help="A folder with a model, or a name on the hub.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Device = Annotated[DeviceName, typer.Option(help="auto is a GPU if there is one.")]
+Architecture = Annotated[
+    Literal["masked", "causal", "encoder_decoder"] | None,
+    typer.Option(help="Of a public model whose config.json does not tell.", show_default=False),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.", show_default=False),
+]
+Project = Annotated[Path, typer.Option(help="The folder with config/ and results/.", show_default="here")]
+
+
+def settings_in(given: Sequence[str] | None) -> dict[str, Any]:
+    """Return settings written as `KEY=VALUE`, with values as in YAML. Raises ConfigError for another word."""
+    import yaml
+
+    found = {}
+    for word in given or ():
+        key, sign, value = word.partition("=")
+        if not (key and sign):
+            raise ConfigError(f"--set: got {word!r}, expected KEY=VALUE, such as pairs_per_paradigm=100")
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            found[key] = value
+    return found
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON; a number that is none is null."""
+
+    def finite(part: Any) -> Any:
+        if isinstance(part, float) and (part != part or part in (float("inf"), float("-inf"))):
+            return None
+        if isinstance(part, dict):
+            return {str(key): finite(one) for key, one in part.items()}
+        return [finite(one) for one in part] if isinstance(part, list | tuple) else part
+
+    print(json.dumps(finite(value), indent=1, ensure_ascii=False, default=str))

@@ -1,0 +1,29 @@
+"""`hatchery compare`: two experiments beside each other."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hatchery.commands._options import AsJson, Project, print_json
+
+
+def command(
+    first: Annotated[str, typer.Argument(help="An experiment, by its name.", show_default=False)],
+    second: Annotated[str, typer.Argument(help="Another one.", show_default=False)],
+    all: Annotated[bool, typer.Option("--all", help="Also numbers whose difference may be noise.")] = False,
+    project: Project = Path(),
+    json: AsJson = False,
+) -> None:
+    """Compare two experiments: settings and numbers that differ.
+
+    hatchery compare strict strict_small
+    """
+    from hatchery.experiment.shipped import open_project
+    from hatchery.views.side_by_side import shown, side_by_side
+
+    table = side_by_side(open_project(project / "config"), (first, second), project / "results", all)
+    if json:
+        print_json({"rows": table.records(), "notes": list(table.notes)})
+    else:
+        print(shown(table), end="")

@@ -1,0 +1,87 @@
+"""`hatchery try`: ask models at a prompt."""
+
+import io
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hatchery.command import leave_output_unread
+from hatchery.commands._options import Project
+from hatchery.errors import HatcheryError
+from hatchery.evaluation.prompt import HELP, answer, chosen_model, finished_models
+
+ASKED = "A model, or an experiment with finished models, by its name."
+
+
+def command(
+    asked: Annotated[str, typer.Argument(metavar="MODEL|EXPERIMENT", help=ASKED, show_default=False)],
+    project: Project = Path(),
+) -> None:
+    """Ask models at a prompt: gaps, beginnings, comparisons.
+
+    hatchery try demo
+    """
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        # What is no UTF-8 is no reason to stop.
+        sys.stdin.reconfigure(errors="replace")
+    with suppress(ImportError):
+        # Arrow keys and earlier lines; not every Python has it.
+        import readline  # noqa: F401
+    try:
+        answer_lines(_models(asked, project / "results"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # With `| head`, nobody reads on.
+        leave_output_unread()
+
+
+def _models(asked: str, results: Path) -> dict[str, Any]:
+    """The folders of the models of an experiment by their names, or the one model."""
+    is_experiment = (results / asked).is_dir() or not (Path(asked).exists() or "/" in asked)
+    try:
+        return dict(finished_models(asked, results))
+    except HatcheryError:
+        if is_experiment and results.is_dir():
+            raise
+        return {asked: asked}
+
+
+def answer_lines(models: dict[str, Any]) -> None:
+    """Answer line by line until the input ends."""
+    names = list(models)
+    for number, name in enumerate(names, start=1):
+        print(f"{number:3}  {name}")
+    print(f"\n{HELP}\n")
+    # It loads PyTorch, and is needed from the first answer on.
+    from hatchery.public import model
+
+    loaded: dict[str, Any] = {}
+    name = names[0]
+    while True:
+        try:
+            line = input(f"{name}> ").strip()
+            if not sys.stdin.isatty():
+                # Nobody has seen it being typed.
+                print(line)
+            if not line:
+                continue
+            if chosen := chosen_model(line, names):
+                name = chosen
+                continue
+            if name not in loaded:
+                loaded[name] = model(models[name])
+            for text in answer(loaded[name], line):
+                print(text)
+        except HatcheryError as error:
+            print(f"  {error}")
+        except KeyboardInterrupt:
+            # It gives up a line or an answer, as in a shell.
+            if not sys.stdin.isatty():
+                raise
+            print()
+        except EOFError:
+            print()
+            return

@@ -1,0 +1,310 @@
+"""`hatchery.evaluate` and `hatchery.surprisals`: any model on any suite, without an experiment.
+
+The numbers are those of the workflow's stages, to the last bit, because the same functions compute them. Nothing is
+written but temporary files.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+from statistics import fmean, stdev
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import torch
+from torch import nn
+
+from hatchery.artifacts.manifests import Manifest
+from hatchery.artifacts.yaml_files import read_yaml
+from hatchery.errors import ConfigError
+from hatchery.evaluation.direct.numerics import kept_numerics
+from hatchery.evaluation.direct.request import Answer, Request
+from hatchery.evaluation.evaluation import Evaluated, TidyRow
+from hatchery.evaluation.kinds import evaluations
+from hatchery.evaluation.opening import device_of, open_model
+from hatchery.evaluation.pretrained import OurModel, Pretrained
+from hatchery.evaluation.runtime import prepare_device
+from hatchery.evaluation.settings import IMPORT, EvaluationRuntime
+from hatchery.evaluation.stages.finetune import task_settings
+from hatchery.evaluation.surprisal.direct import given_texts, scored_words
+from hatchery.evaluation.ways_of_scoring import Architecture
+from hatchery.experiment.experiment_file import Finetuning
+from hatchery.experiment.finetuning import head_of_task, resolve_protocol
+from hatchery.experiment.kinds import SuiteVariant, Variant
+from hatchery.experiment.project import Project
+from hatchery.experiment.shipped import open_project
+from hatchery.settings.base import DeviceName, dumped_values
+from hatchery.settings.problems import nearest
+from hatchery.shipped import shipped_config
+from hatchery.typed import build, keys_of, plain, validated
+
+PAIRS, TASKS = "minimal_pairs", "finetuning"
+OF_FILES = ("description", "base", "data", "embedded", "variants")
+"""Keys of the file of a suite that say where it is, and not how it is scored."""
+NORMAL_95 = 1.96
+COLUMNS = {
+    "suite": pl.String,
+    "task": pl.String,
+    "level": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "items": pl.Int64,
+    "blind_guess": pl.Float64,
+    "finetuning_seed": pl.Int64,
+    "learning_rate": pl.Float64,
+    "failed": pl.String,
+    "settings": pl.String,
+}
+"""Columns of rows, as in docs/tables.md; `low` and `high` are the 95 % interval over the choice of items."""
+IN_SUMMARY = ("average", "split", "task")
+TIES_CORRECT = "ties_correct"
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """Numbers of one model on one suite.
+
+    `rows` has a row for each number, of the columns COLUMNS; `summary` has the few that stand for the whole. `tables`
+    are those that the workflow writes, by file name (scores of single items, say), `texts` other files, and `facts`
+    what the workflow notes in a manifest. A metric's unit is in its name.
+    """
+
+    model: str
+    name: str
+    rows: pl.DataFrame
+    summary: pl.DataFrame
+    tables: Mapping[str, pl.DataFrame]
+    texts: Mapping[str, str]
+    facts: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.model}"]
+        for row in self.summary.iter_rows(named=True):
+            value = "-" if row["value"] is None else f"{row['value']:.2f}"
+            interval = "" if row["low"] is None else f" ({row['low']:.2f} to {row['high']:.2f})"
+            items = "" if row["items"] is None else f", {row['items']:,} items"
+            guess = "" if row["blind_guess"] is None else f", blind guess {row['blind_guess']:.2f}"
+            failed = f", {row['failed']}" if row["failed"] else ""
+            lines.append(f"  {row['task']:<24} {row['metric']:<28} {value:>9}{interval}{items}{guess}{failed}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_()
+
+
+def evaluate(
+    model: str | Path | nn.Module,
+    suite: Any,
+    data: Any = None,
+    *,
+    tokenizer: Any = None,
+    architecture: Architecture | None = None,
+    device: DeviceName | None = None,
+    tokens_per_batch: int | None = None,
+    **settings: Any,
+) -> EvaluationResult:
+    """Return the numbers of a model on a suite.
+
+    `model` is a folder of ours, an exported folder, a folder in the layout of `transformers`, a name on the hub, or a
+    module with its `tokenizer` (see `evaluation.opening.open_model`). `suite` is the name of a suite or a task of ours,
+    the name of a kind of evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table or
+    a list of (good, bad). `data` is the file, folder or archive with its data, or a table; None: where config.yaml
+    says. Other `settings` are keys of the file, such as `pairs_per_paradigm=100`. By default, a folder is evaluated on
+    a GPU if there is one, and a module where it is; `architecture` is needed only if the model does not tell it.
+
+    Raises HatcheryError in one line: ConfigError for an unknown suite, with the nearest, and for wrong settings;
+    EvaluationError naming file and line for wrong data; what `open_model` raises.
+    """
+    kind, name, asked, where = _suite_of(suite, data, settings)
+    opened = open_model(model, tokenizer, architecture)
+    with TemporaryDirectory(prefix="hatchery-") as scratch, kept_numerics(opened):
+        at, runtime = _prepared(model, opened, device, tokens_per_batch)
+        request = Request(opened, at, name, asked, where, Path(scratch), runtime)
+        answer: Answer = resolve_name(evaluations()[kind].direct)(request)
+    shown = type(model).__name__ if isinstance(model, nn.Module) else str(model)
+    return _result(kind, name, shown, stand_in(opened), answer)
+
+
+def surprisals(
+    model: str | Path | nn.Module,
+    texts: Any,
+    column: str | None = None,
+    *,
+    tokenizer: Any = None,
+    architecture: Architecture | None = None,
+    device: DeviceName | None = None,
+    tokens_per_batch: int | None = None,
+    **settings: Any,
+) -> pl.DataFrame:
+    """Return the surprisal of every word in bits: a row for each word, of the columns of `surprisal.words.SCHEMA`.
+
+    `model` is that of `evaluate`. `texts` are a list of texts, a table with the texts in `column`, or a `Path` of a
+    file or folder (docs/surprisal.md lists the kinds). A table keeps its own columns behind ours; a file also has
+    columns `file` and `line`. Other `settings` are those of docs/surprisal.md: `scoring`, `separator`,
+    `leading_blank`, and `text` and `order` if each row is one word.
+
+    Raises EvaluationError naming the number of a text that is none, or too long for the model; ConfigError for a
+    column that is not there and for wrong settings; what `open_model` raises.
+    """
+    opened = open_model(model, tokenizer, architecture)
+    with TemporaryDirectory(prefix="hatchery-") as scratch, kept_numerics(opened):
+        at, runtime = _prepared(model, opened, device, tokens_per_batch)
+        given = given_texts(texts, column, settings, Path(scratch))
+        words, _ = scored_words(opened.asked(at, given.settings.scoring), given, runtime)
+    return words
+
+
+def _prepared(
+    model: Any, opened: Pretrained, device: DeviceName | None, tokens_per_batch: int | None
+) -> tuple[torch.device, EvaluationRuntime]:
+    """The device, by default that of a module, and `auto` of a folder, and how the evaluation is carried out."""
+    is_module = isinstance(model, nn.Module)
+    wanted: DeviceName = device or ("cpu" if is_module else "auto")
+    at = prepare_device(wanted)
+    # The caller's module stays as it is.
+    runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="off" if is_module else "auto")
+    return (device_of(opened) if is_module and device is None else at), runtime
+
+
+def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any], Any]:
+    """The kind of an evaluation, the name of the suite or task, its settings with those of the caller, and its data."""
+    kinds = [kind for kind, evaluation in evaluations().items() if evaluation.direct]
+    if not isinstance(suite, str | Path):
+        if data is not None:
+            raise ConfigError("data: got some with pairs in memory, expected none: the pairs are the data")
+        return PAIRS, "pairs", settings, suite
+    if Path(suite).suffix in (".yaml", ".yml"):
+        path = Path(suite).expanduser()
+        written = read_yaml(path)
+        if "head" in written or "metrics" in written:
+            return TASKS, path.stem, _task(validated(Variant, written, str(path)), path.stem, settings), data
+        block = validated(SuiteVariant, written, str(path))
+        return PAIRS, path.stem, {**keys_of(block, *OF_FILES), **settings}, data
+    name, own_names = str(suite), (PAIRS, TASKS)
+    if name in kinds and name not in own_names:
+        return name, name, settings, data
+    project = _project()
+    if name in project.names("suite"):
+        found = project.suite(name)
+        return PAIRS, name, {**keys_of(found, *OF_FILES), **settings}, _here(project, found, data)
+    if name in project.names("task"):
+        task = project.task(name)
+        return TASKS, name, _task(task, name, settings), _here(project, task, data)
+    known = sorted({*project.names("suite"), *project.names("task"), *kinds} - set(own_names))
+    raise ConfigError(f"suite: got {name!r}, no such suite{nearest(name, known)}; hatchery.suites() lists all")
+
+
+def _project() -> Project:
+    """The configuration in this folder, if there is one, with what the library ships; or that alone."""
+    return open_project() if Path("config").is_dir() else Project(shipped_config())
+
+
+def suites() -> pl.DataFrame:
+    """Return all suites, tasks and kinds of evaluation that `evaluate` knows: `name`, `kind` and `description`."""
+    project = _project()
+    rows = [(name, PAIRS, project.suite(name).description) for name in project.names("suite")]
+    rows += [(name, TASKS, project.task(name).description) for name in project.names("task")]
+    others = {kind: one for kind, one in evaluations().items() if one.direct and kind not in (PAIRS, TASKS)}
+    rows += [(kind, kind, one.title) for kind, one in others.items()]
+    return pl.DataFrame(rows, schema=["name", "kind", "description"], orient="row")
+
+
+def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings of a task with a protocol: that of the caller, the name of one or the keys that differ from defaults."""
+    unknown = set(settings) - {"protocol", "head_options"}
+    if unknown:
+        key = min(unknown)
+        raise ConfigError(f"{name}: {key}: unknown with a task, expected protocol or head_options")
+    protocol = settings.get("protocol", {})
+    given = {"base": protocol} if isinstance(protocol, str) else protocol
+    options = settings.get("head_options", {})
+    finetuning = build(Finetuning, {"protocol": given, "head_options": options, "tasks": {name: {}}}, name)
+    own, project = task.settings(name), _project()
+    resolved = resolve_protocol(finetuning, name, project, name, own.metrics)
+    return task_settings(own, head_of_task(finetuning, own.head), resolved)
+
+
+def _here(project: Project, block: SuiteVariant | Variant, data: Any) -> Any:
+    """The data that the caller gave, or the path that config.yaml says; None if it says none."""
+    if data is not None:
+        return data
+    found = project.config.data.get(block.data) if isinstance(block.data, str) else None
+    path = None if found is None else found.path
+    if not isinstance(path, str):
+        return None
+    return Path(path).expanduser() if Path(path).is_absolute() else project.folder.parent / path
+
+
+def stand_in(opened: Pretrained) -> Manifest:
+    """Return what rows are told of a model that has no manifest: whether it was imported, and its objective."""
+    if isinstance(opened, OurModel):
+        its = {} if opened.objective is None else {"objective": plain(dumped_values(opened.objective))}
+        return Manifest(Path(opened.where), "pretrain", its, {}, [], {}, "")
+    return Manifest(Path(opened.where), IMPORT, plain(dumped_values(opened.settings)), {}, [], {}, "")
+
+
+def _result(kind: str, name: str, model: str, trained: Manifest, answer: Answer) -> EvaluationResult:
+    scores, record = answer.scores, evaluations()[kind]
+    settings = plain(dumped_values(answer.settings))
+    made = Manifest(Path(name), kind, settings, {}, [], dict(scores.facts), "")
+    rows = [*record.rows(Evaluated(made, trained, name, scores=scores))]
+    frame = frame_of_rows(record.together(rows))
+    return EvaluationResult(
+        model=model,
+        name=name,
+        rows=frame,
+        summary=summary_of(frame),
+        tables={name: scores.frame(name) for name in scores.tables},
+        texts=scores.texts,
+        facts=scores.facts,
+    )
+
+
+def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
+    """Return rows of the tidy table as a frame of COLUMNS."""
+    cells = []
+    for row in rows:
+        value, deviation = row["value"], row.get("sampling_deviation")
+        half = None if value is None or deviation is None else NORMAL_95 * deviation
+        bounds = {} if half is None else {"low": value - half, "high": value + half}
+        if row["metric"].endswith("_percent"):
+            bounds = {name: min(max(bound, 0.0), 100.0) for name, bound in bounds.items()}
+        known = {**row, **bounds}
+        cells.append([known.get(column) for column in COLUMNS])
+    return pl.DataFrame(cells, schema=COLUMNS, orient="row")
+
+
+def summary_of(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that stand for the whole: averages, splits and tasks, of ties counted by the suite's own rule.
+
+    Of several fine-tunings, it is the mean over runs, with Student's 95 % interval of the mean.
+    """
+    found = rows.filter(pl.col("level").is_in(IN_SUMMARY) & ~pl.col("metric").str.contains(TIES_CORRECT))
+    if found.is_empty():
+        found = rows.filter(pl.col("level") != "word")
+    found = found.drop("finetuning_seed", "learning_rate", "settings")
+    keys = ["suite", "task", "level", "metric"]
+    if found.select(keys).is_unique().all():
+        return found
+    return pl.DataFrame([_over_runs(runs) for runs in found.partition_by(keys)], schema=found.schema, orient="row")
+
+
+def _over_runs(runs: pl.DataFrame) -> dict[str, Any]:
+    from scipy.stats import t
+
+    values = runs["value"].drop_nulls().to_list()
+    failed = sum(map(bool, runs["failed"]))
+    row = {**runs.row(0, named=True), "value": None, "failed": f"{failed} of {len(runs)} runs failed" if failed else ""}
+    if not values:
+        return row
+    row["value"] = fmean(values)
+    if len(values) > 1:
+        reach = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+        row |= {"low": row["value"] - reach, "high": row["value"] + reach}
+    return row

@@ -1,0 +1,1 @@
+"""Evaluations of any model, from Python and from the shell, without an experiment."""

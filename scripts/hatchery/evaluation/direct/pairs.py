@@ -1,0 +1,60 @@
+"""Minimal pairs in memory, as tables that suites are read from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.direct.data import as_frame, require_texts
+from hatchery.evaluation.json_lines import shorten
+
+GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
+"""Names of the columns of right and of wrong sentences, unless `columns` says others; the first are those of BLiMP."""
+OTHERS = {"paradigm": ("paradigm", "UID"), "phenomenon": ("phenomenon", "linguistics_term"), "prefix": ("prefix",)}
+
+
+def pairs_of(data: Any) -> pl.DataFrame:
+    """Return pairs as a table: a table stays one, and of a list of texts (good, bad, perhaps more bad ones) it is made.
+
+    Raises EvaluationError naming the first pair that is none, and ConfigError for another value.
+    """
+    is_list = isinstance(data, Sequence) and not isinstance(data, str)
+    if not is_list or not data or all(isinstance(row, Mapping) for row in data):
+        return as_frame(data)
+    width = len(data[0]) if isinstance(data[0], Sequence) else 0
+    for number, pair in enumerate(data, start=1):
+        is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == max(width, 2)
+        if not is_pair or not all(isinstance(text, str) for text in pair):
+            raise EvaluationError(
+                f"pair {number:,}: got {shorten(pair)}, expected {max(width, 2)} texts, the right one first"
+            )
+    names = [GOOD[1], *(f"{BAD[1]}_{number}" if width > 2 else BAD[1] for number in range(1, width))]
+    return pl.DataFrame([tuple(pair) for pair in data], schema=names, orient="row")
+
+
+def settings_of_pairs(frame: pl.DataFrame, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a suite that read a table of pairs (`SuiteSettings`), with the columns that the table has.
+
+    Raises ConfigError for a table without columns of right and wrong sentences.
+    """
+    if "columns" in settings:
+        columns = dict(settings["columns"])
+    else:
+        bad = [name for name in frame.columns if name.startswith(f"{BAD[1]}_")]
+        columns = {
+            "good": next((name for name in GOOD if name in frame.columns), None),
+            "bad": next((name for name in BAD if name in frame.columns), bad or None),
+        }
+        if None in columns.values():
+            raise ConfigError(
+                f"columns: got a table with {', '.join(frame.columns)}, expected {GOOD[1]} and {BAD[1]}, or {GOOD[0]} "
+                f"and {BAD[0]}; columns={{'good': ..., 'bad': ...}} names others"
+            )
+        for key, names in OTHERS.items():
+            found = next((name for name in names if name in frame.columns), None)
+            columns |= {} if found is None else {key: found}
+    wrong = columns.get("bad")
+    texts = [columns.get("good"), *([wrong] if isinstance(wrong, str) else wrong or ())]
+    require_texts(frame, [name for name in texts if name is not None])
+    return {**settings, "format": "rows", "files": "*.parquet", "columns": columns}

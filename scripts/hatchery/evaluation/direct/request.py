@@ -1,0 +1,60 @@
+"""What one evaluation is asked for directly: a model, data and settings, without a manifest, and what it answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import polars as pl
+import torch
+
+from hatchery.errors import ConfigError
+from hatchery.evaluation.direct.data import as_frame, source_at, source_of_frame
+from hatchery.evaluation.pretrained import Pretrained
+from hatchery.evaluation.scores import Scores
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.raw.registration import RawSource
+from hatchery.typed import build
+
+Built = TypeVar("Built")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A model on `device`, and what it is asked.
+
+    `name` is what rows call the suite or task; `settings` are those of its file and of the caller. `data` is a path or
+    a table in memory, None if nothing was given; `expected` describes it, for messages. Files may be written into the
+    folder `scratch`.
+    """
+
+    model: Pretrained
+    device: torch.device
+    name: str
+    settings: Mapping[str, Any]
+    data: Any
+    scratch: Path
+    runtime: EvaluationRuntime
+
+    def source(self) -> RawSource:
+        """Return the data as files. Raises SourceError or ConfigError if there are none."""
+        if self.data is None:
+            raise ConfigError(f"data: got none with {self.name!r}, expected the file or folder with its data")
+        if isinstance(self.data, str | Path):
+            return source_at(self.data, self.scratch)
+        return source_of_frame(as_frame(self.data), self.scratch)
+
+    def with_frame(self, frame: pl.DataFrame, settings: Mapping[str, Any]) -> "Request":
+        """Return the same with a table in memory as its data, and other settings."""
+        return replace(self, data=frame, settings=settings)
+
+    def built(self, cls: type[Built], **more: Any) -> Built:
+        """Return the settings as an object of `cls`. Raises ConfigError with a line for each wrong key."""
+        return build(cls, {**more, **self.settings}, self.name)
+
+
+class Answer(NamedTuple):
+    """Scores, and the settings that made them (a dataclass)."""
+
+    scores: Scores
+    settings: Any

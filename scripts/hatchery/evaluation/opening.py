@@ -1,0 +1,216 @@
+"""Any pretrained model, for evaluations from Python and from the shell: a folder, a name on the hub, or a module.
+
+A folder is one of our results, one that we exported, or one in the layout of the library `transformers`. No code that
+comes with weights is run. What a job of the stage `import_model` refuses is refused here, too.
+"""
+
+import copy
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from torch import nn
+
+from hatchery.artifacts.atomic import json_value
+from hatchery.artifacts.manifests import MANIFEST, RESULTS, read_manifest
+from hatchery.errors import ConfigError, ManifestError, ModelError, first_line
+from hatchery.evaluation.baselines.loading import load_folder, read_texts_whole_
+from hatchery.evaluation.pretrained import ModelOfOthers, OurModel, Pretrained
+from hatchery.evaluation.runtime import open_trained
+from hatchery.evaluation.settings import BaselineSettings
+from hatchery.evaluation.trained_objective import Use, use_of_objective
+from hatchery.evaluation.ways_of_scoring import Architecture
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
+from hatchery.modeling.exported_folder import exported_family, load_exported
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.store import CONFIG_FILE, load_language_model
+from hatchery.settings.problems import ALLOWED, alternatives, nearest
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.training.objectives import objective_settings
+
+MOST_LISTED = 30
+"""Number of names that a message has room for; an experiment has 28 milestones and more."""
+TOKENIZER_FILE = "tokenizer.json"
+HUB_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+"""Files of a model on the hub that may be read; weights of other formats only if there are none of these."""
+OTHER_WEIGHTS = ("pytorch_model*.bin",)
+NOT_READ = ("*/*", "consolidated*", "*.onnx.*")
+_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
+ENDS: dict[str, Architecture] = {
+    "ForMaskedLM": "masked",
+    "ForPreTraining": "masked",
+    "WithLMHeadModel": "masked",
+    "LMHeadModel": "causal",
+    "ForCausalLM": "causal",
+    "ForConditionalGeneration": "encoder_decoder",
+    "ForSeq2SeqLM": "encoder_decoder",
+}
+"""Architecture by the end of the name of a class of the library; the first end that fits counts."""
+
+
+def open_model(
+    model: str | Path | nn.Module,
+    tokenizer: Any = None,
+    architecture: Architecture | None = None,
+    leading_blank: bool | None = None,
+    predicts_next: bool = False,
+) -> Pretrained:
+    """Return a model with its tokenizer, in float32 on the CPU; a module stays as it is, and on its device.
+
+    `model` is a folder (ours, exported, or of `transformers`), a name on the hub such as `bert-base-cased`, perhaps
+    with a revision behind `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, or a
+    `LanguageModel` with a `Tokenizer` of ours. The other arguments are those of `BaselineSettings`, for models of
+    others; `architecture` is known of most folders.
+
+    Raises ManifestError for a folder without a model, with the nearest beside it, ModelError and TokenizationError for
+    damaged files, and ConfigError for an architecture that is not known.
+    """
+    said: dict[str, Any] = {"leading_blank": leading_blank, "predicts_next": predicts_next}
+    if isinstance(model, nn.Module):
+        return _module(model, tokenizer, architecture, said)
+    if tokenizer is not None:
+        raise ConfigError(f"tokenizer: got one with {model}, expected none: a folder has its own")
+    folder = Path(model).expanduser()
+    manifest = folder if folder.name == MANIFEST else folder / MANIFEST
+    if manifest.is_file():
+        # For an evaluation of the workflow, the runner verifies the files.
+        made = read_manifest(manifest)
+        made.verify()
+        if not any(output.path.name == TOKENIZER_FILE for output in made.outputs):
+            raise ManifestError(f"{folder}: the stage {made.stage} makes no model{_example(folder)}")
+        if (values := _config(made.folder)) and exported_family(values) is not None:
+            return _exported(made.folder, values)
+        return open_trained(made)
+    if not folder.exists() and _is_hub_name(str(model)):
+        folder = fetched(str(model))
+    values = _config(folder)
+    if values is None:
+        raise ManifestError(f"{folder}: there is no model here{_example(folder)}")
+    if exported_family(values) is not None:
+        return _exported(folder, values)
+    if "model_type" not in values:
+        return _without_manifest(folder)
+    kind = architecture or architecture_in(values, str(folder))
+    settings = BaselineSettings(architecture=_checked(kind), **said)
+    return ModelOfOthers(*load_folder(folder, kind), settings, str(folder))
+
+
+def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
+    """Return the architecture of a config.json of the library. Raises ConfigError if its classes do not tell."""
+    names = [str(name) for name in values.get("architectures") or ()]
+    for name in names:
+        for end, architecture in ENDS.items():
+            if name.endswith(end):
+                return architecture
+    raise ConfigError(
+        f"{where}: architecture: config.json names {', '.join(names) or 'no class'}, which does not tell; "
+        f"pass architecture={get_args(Architecture)[0]!r} or another of: {', '.join(get_args(Architecture))}"
+    )
+
+
+def fetched(name: str) -> Path:
+    """Return the folder of a model of the hub in the library's cache, downloaded if it is not there.
+
+    Raises ModelError if the hub has no such model or cannot be reached.
+    """
+    from huggingface_hub import snapshot_download
+
+    repository, _, revision = name.partition("@")
+
+    def get(patterns: tuple[str, ...]) -> Path:
+        return Path(
+            snapshot_download(
+                repository, revision=revision or None, allow_patterns=list(patterns), ignore_patterns=list(NOT_READ)
+            )
+        )
+
+    try:
+        folder = get(HUB_FILES)
+        return folder if any(folder.glob("*.safetensors")) else get((*HUB_FILES, *OTHER_WEIGHTS))
+    except Exception as error:  # the library raises errors of many kinds, with messages of many lines
+        raise ModelError(
+            f"{name}: no folder is called so, and the hub gave no model of this name: {first_line(error)}"
+        ) from error
+
+
+def _is_hub_name(name: str) -> bool:
+    """Whether a text that is no folder may be a name on the hub: its first part is no folder here, either."""
+    return bool(_NAME.fullmatch(name)) and not ("/" in name and Path(name).parent.exists()) and name[0] != "."
+
+
+def _checked(architecture: str) -> Architecture:
+    if architecture not in get_args(Architecture):
+        raise ConfigError(f"architecture: got {architecture!r}{ALLOWED}: {', '.join(get_args(Architecture))}")
+    return architecture  # type: ignore[return-value]
+
+
+def _config(folder: Path) -> dict[str, Any] | None:
+    """The content of config.json; None where there is none. Raises ModelError for other content than an object."""
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        return None
+    try:
+        values = json_value(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: not a readable JSON file: {first_line(error)}") from error
+    if not isinstance(values, dict):
+        raise ModelError(f"{path}: expected a JSON object, got {type(values).__name__}")
+    return values
+
+
+def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
+    found = load_exported(folder, values)
+    tokenizer = load_tokenizer(folder / TOKENIZER_FILE, recognise=())
+    tasks: dict[tuple[str, ...], str] = {
+        ("ForMaskedLM",): "masked",
+        ("ForCausalLM",): "causal",
+        ("ForSeq2SeqLM",): "translation",
+    }
+    use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
+    # A model that was trained on texts without an end has a tokenizer that appends none.
+    ends_texts = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
+    use = use._replace(ends_texts=ends_texts)
+    return OurModel(found.network.float(), tokenizer if ends_texts else tokenizer.without_end(), use, str(folder))
+
+
+def _without_manifest(folder: Path) -> OurModel:
+    network = load_language_model(folder).float()
+    return _ours(network, load_tokenizer(folder / TOKENIZER_FILE, recognise=()), str(folder))
+
+
+def _ours(network: LanguageModel, tokenizer: Tokenizer, where: str) -> OurModel:
+    if isinstance(network.config, EncoderDecoderConfig):
+        return OurModel(network, tokenizer, Use(("translation",)), where)
+    return OurModel(network, tokenizer, Use(("causal",) if network.causal else ("masked",)), where)
+
+
+def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: Mapping[str, Any]) -> Pretrained:
+    where = type(module).__name__
+    if isinstance(module, LanguageModel):
+        if not isinstance(tokenizer, Tokenizer):
+            raise ConfigError(f"tokenizer: got {type(tokenizer).__name__} with a {where}, expected a Tokenizer of ours")
+        return _ours(module, tokenizer, where)
+    if not hasattr(module, "get_output_embeddings"):
+        raise ConfigError(
+            f"model: got a {where}, expected a PreTrainedModel of the library transformers or a LanguageModel of ours"
+        )
+    # The caller's tokenizer keeps its own settings.
+    tokenizer = copy.deepcopy(tokenizer)
+    read_texts_whole_(tokenizer, f"{where}: tokenizer")
+    kind = architecture or architecture_in({"architectures": [where]}, where)
+    return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
+
+
+def _example(folder: Path) -> str:
+    """The end of a message: what was expected, and the folders beside `folder` that hold a model, or the nearest."""
+    names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
+    listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
+    example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"
+    return f"; expected a folder such as {example}{listed(folder.name, names)}"
+
+
+def device_of(model: Pretrained) -> torch.device:
+    """Return the device on which the parameters of a model are."""
+    return next(iter(model.network.parameters())).device

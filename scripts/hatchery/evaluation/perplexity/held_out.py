@@ -1,0 +1,126 @@
+"""Held-out text for a direct evaluation: documents in memory or in files, or a corpus or token shards of ours."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.baselines.own_text import OwnText
+from hatchery.evaluation.direct.data import as_frame, require_texts
+from hatchery.evaluation.direct.request import Answer, Request
+from hatchery.evaluation.perplexity.measure import asked_for_perplexity, score
+from hatchery.evaluation.perplexity.scoring import HeldOutText, check_tokenizer
+from hatchery.evaluation.pretrained import OurModel
+from hatchery.evaluation.settings import PerplexitySettings
+from hatchery.evaluation.surprisal.texts import plain_texts
+from hatchery.tokenization.documents import TOKEN_SHARDS, TRAINING_SPLIT, read_batches, shards_by_split
+from hatchery.tokenization.encoder import DocumentEncoder, n_text_words
+from hatchery.tokenization.special_tokens import TEXT_MARKERS
+from hatchery.tokenization.token_shards import TokenShards, write_shard
+from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.tokenization.trainer_settings import EncodedUnit
+
+SPLIT = "test"
+"""The split that texts without splits become."""
+COLUMN = "text"
+DEFAULT_LENGTH = 128
+TEXT_FILES = "*.txt"
+IN_MEMORY = "text"
+
+
+def evaluate(request: Request) -> Answer:
+    """Measure the perplexity of held-out text.
+
+    The data are documents, sentence by sentence on lines, with a blank line between paragraphs: a list of texts, a
+    table with a column `text`, a text file, or a folder of text files. A corpus or token shards of ours are folders
+    with a manifest; `splits` names their splits, by default `dev`. Raises like the stage `measure_perplexity`.
+    """
+    manifest = _manifest(request.data)
+    defaults = {"splits": [SPLIT] if manifest is None else ["dev"], "sequence_length": DEFAULT_LENGTH}
+    settings = request.built(PerplexitySettings, **defaults)
+    asked = asked_for_perplexity(request.model, settings, request.device)
+    counts = None
+    splits: list[HeldOutText] = []
+    if manifest is not None and manifest.listed(TOKEN_SHARDS):
+        if not isinstance(request.model, OurModel):
+            raise EvaluationError(f"{manifest.path}: token shards are for a model of ours, expected text or a corpus")
+        if Path(request.model.where).name == MANIFEST:
+            check_tokenizer(read_manifest(request.model.where), manifest)
+        splits = [TokenShards.open(manifest.path, split) for split in settings.splits]
+        if settings.frequency_bin_nats is not None:
+            counts = asked.objective.target_counts(TokenShards.open(manifest.path, TRAINING_SPLIT))
+    else:
+        if settings.frequency_bin_nats is not None:
+            raise ConfigError("frequency_bin_nats: needs token shards of ours, which have the training text")
+        for split in settings.splits:
+            documents, where = _documents(request, manifest, split)
+            if isinstance(asked.model, BaselineModel):
+                splits.append(OwnText(asked.model, documents, split, where))
+            else:
+                assert isinstance(request.model, OurModel)
+                splits.append(encoded(request.model, documents, split, request.scratch / split))
+    return Answer(score(asked, splits, settings, request.runtime, counts), settings)
+
+
+def encoded(model: OurModel, documents: Iterator[list[str]], split: str, folder: Path) -> TokenShards:
+    """Return documents in the ids of a model of ours, as the stage `encode_corpus` encodes them, on `folder`.
+
+    Raises EvaluationError if there is no text.
+    """
+    tokenizer = _reading_markers(model)
+    units: EncodedUnit = "documents" if getattr(model.objective, "segments", "") == "blocks" else "sentences"
+    encoder = DocumentEncoder(tokenizer, units)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths, words = [], 0
+    for number, texts in enumerate(documents):
+        kept = [text for text in texts if text and not text.isspace()]
+        table = encoder.encode([f"{number}/{index}" for index in range(len(kept))], kept)
+        words += n_text_words(table, tokenizer.special) if table.text_word_starts is None else 0
+        paths.append(folder / f"{split}-{number:05d}{TOKEN_SHARDS}")
+        write_shard(paths[-1], table, tokenizer.vocabulary_size)
+    measures = {
+        "vocabulary_size": tokenizer.vocabulary_size,
+        "special_tokens": tokenizer.special.record(),
+        "splits": {split: {"words": words}},
+    }
+    return TokenShards(Manifest(Path(IN_MEMORY), "encode_corpus", {}, {}, [], measures, ""), split, paths)
+
+
+def _reading_markers(model: OurModel) -> Tokenizer:
+    """The tokenizer as corpora are encoded with it: marks of structure in a text are tokens."""
+    path = Path(model.where).with_name("tokenizer.json")
+    if Path(model.where).is_dir():
+        path = Path(model.where) / "tokenizer.json"
+    return load_tokenizer(path, recognise=TEXT_MARKERS) if path.is_file() else model.tokenizer
+
+
+def _manifest(data: object) -> Manifest | None:
+    if not isinstance(data, str | Path):
+        return None
+    path = Path(data).expanduser()
+    path = path if path.name == MANIFEST else path / MANIFEST
+    if not path.is_file():
+        return None
+    found = read_manifest(path)
+    found.verify()
+    return found
+
+
+def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple[Iterator[list[str]], str]:
+    """Lists of documents, and their place. Raises EvaluationError for a split that is not there."""
+    if manifest is not None:
+        if split not in (shards := shards_by_split(manifest)):
+            raise EvaluationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")
+        return (batch.texts for path in shards[split] for batch in read_batches(path)), str(manifest.path)
+    if isinstance(request.data, str | Path) or request.data is None:
+        source = request.source()
+        names = source.names() if source.kind == "file" else source.names(TEXT_FILES)
+        if not names:
+            raise EvaluationError(f"{source.root}: no file matches {TEXT_FILES!r}")
+        return ([source.read_bytes(name).decode("utf-8")] for name in names), str(source.root)
+    if isinstance(request.data, Sequence) and all(not isinstance(one, dict) for one in request.data):
+        return iter([plain_texts(request.data, "text")]), IN_MEMORY
+    frame = as_frame(request.data)
+    require_texts(frame, [COLUMN])
+    return iter([frame[COLUMN].to_list()]), IN_MEMORY

@@ -1,0 +1,115 @@
+"""A pretrained model with its tokenizer in memory, whoever pretrained it, and the forms in which evaluations need it.
+
+`asked` is a language model for sentences and held-out text, `encoder` is the network without its head. Neither needs a
+manifest; `evaluation.opening` finds models in folders, on the hub and in memory.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
+from hatchery.evaluation.baselines.loading import BaselineTokenizer
+from hatchery.evaluation.finetuning.framing import TextTokenizer
+from hatchery.evaluation.minimal_pairs.scoring import required_architecture
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.settings import BaselineSettings
+from hatchery.evaluation.trained_objective import Use
+from hatchery.modeling.encoder import Encoder
+from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.training.objective import ObjectiveKeys
+
+
+@dataclass(frozen=True)
+class OurModel:
+    """A language model of this library.
+
+    The tokenizer reads special tokens spelled out in a text as text. `objective` is None if nobody knows with which
+    settings the model was trained; `where` is its place, for messages.
+    """
+
+    network: LanguageModel
+    tokenizer: Tokenizer
+    use: Use
+    where: str
+    objective: ObjectiveKeys | None = None
+
+    def __post_init__(self) -> None:
+        """Raise EvaluationError if the tokenizer has ids without an embedding."""
+        if self.tokenizer.vocabulary_size > self.network.config.vocab_size:
+            raise EvaluationError(
+                f"{self.where}: the tokenizer has {self.tokenizer.vocabulary_size} entries, "
+                f"the model only {self.network.config.vocab_size} embeddings: they do not belong together"
+            )
+
+    @property
+    def translates(self) -> bool:
+        """Whether the model translates: it gives a sentence alone no probability."""
+        return isinstance(self.network.config, EncoderDecoderConfig)
+
+    def refuse_translation(self) -> None:
+        """Raise EvaluationError for a model that translates."""
+        if self.translates:
+            raise EvaluationError(
+                f"{self.where}: this model translates, expected one that was trained with task masked or causal; "
+                "translation_tests measure what it can do"
+            )
+
+    def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> HatcheryModel:
+        """Return the language model on `device`, to be asked as `scoring` wants.
+
+        Raises EvaluationError for a model that translates, and ConfigError for a way of scoring that does not fit.
+        """
+        self.refuse_translation()
+        # The first use is that of `auto`; a hybrid model also has the other use.
+        kinds = dict.fromkeys((*self.use.learned, *self.use.kinds))
+        architecture = required_architecture(scoring, tuple(kinds))
+        return HatcheryModel(self.network, self.tokenizer, device, architecture, self.use.predicted_before)
+
+    def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
+        """Return the network without its head, and the tokenizer. Raises EvaluationError if the model translates."""
+        self.refuse_translation()
+        return self.network.encoder, self.tokenizer
+
+
+@dataclass(frozen=True)
+class ModelOfOthers:
+    """A language model of the library `transformers`, or with its interface, and its fast tokenizer.
+
+    The tokenizer truncates and pads nothing, and reads special tokens spelled out in a text as text.
+    """
+
+    network: Any
+    library_tokenizer: Any
+    settings: BaselineSettings
+    where: str
+    objective: None = None
+    translates = False
+
+    @property
+    def use(self) -> Use:
+        """What the model can be used as."""
+        return Use((self.settings.architecture,))  # type: ignore[arg-type]
+
+    def tokenizer(self, template: bool = False) -> BaselineTokenizer:
+        """Return the tokenizer, which frames texts by its template alone if `template`. Raises ModelError."""
+        return BaselineTokenizer(self.library_tokenizer, self.settings.architecture, self.where, template)
+
+    def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> BaselineModel:
+        """Return the language model on `device`; with `template`, a causal one sees its tokenizer's template in front.
+
+        Raises ModelError for a tokenizer without a special token that the architecture needs.
+        """
+        return BaselineModel(self.network, self.tokenizer(template), self.settings, device, template)
+
+    def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
+        """Return the network without its head, and the tokenizer. Raises ModelError as `tokenizer` does."""
+        its = self.tokenizer(template)
+        return BaselineEncoder(self.network, self.settings.architecture, its), its
+
+
+Pretrained: TypeAlias = OurModel | ModelOfOthers

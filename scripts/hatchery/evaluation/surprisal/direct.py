@@ -1,0 +1,82 @@
+"""Surprisals of words of texts in memory or in files, for `hatchery.surprisals`."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from hatchery.errors import ConfigError
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.direct.data import as_frame, require_texts, source_at, source_of_frame
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.evaluation.surprisal.measure_texts import ScoredTexts, rare_characters_note
+from hatchery.evaluation.surprisal.measurements import own_columns
+from hatchery.evaluation.surprisal.settings import SurprisalSettings
+from hatchery.evaluation.surprisal.texts import all_texts, plain_texts, read_texts
+from hatchery.evaluation.surprisal.words import SCHEMA
+from hatchery.raw.registration import RawSource
+from hatchery.typed import build
+
+TEXTS = "text"
+"""Name of the column of a list of texts."""
+
+
+@dataclass(frozen=True)
+class GivenTexts:
+    """Texts as files, the settings that read them, and the table in memory, whose columns are kept; None: files."""
+
+    source: RawSource
+    settings: SurprisalSettings
+    frame: pl.DataFrame | None
+
+
+def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scratch: Path) -> GivenTexts:
+    """Return texts to score: a `Path` is a file or folder, a table has them in `column`, a list is one text each.
+
+    Raises ConfigError for a column that a table lacks, and EvaluationError naming the row that is no text.
+    """
+    if isinstance(texts, Path):
+        named = build(SurprisalSettings, {**settings, "column": column}, "surprisals")
+        return GivenTexts(source_at(texts, scratch), named, None)
+    is_list = isinstance(texts, str) or (not isinstance(texts, Mapping) and isinstance(texts, list | tuple))
+    if is_list and not (texts and isinstance(texts[0], Mapping)):
+        frame, column, kept = pl.DataFrame({TEXTS: plain_texts(texts, "text")}), TEXTS, pl.DataFrame()
+    else:
+        frame = kept = as_frame(texts)
+        if column is None:
+            raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
+    # No spelling means a missing text here, and no cell is passed over.
+    named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
+    require_texts(frame, [column])
+    read = dict.fromkeys([column, *named.text_columns, *([named.order] if named.order else [])])
+    return GivenTexts(source_of_frame(frame.select(list(read)), scratch), named, kept)
+
+
+def scored_words(
+    model: HatcheryModel | BaselineModel, given: GivenTexts, runtime: EvaluationRuntime
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Return a row for each word, and the facts of `ScoredTexts`.
+
+    Columns of files are `file`, `line`, those of `words.SCHEMA`, and those of the file as text. A table in memory keeps
+    its columns with their types behind those of `words.SCHEMA`; a name of these gets `own_` in front. Raises like
+    `word_surprisals`.
+    """
+    survey = read_texts(given.source, given.settings)
+    for note in survey.notes(given.settings):
+        print(f"note: {note}", file=sys.stderr, flush=True)
+    scored = ScoredTexts(model, all_texts(given.source, given.settings), given.settings, runtime, survey)
+    tables = list(scored.tables())
+    words = pl.concat(tables) if tables else pl.DataFrame(schema=scored.schema)
+    if scored.alphabet.rare:
+        print(f"note: {rare_characters_note(scored.alphabet.rare)}", file=sys.stderr, flush=True)
+    if given.frame is None:
+        return words, scored.facts
+    found = words.select(list(SCHEMA))
+    if not given.frame.columns:
+        return found, scored.facts
+    rows = given.frame.rename(own_columns(given.frame.columns))[(words["line"] - 1).to_list()]
+    return pl.concat([found, rows], how="horizontal"), scored.facts

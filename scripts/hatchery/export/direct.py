@@ -1,0 +1,29 @@
+"""`hatchery.export`: a model of ours as a folder for `transformers`, without an experiment and without a card."""
+
+from pathlib import Path
+
+from hatchery.artifacts.manifests import MANIFEST, read_manifest
+from hatchery.errors import ModelError
+from hatchery.evaluation.opening import TOKENIZER_FILE, open_model
+from hatchery.evaluation.pretrained import OurModel
+from hatchery.export.model_folder import write_model_folder
+from hatchery.export.write_export import generation_settings
+
+
+def export(model: str | Path, folder: str | Path) -> list[Path]:
+    """Write the model in a folder of ours into the new `folder`, which transformers loads; return the files.
+
+    Raises ModelError for a model of others and for a folder that holds something, and what `open_model` raises.
+    """
+    opened, folder = open_model(model), Path(folder)
+    place = Path(opened.where)
+    tokenizer = (place.parent if place.name == MANIFEST else place) / TOKENIZER_FILE
+    if not isinstance(opened, OurModel):
+        raise ModelError(f"{model}: is in the layout of transformers already, expected a model of ours")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ModelError(f"{folder}: exists and is not empty; give a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    generation = None
+    if opened.translates and place.name == MANIFEST:
+        generation = generation_settings(read_manifest(place), opened.tokenizer)
+    return write_model_folder(folder, opened.network, opened.use.kinds, tokenizer, generation, opened.use.ends_texts)

@@ -1,0 +1,51 @@
+"""Reading back the folders that we export for `transformers`: the same network, without the code that lies beside it.
+
+`export.model_folder` writes them. The weights are those of pretraining under the names of the library's classes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hatchery.errors import ModelError
+from hatchery.modeling.families import FAMILIES
+from hatchery.modeling.family import Family
+from hatchery.modeling.language_model import LanguageModel
+from hatchery.modeling.store import WEIGHTS_FILE, filled_language_model, read_tensors
+from hatchery.typed import build
+
+INSIDE = "model."
+"""The beginning of the names of weights inside the base model."""
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A network in float32 on the CPU, and the ends of the names of its language-model classes, the default first."""
+
+    network: LanguageModel
+    heads: tuple[str, ...]
+
+
+def exported_family(values: Mapping[str, Any]) -> Family | None:
+    """Return the family of the content of an exported config.json; None for the configuration of another library."""
+    found = [one for one in FAMILIES.values() if one.exported.model_type == values.get("model_type")]
+    return found[0] if found else None
+
+
+def load_exported(folder: Path, values: Mapping[str, Any]) -> ExportedModel:
+    """Load an exported folder, whose config.json has the content `values`.
+
+    Raises ModelError naming the file that is missing or damaged, and for weights that do not fit the configuration.
+    """
+    family = exported_family(values)
+    if family is None:
+        raise ModelError(f"{folder}: model_type: got {values.get('model_type')!r}, expected a model that we exported")
+    known = {field.name for field in fields(family.configuration)} | {"family"}
+    heads = tuple(name.removeprefix(family.exported.classes) for name in values.get("architectures", ()))
+    config = build(family.configuration, {key: value for key, value in values.items() if key in known}, str(folder))
+    path = folder / WEIGHTS_FILE
+    tensors = read_tensors(path)
+    if family.exported.bare:
+        tensors = {name.removeprefix(INSIDE): tensor for name, tensor in tensors.items()}
+    return ExportedModel(filled_language_model(config, heads == ("ForCausalLM",), tensors, path), heads)

@@ -1,0 +1,261 @@
+"""`hatchery.evaluate` and `hatchery.surprisals`: the numbers of the stages to the last bit, whatever holds a model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from baseline_cases import build
+from perplexity_cases import Text, documents
+
+import hatchery
+from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.direct_evaluation import COLUMNS
+from hatchery.evaluation.evaluation import Evaluated
+from hatchery.evaluation.kinds import evaluations
+from hatchery.evaluation.opening import architecture_in, open_model
+from hatchery.evaluation.pretrained import OurModel
+from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
+from hatchery.evaluation.stages.measure_reading import measure_reading
+from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
+from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
+from hatchery.export.model_folder import write_model_folder
+from hatchery.runner import run_stage
+
+PAIRS = [
+    ("The old dogs sleep .", "The old dogs sleeps .", "agreement"),
+    ("A cat chases the dogs .", "A cat chase the dogs .", "agreement"),
+    ("She likes old houses .", "She old likes houses .", "order"),
+    ("The dogs near the house sleep .", "The dogs near sleep the house .", "order"),
+]
+TEXTS = ["The old dogs sleep .", "She likes a cat near the house ."]
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
+MODELS = ("masked", "causal", "hybrid", "bert", "gpt2", "t5")
+
+
+@pytest.fixture(scope="module")
+def made(make_model_manifest, manifest_of):
+    """The manifest of a model by its kind."""
+    ours = {"masked": {}, "causal": {"causal": True, "objective": {"task": "causal"}}}
+    ours["hybrid"] = {"objective": {"task": "hybrid"}}
+    found: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in found:
+            found[name] = make_model_manifest(**ours[name]) if name in ours else manifest_of(name)
+        return found[name]
+
+    return get
+
+
+def staged(stage: Any, output: Path, model: Path, settings: dict[str, Any], **inputs: Any) -> Manifest:
+    """The manifest of a job of a stage."""
+    told = {"stage": stage.__name__, "stage_version": 1, **settings}
+    run_stage(stage, told, output / "manifest.json", runtime={"device": "cpu"}, model=model, **inputs)
+    return read_manifest(output / "manifest.json")
+
+
+def require_same(found: Any, kind: str, manifest: Manifest, model: Path) -> None:
+    """Facts, rows, tables and texts are those of the job."""
+    assert json.loads(json.dumps(found.facts)) == manifest.measures
+    rows = evaluations()[kind].rows(Evaluated(manifest, read_manifest(model), found.name))
+    columns = ["task", "level", "metric", "value", "items"]
+    assert found.rows.select(columns).rows() == [tuple(row.get(column) for column in columns) for row in rows]
+    written = {path.path.relative_to(manifest.folder).as_posix(): path.path for path in manifest.outputs}
+    assert sorted([*found.tables, *found.texts]) == sorted(written)
+    for name, table in found.tables.items():
+        read = pl.read_parquet if name.endswith(".parquet") else pl.read_csv
+        assert table.to_dicts() == read(written[name]).to_dicts() or np.isnan(table["value"]).any()
+    assert all(written[name].read_text() == text for name, text in found.texts.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "edition"), [*((name, 2023) for name in MODELS), ("hybrid", 2026), ("bert", 2026), ("gpt2", 2026)]
+)
+def test_pairs_have_the_numbers_of_the_stage(name, edition, made, make_source, json_lines, tmp_path):
+    lines = [{"sentence_good": good, "sentence_bad": bad, "UID": uid} for good, bad, uid in PAIRS]
+    source, model = make_source({"pairs.jsonl": json_lines(lines)}), made(name)
+    settings = {"suite": "mine", "pairs_per_paradigm": 1, "edition": edition, "seed": 0}
+    expected = staged(score_minimal_pairs, tmp_path / "out", model, settings, source=source.manifest)
+    (tmp_path / "mine.yaml").write_text(f"data: x\nedition: {edition}\n")
+    found = hatchery.evaluate(model.parent, tmp_path / "mine.yaml", source.root, device="cpu", pairs_per_paradigm=1)
+    require_same(found, "minimal_pairs", expected, model)
+    assert found.rows.columns == list(COLUMNS)
+    assert "mine" in str(found) and "2 items, blind guess 50.00" in str(found)
+
+
+def test_pairs_in_memory_have_the_scores_of_the_same_pairs_in_a_file(made, make_source, json_lines):
+    lines = [{"sentence_good": good, "sentence_bad": bad, "UID": uid} for good, bad, uid in PAIRS]
+    source = make_source({"pairs.jsonl": json_lines(lines)})
+    scores = ["score_good", "score_bad", "outcome"]
+    expected = hatchery.evaluate(made("masked"), "blimp", source.root, expected=None)
+    frame = pl.DataFrame(lines)
+    renamed = frame.rename({"sentence_good": "a", "sentence_bad": "b"})
+    for pairs, settings in (
+        (frame, {}),
+        (lines, {}),
+        ([pair[:2] for pair in PAIRS], {}),
+        (renamed, {"columns": {"good": "a", "bad": "b"}}),
+    ):
+        found = hatchery.evaluate(made("masked"), pairs, **settings)
+        assert found.tables["scores.parquet"].select(scores).equals(expected.tables["scores.parquet"].select(scores))
+    assert set(hatchery.evaluate(made("masked"), frame).rows["task"]) >= {"agreement", "order"}
+    three = hatchery.evaluate(made("causal"), [("The dog .", "A dog .", "Dog the .")])
+    assert three.summary["blind_guess"].to_list()[0] == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_exported_folder_and_a_folder_of_the_library_have_the_numbers_of_ours(name, made, stored, tmp_path):
+    pairs = [pair[:2] for pair in PAIRS]
+    expected = hatchery.evaluate(made(name), pairs).tables["scores.parquet"]
+    folder = stored(name) if name not in ("masked", "causal", "hybrid") else tmp_path / "exported"
+    if folder.name == "exported":
+        folder.mkdir()
+        opened = open_model(made(name))
+        assert isinstance(opened, OurModel)
+        write_model_folder(folder, opened.network, opened.use.kinds, made(name).with_name("tokenizer.json"))
+        assert open_model(folder).use == opened.use
+    assert hatchery.evaluate(folder, pairs).tables["scores.parquet"].equals(expected)
+    if name != "t5":
+        assert hatchery.surprisals(folder, TEXTS).equals(hatchery.surprisals(made(name), TEXTS))
+        assert hatchery.model(folder).scores(TEXTS).equals(hatchery.model(made(name)).scores(TEXTS))
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
+def test_a_module_in_memory_has_the_numbers_of_its_folder_and_stays_as_it_was(name, made):
+    tokenizer, network = build(name)
+    network.train()
+    tokenizer.backend_tokenizer.enable_truncation(2)
+    torch.set_float32_matmul_precision("high")
+    state = torch.random.get_rng_state()
+    pairs = [pair[:2] for pair in PAIRS]
+    found = hatchery.evaluate(network, pairs, tokenizer=tokenizer)
+    assert found.tables["scores.parquet"].equals(hatchery.evaluate(made(name), pairs).tables["scores.parquet"])
+    assert all(module.training for module in network.modules())
+    assert tokenizer.backend_tokenizer.truncation is not None
+    assert torch.get_float32_matmul_precision() == "high"
+    torch.set_float32_matmul_precision("highest")
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_a_module_of_ours_in_memory_has_the_numbers_of_its_folder(made):
+    opened, pairs = open_model(made("masked")), [pair[:2] for pair in PAIRS]
+    found = hatchery.evaluate(opened.network, pairs, tokenizer=opened.tokenizer)
+    assert found.tables["scores.parquet"].equals(hatchery.evaluate(made("masked"), pairs).tables["scores.parquet"])
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    return Text(tmp_path_factory.mktemp("text"), 300, {"train": documents(20), "dev": documents(12)})
+
+
+@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
+def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, small_model, tmp_path):
+    from hatchery.artifacts.manifests import stage_run
+    from hatchery.modeling.store import save_model
+
+    size = int(read_manifest(text.tokens).measures["vocabulary_size"])
+    settings = {"stage": "pretrain", "stage_version": 1, "objective": {"task": task}}
+    with stage_run(tmp_path / "model/manifest.json", settings, {"tokenizer": text.tokenizer}) as run:
+        for path in save_model(tmp_path / "model", small_model(size, task == "causal")):
+            run.add_output(path)
+        (tmp_path / "model/tokenizer.json").write_bytes(text.tokenizer.with_name("tokenizer.json").read_bytes())
+        run.add_output(tmp_path / "model/tokenizer.json")
+    model = tmp_path / "model/manifest.json"
+    asked = {"splits": ["dev"], "sequence_length": 24, "pseudo_perplexity_sentences": 3 * (task == "masked")}
+    expected = staged(measure_perplexity, tmp_path / "out", model, asked, tokens=text.tokens)
+    table = pl.read_csv(expected.file("perplexity.csv"))
+    for data in (documents(12), pl.DataFrame({"text": documents(12)}), text.corpus.parent, text.tokens.parent):
+        found = hatchery.evaluate(model, "perplexity", data, **asked)
+        assert found.tables["perplexity.csv"].to_dicts() == table.to_dicts()
+        assert found.facts == expected.measures
+    if task == "causal":
+        words = pl.read_csv(expected.file("words.csv"))
+        found = hatchery.evaluate(model, "perplexity", documents(12), **asked)
+        assert found.tables["words.csv"].to_dicts() == words.to_dicts()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_perplexity_of_a_model_of_others_is_that_of_the_stage(name, made, text, tmp_path):
+    asked = {"splits": ["dev"], "sequence_length": 24}
+    expected = staged(measure_perplexity, tmp_path / "out", made(name), asked, corpus=text.corpus)
+    for data in (documents(12), text.corpus.parent):
+        found = hatchery.evaluate(made(name), "perplexity", data, **asked)
+        assert found.tables["perplexity.csv"].to_dicts() == pl.read_csv(expected.file("perplexity.csv")).to_dicts()
+
+
+@pytest.mark.parametrize("name", ["masked", "causal", "bert", "gpt2"])
+def test_surprisals_are_those_of_the_stage_and_a_table_keeps_its_columns_with_their_types(
+    name, made, make_source, tmp_path
+):
+    frame = pl.DataFrame({"id": [7, 8], "sentence": TEXTS, "word": [[1], [2, 3]]})
+    source = make_source({"texts.csv": frame.drop("word").write_csv()})
+    settings = {"name": "mine", "column": "sentence"}
+    expected = staged(measure_surprisal, tmp_path / "out", made(name), settings, source=source.manifest)
+    words = pl.read_parquet(expected.file("surprisal.parquet"))
+    found = hatchery.surprisals(made(name), frame, column="sentence")
+    ours = ["sentence", "position", "word", "surprisal", "tokens", "unknown", "in_bytes"]
+    assert found.columns == [*ours, "id", "own_sentence", "own_word"]
+    assert found.select(ours).equals(words.select(ours))
+    assert found.schema["id"] == pl.Int64 and found.schema["own_word"] == pl.List(pl.Int64)
+    assert found["own_sentence"].to_list() == [TEXTS[index - 1] for index in found["sentence"]]
+    assert hatchery.surprisals(made(name), source.root, column="sentence").equals(words)
+    assert hatchery.surprisals(made(name), TEXTS).equals(words.select(ours))
+    rows = pl.DataFrame([(i, w) for i, text in enumerate(TEXTS) for w in text.split()], schema=["i", "w"], orient="row")
+    each = hatchery.surprisals(made(name), rows, column="w", text="i")
+    assert each["surprisal"].to_list() == words["surprisal"].to_list() and each["i"].to_list() == rows["i"].to_list()
+
+
+def test_reading_times_have_the_numbers_of_the_stage(made, make_source, tmp_path):
+    content = (GOLDEN / "data/full/reading/reading_data.csv").read_text(encoding="utf-8")
+    source = make_source({"full_eval/reading/reading_data.csv": content})
+    expected = staged(measure_reading, tmp_path / "out", made("gpt2"), {}, source=source.manifest)
+    for data in (source.root, source.root / "full_eval/reading/reading_data.csv"):
+        found = hatchery.evaluate(made("gpt2"), "reading", data)
+        assert found.facts == expected.measures
+        assert found.tables["scores.csv"].to_dicts() == pl.read_csv(expected.file("scores.csv")).to_dicts()
+
+
+def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):
+    model, frame = made("masked"), pl.DataFrame({"s": ["a", None]})
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
+    for ask, message in (
+        (lambda: hatchery.surprisals(model, ["a", None]), "text 2: got None, expected a text"),
+        (lambda: hatchery.surprisals(model, frame, column="s"), "row 2: s: got None, expected a text"),
+        (lambda: hatchery.surprisals(model, frame, column="t"), "column: got 't', expected one of s"),
+        (lambda: hatchery.surprisals(model, frame), "column: got none, expected the column with the texts: s"),
+        (lambda: hatchery.surprisals(model, TEXTS, scorin="pll"), "surprisals.scorin: .*did you mean 'scoring'"),
+        (lambda: hatchery.evaluate(model, [("a", "b"), ("a", None)]), r"pair 2: got \('a', None\), expected 2 texts"),
+        (lambda: hatchery.evaluate(model, [("a", "b"), "c"]), "pair 2: got 'c', expected 2 texts, the right one first"),
+        (lambda: hatchery.evaluate(model, frame), "columns: got a table with s, expected good and bad, or sentence_g"),
+        (lambda: hatchery.evaluate(model, "blim"), "suite: got 'blim', no such suite; did you mean 'blimp'"),
+        (
+            lambda: hatchery.evaluate(model, "babylm_2026_comps"),
+            "data: got none with .*comps., expected the file or folder",
+        ),
+        (lambda: hatchery.evaluate(model, "blimp", tmp_path / "no"), "no: data: no such file or folder"),
+        (lambda: hatchery.evaluate(model, "blimp", tmp_path, files="*.x"), r"no file matches '\*\.x'"),
+        (lambda: hatchery.evaluate(tmp_path / "no", PAIRS), "no: there is no model here; expected a folder such as"),
+        (lambda: hatchery.evaluate(tmp_path, PAIRS), "names BertModel, which does not tell; pass architecture="),
+        (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="masked"), "cannot be loaded as a masked"),
+        (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="mask"), "architecture: got 'mask'"),
+        (lambda: hatchery.evaluate(torch.nn.Linear(1, 1), PAIRS), "model: got a Linear, expected a PreTrainedModel"),
+    ):
+        with pytest.raises(hatchery.HatcheryError, match=message) as raised:
+            ask()
+        assert "\n" not in str(raised.value), str(raised.value)
+
+
+def test_the_class_of_a_checkpoint_tells_its_architecture():
+    for name, expected in {
+        "BertForMaskedLM": "masked",
+        "BertForPreTraining": "masked",
+        "GPT2LMHeadModel": "causal",
+        "LlamaForCausalLM": "causal",
+        "XLMWithLMHeadModel": "masked",
+        "T5ForConditionalGeneration": "encoder_decoder",
+    }.items():
+        assert architecture_in({"architectures": [name]}, "x") == expected
