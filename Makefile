@@ -8,8 +8,6 @@ PYTHON ?=
 CORES ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 EXPERIMENT ?= demo
 PYTEST_OPTIONS ?=
-# The paths that snakefmt formats.
-WORKFLOW := Snakefile workflow
 
 # The surroundings must not decide which modules the commands import or whether bytecode is kept.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
@@ -161,7 +159,7 @@ bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON
 lint: env ## check style, types and the workflow; changes nothing
 	@$(IN_ENVIRONMENT) ruff check
 	@$(IN_ENVIRONMENT) ruff format --check
-	@$(IN_ENVIRONMENT) snakefmt --check $(WORKFLOW)
+	@$(IN_ENVIRONMENT) snakefmt --check Snakefile
 	@$(IN_ENVIRONMENT) mypy
 	@$(IN_ENVIRONMENT) snakemake --lint
 
@@ -169,7 +167,7 @@ lint: env ## check style, types and the workflow; changes nothing
 format: env ## fix the style of the Python files and the workflow
 	@$(IN_ENVIRONMENT) ruff check --fix
 	@$(IN_ENVIRONMENT) ruff format
-	@$(IN_ENVIRONMENT) snakefmt $(WORKFLOW)
+	@$(IN_ENVIRONMENT) snakefmt Snakefile
 
 .PHONY: schemas
 schemas: env ## write workflow/schemas and docs/settings.md again from the classes of settings

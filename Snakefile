@@ -14,6 +14,11 @@ from snakemake.utils import min_version
 min_version("9.27")
 # The folder of this file, also where it is a module of another workflow.
 CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=False))
+if not (CHECKOUT / "scripts/hatchery").is_dir():
+    raise SystemExit(
+        f"error: {CHECKOUT}: there is no library (scripts/hatchery) beside the Snakefile; clone Hatchery and name"
+        " the Snakefile of the clone by its path"
+    )
 sys.path.insert(0, str(CHECKOUT / "scripts"))
 
 from hatchery.errors import full_disk, links_lost, writing_refused

@@ -61,6 +61,7 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},
     files_read=files_of_tasks,
     unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
+    # The folders of the tasks are no outputs: Snakemake would delete finished ones when one task changes or fails.
     shared=Shared("finetuning_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",

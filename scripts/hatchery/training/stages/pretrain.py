@@ -72,7 +72,10 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     version=1,
     settings=pretraining_settings,
     inputs=pretraining_inputs,
-    wildcard_patterns=lambda project: {"model": ADDRESS},  # no imported one
+    # No imported model.
+    wildcard_patterns=lambda project: {"model": ADDRESS},
+    # The run folder with the checkpoints is no output: Snakemake deletes outputs before every attempt, and a killed job
+    # goes on from its last checkpoint.
     unrecorded=lambda jobs, model: {"name": jobs.title(model)},
     shared=Shared("pretraining"),
     environment="pretraining",
