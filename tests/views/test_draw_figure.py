@@ -299,13 +299,13 @@ def test_models_of_experiments_that_were_not_evaluated_so_are_not_among_those_th
     pairs = json.loads(Jobs(project).settings("draw_figure", experiment="both", figure="phenomena"))
     # Otherwise its 138 models would be the first, and there would be nothing to draw.
     assert {run["model"].partition("/")[0] for run in pairs["runs"]} == {"demo"}
-    assert pairs["without"] == ["reduced_vocabulary_constrained"] and "left_out" not in pairs
+    assert pairs["without"] == ["reduced_vocabulary_constrained"] and pairs["left_out"] == 0
     # They have the colours that they would have among all.
     assert len(pairs["all_models"]) == 138 + 3 and pairs["all_models"][-3:] == [run["model"] for run in pairs["runs"]]
     settings = FigureSettings("both", (), all_models=("a", "b", "c"))
     assert settings.looks(["c"])["c"] == model_styles(["a", "b", "c"], settings.style)["c"]
     curves = json.loads(Jobs(project).settings("draw_figure", experiment="both", figure="learning_curves"))
-    assert curves["left_out"] > 100 and "without" not in curves
+    assert curves["left_out"] > 100 and curves["without"] == []
     assert list(remarks(FigureSettings("both", (), without=("a", "b")))) == ["not evaluated in this way: a, b"]
 
 
@@ -314,12 +314,12 @@ def test_many_models_of_a_grid_are_told_apart_by_their_sets(
 ) -> None:
     project = Project(repository / "config")
     made = json.loads(Jobs(project).settings("draw_figure", experiment="reduced_vocabulary", figure="learning_curves"))
-    assert len(made["runs"]) == len(made["sets"]) == 194 and "left_out" not in made
+    assert len(made["runs"]) == len(made["sets"]) == 194 and made["left_out"] == 0
     assert set(made["sets"].values()) == {"set_1", "set_2", "set_3", "larger", "unconstrained", "checkpoints"}
     page = json.loads(Jobs(project).settings("write_page", experiment="reduced_vocabulary"))
     assert page["sets"] == made["sets"]
     few = json.loads(Jobs(project).settings("draw_figure", experiment="demo", figure="learning_curves"))
-    assert "sets" not in few
+    assert few["sets"] == {}
     sets = {f"{what}/same": "odd" if place % 2 else "even" for place, what in enumerate(EVALUATIONS)}
     runs = [{"name": f"{model}-s1", "model": model, "seed": 1} for model in sets]
     settings = {"stage": "draw_figure", "stage_version": 1, "figure": "learning_curves", "version": 1}
