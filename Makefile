@@ -32,7 +32,7 @@ env: ## make .venv from the lock files, if it is missing or outdated
 
 .PHONY: demo
 demo: EXPERIMENT := demo
-demo: run ## run the demo experiment and make its page (three to five minutes on two cores)
+demo: run ## run the demo experiment and make its page (four to six minutes on two cores)
 
 .PHONY: real
 real: EXPERIMENT := real_small

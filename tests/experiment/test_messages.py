@@ -18,101 +18,101 @@ Mistake = tuple[str, str, str]
 MISTAKES: dict[str, dict[str, Mistake]] = {
     DEMO: {
         "nearest key": ("sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
-        "wrong type": ("steps: 1400", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
+        "wrong type": ("steps: 700", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
         "true where null or a whole number belongs": (
             "warmup_fraction: 0.05",
             "warmup_steps_limit: true",
             "pretraining.schedule.warmup_steps_limit: got true, expected a whole number or null",
         ),
         "out of range": ("batch_size: 32", "batch_size: 0", "pretraining.batch_size: got 0, expected at least 1"),
-        "missing key": ("  steps: 1400\n", "", "pretraining.steps: the key is missing"),
+        "missing key": ("  steps: 700\n", "", "pretraining.steps: the key is missing"),
         "duplicate key": ("corpus: demo", "corpus: demo\ncorpus: demo", "the key 'corpus' occurs twice"),
         "not YAML": ("runs:", "runs: [", "demo.yaml:"),
         "a leading zero": (
-            "steps: 1400",
+            "steps: 700",
             "steps: 010",
             "a number that begins with 0, which YAML 1.1 reads as octal: 010;",
         ),
         "a tab": ("runs:\n ", "runs:\n\t", "found character '\\t' that cannot start any token"),
         "pairs of packed text": (
-            "{mask_probability: 0.4}",
+            "{mask_probability: 0.4, kind: subword}",
             "{mask_probability: 0.4, segments: packed, sentence_pairs: order}",
             "objective.sentence_pairs: got 'order' with segments 'packed', expected none",
         ),
         "predicted padding of packed text": (
-            "{mask_probability: 0.4}",
+            "{mask_probability: 0.4, kind: subword}",
             "{mask_probability: 0.4, segments: packed, padding_in_loss: true}",
             "objective.padding_in_loss: got true, expected false",
         ),
         "masked tokens shown otherwise": (
-            "{mask_probability: 0.4}",
+            "{mask_probability: 0.4, kind: subword}",
             "{mask_probability: 0.4, random_probability: 0.75, keep_probability: 0.5}",
             "objective.random_probability and keep_probability: got 1.25, expected together at most 1",
         ),
         "a mask for a model that has none": (
-            "{mask_probability: 0.4}",
+            "{mask_probability: 0.4, kind: subword}",
             "{task: causal, mask_probability: 0.4}",
             "objective.mask_probability: unknown key here: it belongs to task masked; allowed are: reset_attention",
         ),
         "a key one level too high": (
-            "optimizer: {learning_rate: 0.008}",
-            "learning_rate: 0.008",
+            "optimizer: {learning_rate: 0.01}",
+            "learning_rate: 0.01",
             "pretraining.learning_rate: unknown key here: it belongs under `optimizer`; allowed are: batch_size",
         ),
         "a key of the main configuration": (
-            "steps: 1400",
-            "steps: 1400\n  jobs_per_gpu: 2",
+            "steps: 700",
+            "steps: 700\n  jobs_per_gpu: 2",
             "pretraining.jobs_per_gpu: unknown key here: it belongs under `cluster` of config/config.yaml; allowed",
         ),
         "a small unit": (
-            "  steps: 1400\n",
+            "  steps: 700\n",
             "  budget: {words_seen: 60k}\n",
             "budget.words_seen: got '60k', expected a whole number, or one such as 100K or 100M; did you mean 60K?",
         ),
         "one mark twice": (
-            "  steps: 1400\n",
+            "  steps: 700\n",
             "  budget: {words_seen: 60K}\n  checkpoints_at: [20K, 20000]\n",
             "pretraining.checkpoints_at: got 20000 more than once, expected each entry once",
         ),
         "a budget below the first mark": (
-            "  steps: 1400\n",
+            "  steps: 700\n",
             "  budget: {words_seen: 999999}\n  checkpoints_at: babylm\n",
             "checkpoints_at: got 'babylm', expected numbers of words up to the 999,999 words of the budget: the first",
         ),
         "a budget of less than a step": (
-            "  steps: 1400\n",
+            "  steps: 700\n",
             "  budget: {words_seen: 31}\n",
             "pretraining.budget.words_seen: got 31, expected at least a word for each of the 32 sequences of a step",
         ),
         "a no-break space before a key": (
             "  batch_size: 32",
             "\u00a0 batch_size: 32",
-            "demo.yaml:8: mapping values are not allowed here; line 7 has U+00A0 (no-break space) in the place of",
+            "demo.yaml:9: mapping values are not allowed here; line 8 has U+00A0 (no-break space) in the place of",
         ),
         "a no-break space behind a value": (
             "batch_size: 32",
             "batch_size: 32\u00a0",
-            "demo.yaml:7: '32' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
+            "demo.yaml:8: '32' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
         ),
         "a key of the whole inside": (
-            "steps: 1400",
-            "steps: 1400\n  corpus: demo",
+            "steps: 700",
+            "steps: 700\n  corpus: demo",
             "pretraining.corpus: unknown key here: it belongs to the top level; allowed are: batch_size",
         ),
         "more steps than a plan holds": (
-            "steps: 1400",
+            "steps: 700",
             "steps: 2000000000",
             "pretraining.steps: got 2000000000, expected at most 100,000,000 steps",
         ),
         "a budget of more steps": (
-            "steps: 1400",
+            "steps: 700",
             "budget: {words_seen: 1000000000000}",
             "pretraining.budget: got 1582031250, expected at most 100,000,000 steps",
         ),
         "more digits than a number has": (
             "batch_size: 32",
             "batch_size: 99999999999999999999999",
-            "demo.yaml:7: a number of 23 digits, expected at most 18",
+            "demo.yaml:8: a number of 23 digits, expected at most 18",
         ),
         "a second document": (
             "runs:",
@@ -120,8 +120,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "expected a single document in the stream, but found another document",
         ),
         "a start without a place": (
-            "{model: elc_demo}",
-            "{model: elc_demo, pretraining: {initialise_from: {take: weights}}}",
+            "elc_demo_small,",
+            "elc_demo_small, pretraining: {initialise_from: {take: weights}},",
             "runs.elc_bert.pretraining.initialise_from: got neither, expected either `run` or `path`",
         ),
         "an encoder-decoder by the rules of 2026": (
@@ -138,8 +138,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         ),
         "a warm-up longer than the training": (
             "warmup_fraction: 0.05",
-            "warmup_steps: 1401",
-            "demo.yaml: pretraining.schedule.warmup_steps: got 1401, expected at most 1400, the steps of the shortest",
+            "warmup_steps: 701",
+            "demo.yaml: pretraining.schedule.warmup_steps: got 701, expected at most 700, the steps of the shortest",
         ),
         "two keys of the warm-up": (
             "warmup_fraction: 0.05",
@@ -147,14 +147,13 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "pretraining.schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
         ),
         "an evaluation after the end": (
-            "evaluation_interval_steps: 250",
-            "evaluation_interval_steps: 1401",
-            "demo.yaml: pretraining.evaluation_interval_steps: got 1401, expected at most 1400, the steps of the "
-            "longest",
+            "evaluation_interval_steps: 175",
+            "evaluation_interval_steps: 701",
+            "demo.yaml: pretraining.evaluation_interval_steps: got 701, expected at most 700, the steps of the longest",
         ),
         "a number without end": (
-            "steps: 1400",
-            "steps: 1400\n  optimizer: {learning_rate: 1e999}",
+            "steps: 700",
+            "steps: 700\n  optimizer: {learning_rate: 1e999}",
             "the number 1e999 is too large, expected at most 1.8e308",
         ),
         "nesting without end": (
@@ -170,14 +169,14 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "aliases stand for more than 100,000 values; write less under their anchors",
         ),
         "a misspelt change of a model whose file names no family": (
-            "{model: elc_demo}",
-            "{model: elc_demo, model_changes: {feed_forward_activaton: gelu}}",
+            "elc_demo_small,",
+            "elc_demo_small, model_changes: {feed_forward_activaton: gelu},",
             "runs.elc_bert.model_changes: feed_forward_activaton: unknown key; did you mean 'feed_forward_activation'? "
             "Allowed are: attention_probs_dropout_prob, block_norm_affine,",
         ),
         "a change to another family": (
-            "{model: elc_demo}",
-            "{model: elc_demo, model_changes: {family: roberta}}",
+            "elc_demo_small,",
+            "elc_demo_small, model_changes: {family: roberta},",
             "runs.elc_bert.model_changes: family: a run cannot change it",
         ),
         "scale of a tied matrix": (
@@ -191,8 +190,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "selection_metric: got 'f1', the metrics of this task are: accuracy, mcc",
         ),
         "an encoder and a decoder that does not translate": (
-            "{model: elc_demo}",
-            "{model: nmt_demo}",
+            "elc_demo_small,",
+            "nmt_demo,",
             "runs.elc_bert.pretraining.objective.task: got 'masked', expected translation for the model 'nmt_demo' "
             "of the family encoder_decoder",
         ),
@@ -348,7 +347,7 @@ def check(folder: Path, file: str) -> list[str]:
 
 
 def test_a_list_with_a_wrong_entry_is_told_once(configuration: Path) -> None:
-    edit(configuration, DEMO, "  steps: 1400\n", "  budget: {words_seen: 60K}\n  checkpoints_at: [20k]\n")
+    edit(configuration, DEMO, "  steps: 700\n", "  budget: {words_seen: 60K}\n  checkpoints_at: [20k]\n")
     (line,) = check(configuration, DEMO)
     assert "pretraining.checkpoints_at.0: got '20k'" in line
 

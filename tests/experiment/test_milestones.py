@@ -20,6 +20,7 @@ STEPS = [20 * number for number in range(1, 29)]
 def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Path) -> None:
     kept = {"steps": 580, "evaluation_interval_steps": 20, "milestones": STEPS}
     keys = [(f"runs.ltg_bert.pretraining.{key}", value) for key, value in kept.items()]
+    keys.append(("runs.ltg_bert.seeds", [42]))
     before = Jobs(changed(configuration, *keys))
     own = before.results.evaluations("demo")
     places = {result: before.place(path) for result, path in own.items()}

@@ -40,7 +40,7 @@ from hatchery.workflow.plan_checks import collect_problems
     ],
 )
 def test_what_a_run_says_of_its_steps_is_taken(run: str, warmup: dict[str, float], configuration: Path) -> None:
-    edit(configuration, DEMO, "{model: elc_demo}", f"{{model: elc_demo, pretraining: {run}}}")
+    edit(configuration, DEMO, "elc_demo_small,", f"elc_demo_small, pretraining: {run},")
     configured = Project(configuration)
     configured.check("experiment", "demo")
     schedule = configured.experiment("demo").runs["elc_bert"].pretraining.schedule
@@ -49,8 +49,8 @@ def test_what_a_run_says_of_its_steps_is_taken(run: str, warmup: dict[str, float
 
 
 def test_a_short_training_needs_no_interval(configuration: Path) -> None:
-    edit(configuration, DEMO, "  steps: 1400", "  steps: 100")
-    edit(configuration, DEMO, "  evaluation_interval_steps: 250\n", "")
+    edit(configuration, DEMO, "  steps: 700", "  steps: 100")
+    edit(configuration, DEMO, "  evaluation_interval_steps: 175\n", "")
     assert Project(configuration).experiment("demo").pretraining.evaluation_interval_steps == 500
 
 
@@ -65,7 +65,7 @@ def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:
 
 
 def test_a_broken_experiment_hurts_only_itself(configuration: Path) -> None:
-    edit(configuration, DEMO, "steps: 1400", "steps: many")
+    edit(configuration, DEMO, "steps: 700", "steps: many")
     project = Project(configuration)
     assert project.experiment("strict").corpus == "babylm_100M"
     with pytest.raises(ConfigError):

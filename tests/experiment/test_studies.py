@@ -45,7 +45,8 @@ def test_two_experiments_side_by_side_are_a_file_of_four_lines(folder: Path) -> 
     project = Project(folder)
     assert project.members("side") == ["demo", "demo_suites"]
     runs = project.shown_runs("side")
-    assert [run.model for run in runs][:4] == ["demo/random", "demo/ltg_bert", "demo/elc_bert", "demo_suites/random"]
+    models = models_in_order(runs)
+    assert models[:4] == ["demo/random", "demo/ltg_bert", "demo/elc_bert", "demo_suites/random"]
     assert len({run.name for run in runs}) == len(runs)
 
 
@@ -97,17 +98,17 @@ def test_models_of_an_experiment_are_tested_on_pairs_and_tasks_without_a_word_in
     own = "base: demo\nruns: {mine: {model: ltg_demo, seeds: [1, 2]}}\nbaselines: [bert_base_cased]\n"
     (folder / "experiments/own.yaml").write_text(own, encoding="utf-8")
     (folder / "experiments/no_pairs.yaml").write_text("base: demo\nminimal_pairs: []\n", encoding="utf-8")
-    alone = re.sub(
-        r"(?ms)^runs:.*?^(?=\w)", "runs: {mine: {model: ltg_demo}}\n", (folder / "experiments/demo.yaml").read_text()
-    )
+    text = (folder / "experiments/demo.yaml").read_text().replace("tests_against: random\n", "")
+    alone = re.sub(r"(?ms)^runs:.*?^(?=\w)", "runs: {mine: {model: ltg_demo}}\n", text)
     (folder / "experiments/alone.yaml").write_text(alone, encoding="utf-8")
     (folder / "studies/side.yaml").write_text(
         "experiments: [own]\nanalyses: {minimal_pair_tests: {against: own/mine}}\n", encoding="utf-8"
     )
     jobs = Jobs(Project(folder))
+    of_demo = [f"{model}-s{seed}" for model in ("random", "ltg_bert", "elc_bert") for seed in (42, 43, 44)]
     scores = {
         f"{run}:demo_pairs": f"results/own/minimal_pairs/{run}/demo_pairs/manifest.json"
-        for run in ("random-s42", "ltg_bert-s42", "elc_bert-s42", "mine-s1", "mine-s2")
+        for run in (*of_demo, "mine-s1", "mine-s2")
     } | {"bert_base_cased:demo_pairs": "results/own/minimal_pairs/bert_base_cased/demo_pairs/manifest.json"}
     for name, prefix in (("own", ""), ("side", "own/")):
         tables = jobs.call("analyse", experiment=name, analysis="minimal_pair_tests").arguments["tables"]
@@ -137,12 +138,13 @@ TRAINED = "runs: {random: {pretraining: {steps: 2}}}"
 @pytest.mark.parametrize(
     ("keys", "against"),
     [
+        ("", "random"),
         # Few models: every two.
-        ("", None),
+        ("tests_against: null", None),
         ("tests_against: elc_bert", "elc_bert"),
         # Of more than four the first that was never trained, or else the first baseline.
-        ("runs: {a: {model: ltg_demo}, b: {model: ltg_demo}}", "random"),
-        (f"{TRAINED}\nbaselines: [babylm_opt_125m, bert_base_cased]", "babylm_opt_125m"),
+        ("runs: {a: {model: ltg_demo}, b: {model: ltg_demo}}\ntests_against: null", "random"),
+        (f"{TRAINED}\ntests_against: null\nbaselines: [babylm_opt_125m, bert_base_cased]", "babylm_opt_125m"),
         ("runs: {a: {model: ltg_demo}, b: {model: ltg_demo}}\ntests_against: b", "b"),
         ("baselines: [bert_base_cased, babylm_opt_125m]\ntests_against: bert_base_cased", "bert_base_cased"),
     ],

@@ -109,15 +109,16 @@ def shorten_demo(folder: Path) -> None:
     path = folder / "config/experiments/demo.yaml"
     text = path.read_text(encoding="utf-8")
     for long, short in (
-        ("steps: 1400", "steps: 20"),
+        ("steps: 700", "steps: 20"),
         ("batch_size: 32", "batch_size: 16"),
-        ("evaluation_interval_steps: 250", "evaluation_interval_steps: 10"),
+        ("evaluation_interval_steps: 175", "evaluation_interval_steps: 10"),
         ("evaluation_sequences: 256", "evaluation_sequences: 16"),
         ("epochs: 10", "epochs: 1"),
-        ("seeds: [12, 642, 369]", "seeds: [12, 642]"),
+        ("seeds: [12]", "seeds: [12, 642]"),
     ):
         assert text.count(long) == 1, f"demo.yaml does not say `{long}` once: mend this helper"
         text = text.replace(long, short)
+    text = text.replace(", seeds: [42, 43, 44]", "").replace("  tasks_per_job: 2\n", "")
     path.write_text(text, encoding="utf-8")
 
 

@@ -321,11 +321,11 @@ def test_the_command_prints_the_page_and_names_a_mistake_in_one_line(repository)
 
 def test_the_command_names_keys_of_an_experiment_that_do_not_fit_each_other(configuration, repository):
     path = configuration / "experiments/demo.yaml"
-    path.write_text(path.read_text().replace("warmup_fraction: 0.05", "warmup_steps: 1401"))
+    path.write_text(path.read_text().replace("warmup_fraction: 0.05", "warmup_steps: 701"))
     script = [sys.executable, "scripts/estimate_cost.py", "demo", "--config", str(configuration)]
     wrong = forked.run(script, cwd=repository, capture_output=True, text=True)
     assert (wrong.returncode, wrong.stdout) == (1, "")
-    assert f"{path}: pretraining.schedule.warmup_steps: got 1401, expected at most 1400" in wrong.stderr
+    assert f"{path}: pretraining.schedule.warmup_steps: got 701, expected at most 700" in wrong.stderr
 
 
 def test_the_csv_has_a_row_for_each_run_in_base_units(pretrain_slice):

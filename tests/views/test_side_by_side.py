@@ -54,7 +54,7 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     names = ("demo", "other")
     without = shown(side_by_side(project, names, results))
     assert [line.split("|")[1:4] for line in without.splitlines() if "learning_rate" in line] == [
-        [" ltg_bert: optimizer.learning_rate ", " 0.008 ", " 0.001 "]
+        [" ltg_bert: optimizer.learning_rate ", " 0.01 ", " 0.001 "]
     ]
     assert without.count("|") == 5 * 4, "nothing else differs"
     assert "Their settings are the same." in shown(side_by_side(project, ("demo", "demo"), results))

@@ -21,6 +21,18 @@ from hatchery.typed import build
 
 pytestmark = pytest.mark.slow
 
+KEY = ("model", "suite", "task", "metric")
+# The rows of the first table of docs/course.md by suite, task and metric.
+MEASURES = {
+    "perplexity of development text": ("pretraining", "development", "perplexity"),
+    "bits per byte of development text": ("pretraining", "development", "bits_per_byte"),
+    "demo pairs, phenomena": ("demo_pairs", "phenomenon_average", "accuracy_percent"),
+    "demo pairs, paradigms": ("demo_pairs", "paradigm_average", "accuracy_percent"),
+    "acceptability": ("demo", "demo_acceptability", "accuracy_percent"),
+    "entailment": ("demo", "demo_entailment", "accuracy_percent"),
+    "demo, average": ("demo", "average", "score_percent"),
+}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
@@ -51,7 +63,7 @@ def mean(rows: list[dict[str, str]], model: str, suite: str, task: str) -> float
 def test_pretrained_models_know_the_grammar_and_the_untrained_one_guesses(
     model: str, demo: list[dict[str, str]]
 ) -> None:
-    assert mean(demo, model, "demo_pairs", "paradigm_average") >= 80
+    assert mean(demo, model, "demo_pairs", "paradigm_average") >= 70
     assert 40 <= mean(demo, "random", "demo_pairs", "paradigm_average") <= 60
 
 
@@ -60,7 +72,7 @@ def test_pretrained_models_know_the_grammar_and_the_untrained_one_guesses(
 def test_pretraining_beats_random_initialisation_after_finetuning(
     model: str, task: str, demo: list[dict[str, str]]
 ) -> None:
-    assert mean(demo, model, "demo", task) > mean(demo, "random", "demo", task) + 3
+    assert mean(demo, model, "demo", task) > mean(demo, "random", "demo", task) + 20
 
 
 @pytest.mark.parametrize("model", ["ltg_bert", "elc_bert"])
@@ -116,6 +128,25 @@ def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path,
     assert [sentence.split()[0] for sentence in sentences] == ["The", "My", "The"]
 
 
+def test_ranges_of_the_course_hold_on_this_processor(demo: list[dict[str, str]], repository: Path) -> None:
+    """Every mean is in its range or, because the ranges are those of few models, at most a tenth outside."""
+    first = (repository / "docs/course.md").read_text(encoding="utf-8").partition("## 1.")[2].partition("## 2.")[0]
+    header, _, *lines = (line.strip("|").split("|") for line in first.splitlines() if line.startswith("|"))
+    models = [cell.strip(" `") for cell in header[1:]]
+    assert models == ["random", "ltg_bert", "elc_bert"] and len(lines) == len(MEASURES)
+    for name, *cells in lines:
+        suite, task, metric = MEASURES[name.strip()]
+        for model, cell in zip(models, cells, strict=True):
+            key = (model, suite, task, metric)
+            found = [row["mean"] for row in demo if tuple(row[part] for part in KEY) == key]
+            if cell.strip() == "-":
+                assert found in ([], [""]), key
+                continue
+            lowest, highest = map(float, cell.split(" to "))
+            (value,) = map(float, found)
+            assert 0.9 * lowest <= value <= 1.1 * highest, (key, value)
+
+
 def test_agreement_of_the_course_is_with_the_nearest_noun(
     folder: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,9 +154,15 @@ def test_agreement_of_the_course_is_with_the_nearest_noun(
     (program,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(folder)
     exec(program, {})
-    found = {tuple(line.split("; ")[:2]): float(line.split("; ")[2]) for line in capsys.readouterr().out.splitlines()}
-    assert len(found) == 12 and all(40 <= value <= 60 for (model, _), value in found.items() if model == "random")
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        model, what, seeds = line.split("; ")
+        lowest, highest = map(float, seeds.split(" to "))
+        found[model, what] = lowest, highest
+    assert len(found) == 12
+    # What the page says of every trained model, with any seed.
     for model in ("ltg_bert", "elc_bert"):
-        assert found[model, "a noun of the same number"] > 75
-        assert found[model, "a noun of another number"] < 40 and found[model, "the same behind two adjectives"] < 40
-        assert found[model, "nothing"] > found[model, "a noun of another number"] + 20
+        assert found[model, "nothing"][0] > 55 and found[model, "a noun of the same number"][0] > 55
+        for what in ("a noun of another number", "the same behind two adjectives"):
+            assert found[model, what][1] < 45
+    assert all(40 <= lowest <= highest <= 60 for (model, _), (lowest, highest) in found.items() if model == "random")
