@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 from collections.abc import Callable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import polars
@@ -12,6 +13,7 @@ import pytest
 from forked import surroundings
 from lxml import etree
 from projects import rows_of, snakemake
+from write_environments import canonical_name, read_groups
 
 from hatchery.analysis.measurements import DEVELOPMENT_BITS
 from hatchery.analysis.tidy_tables import RUNS
@@ -206,6 +208,13 @@ MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "nltk": lambda stage: False,
     "snakemake": lambda stage: False,
 }
+PROVIDERS = {top: set(map(canonical_name, names)) for top, names in packages_distributions().items()}
+LISTED = {
+    path.stem: set(re.findall(r"^ +([\w.-]+)==", path.read_text(encoding="utf-8"), re.MULTILINE))
+    for path in (Path(__file__).parents[3] / "envs").glob("*.yaml")
+}
+# Packages that the library imports; others import packages where they are there, and do without them elsewhere.
+OURS = {name for names in read_groups(Path(__file__).parents[3]).values() for name in names} - {"psutil"}
 IMPORTED = re.compile(r"^import time: +\d+ \| +\d+ \| +([\w.]+)$", re.MULTILINE)
 
 
@@ -219,6 +228,9 @@ def test_no_job_imports_what_its_stage_has_no_use_for(second_project: Path) -> N
             wrong += [
                 f"{stage.name}: {name}" for name, may in MAY_IMPORT.items() if name in imported and not may(stage)
             ]
+            packages = set().union(*(PROVIDERS.get(name, set()) for name in imported)) & OURS
+            lacks = sorted(packages - LISTED[stage.environment])
+            wrong += [f"{stage.name}: {name} is not in envs/{stage.environment}.yaml" for name in lacks]
     assert wrong == []
     made = {path.name for path in (second_project / "logs").iterdir()} & set(STAGES)
     assert read == made >= {"convert_corpus", "pretrain", "finetune", "score_minimal_pairs", "summarise", "write_page"}
