@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from baseline_cases import build
 from typer.testing import CliRunner
 
 import hatchery
+from hatchery.artifacts.manifests import read_manifest
 from hatchery.commands import app
 
 COMMANDS = sorted(path.stem.rstrip("_") for path in Path(hatchery.__path__[0], "commands").glob("[a-z]*.py"))
@@ -95,3 +97,42 @@ def test_a_mistake_is_one_line_and_a_wrong_option_is_the_librarys(repository: Pa
     status, line = run("evaluate", "x", "--suite", "blimp", "--set", "a")
     assert (status, line) == (1, "error: --set: got 'a', expected KEY=VALUE, such as pairs_per_paradigm=100\n")
     assert run("evaluate", "x", "--suit", "blimp")[0] == 2
+
+
+def test_train_makes_a_model_of_a_file_and_prints_its_last_losses(repository: Path, tmp_path: Path) -> None:
+    def train(*more: str) -> str:
+        """In a process of its own: other tests of this session have opened a process group."""
+        command = [sys.executable, "-m", "hatchery", *map(str, asked), *more]
+        surroundings = {**os.environ, "PYTHONPATH": str(repository / "scripts")}
+        return subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=200, check=True).stdout
+
+    rng = random.Random(5)
+    words = ["dog", "child", "river", "sees", "finds", "the", "a", "old"]
+    letters = ("\n".join(" ".join(rng.choices(words, k=7)) + "." for _ in range(9)) for _ in range(90))
+    (tmp_path / "letters.txt").write_text("\n\n".join(letters))
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
+    sizes |= {"position_bucket_size": 8, "max_position_embeddings": 64}
+    (tmp_path / "small.yaml").write_text(json.dumps(sizes))
+    words_file = {"kind": "wordpiece", "vocabulary_size": 300, "allow_smaller": True}
+    (tmp_path / "words.yaml").write_text(json.dumps(words_file))
+    asked = ["train", tmp_path / "letters.txt", tmp_path / "made", "--model", tmp_path / "small.yaml"]
+    asked += ["--tokenizer", tmp_path / "words.yaml", "--steps", 3, "--batch-size", 8, "--objective", "causal"]
+    asked += ["--set", "sequence_length=16", "--device", "cpu"]
+    asked += ["--set", "optimizer={name: adamw, learning_rate: 0.001}"]
+    printed = train()
+    settings = read_manifest(tmp_path / "made" / "manifest.json").settings
+    assert settings["objective"]["task"] == "causal" and settings["optimizer"]["learning_rate"] == 0.001
+    rows = [json.loads(line) for line in (tmp_path / "made" / "metrics.jsonl").read_text().splitlines()]
+    assert f"3 steps, loss {rows[-1]['loss']:.4g}, development_loss" in printed
+    # What is finished is taken as it is.
+    assert json.loads(train("--json"))["loss"] == rows[-1]["loss"]
+    assert hatchery.model(tmp_path / "made").continues
+
+
+def test_job_shows_and_runs_a_job(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repository)
+    shown = json.loads(ran("job", "draw_figure", "experiment=demo", "figure=phenomena"))
+    assert shown["settings"]["stage"] == "draw_figure" and shown["outputs"]["figure"] == "phenomena.svg"
+    assert shown["inputs"] == {"tables": {"measurements": "results/demo/measurements.parquet"}}
+    printed = ran("job", "write_cost", "experiment=demo", "--into", tmp_path)
+    assert Path(printed.strip()).parent == tmp_path and Path(printed.strip()).is_file()

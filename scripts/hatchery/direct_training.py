@@ -6,8 +6,7 @@ on from its last checkpoint.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
-import torch
 from safetensors.torch import load_file
 from torch import nn
 
@@ -28,6 +26,7 @@ from hatchery.evaluation.asked_model import AskedModel
 from hatchery.evaluation.opening import open_model
 from hatchery.experiment.kinds import FILES, FOLDERS
 from hatchery.modeling.store import WEIGHTS_FILE
+from hatchery.numerics import kept_settings
 from hatchery.raw.registration import register_source
 from hatchery.runner import Job, inputs_of, run_stage
 from hatchery.settings.base import DeviceName
@@ -136,7 +135,7 @@ def train(
     body = {**training_settings(pretraining), "model": architecture, "seed": seed}
     chosen = json.loads(record_of(pretrain).canonical(body))
     given = Given(own, tuple(watchers))
-    with kept_numerics():
+    with kept_settings():
         try:
             job = Job(chosen, inputs.by_name, folder / MANIFEST)
             options = {"device": device, **(runtime or {})}
@@ -151,21 +150,6 @@ def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -
     own = own_model(model, int(read_manifest(tokens).measures["vocabulary_size"]))
     own.load_state_dict({f"module.{name}": tensor for name, tensor in load_file(folder / WEIGHTS_FILE).items()})
     return own.module
-
-
-@contextmanager
-def kept_numerics() -> Iterator[None]:
-    """Put PyTorch's random state and its settings of determinism and threads back at the end."""
-    threads, debug = torch.get_num_threads(), torch.get_deterministic_debug_mode()
-    memory = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        try:
-            yield
-        finally:
-            torch.set_deterministic_debug_mode(debug)
-            torch.utils.deterministic.fill_uninitialized_memory = memory  # type: ignore[attr-defined]
-            if torch.get_num_threads() != threads:
-                torch.set_num_threads(threads)
 
 
 def _checked_folder(folder: Path) -> Path:

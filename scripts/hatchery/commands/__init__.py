@@ -13,7 +13,7 @@ import typer
 
 from hatchery.command import leave_after
 
-HELP = """Small language models: evaluate any model, ours or public, and look into it.
+HELP = """Small language models: train one, evaluate any, ours or public, and look into it.
 
 A MODEL is a folder of results, an exported folder, a folder in the layout of transformers, or a name on the hub.
 

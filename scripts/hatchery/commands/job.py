@@ -1,0 +1,39 @@
+"""`hatchery job`: the settings and inputs of one job of the workflow, and what it writes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hatchery.commands._options import print_json
+
+
+def command(
+    stage: Annotated[str, typer.Argument(help="The stage, such as draw_figure.", show_default=False)],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE...", help="Such as experiment=demo.", show_default=False)
+    ],
+    into: Annotated[
+        Path | None, typer.Option(help="Run the job, with its outputs in this folder.", show_default=False)
+    ] = None,
+) -> None:
+    """Show or run one job of the workflow, in a checkout.
+
+    hatchery job draw_figure experiment=demo figure=phenomena --into scratch
+
+    Without --into, its settings and inputs are printed as JSON. The results of the experiment do not change.
+    """
+    from json import loads
+
+    import hatchery
+    from hatchery.errors import ConfigError
+
+    pairs = [name.partition("=") for name in names]
+    for name, sign, value in pairs:
+        if not (name and sign and value):
+            raise ConfigError(f"got {name + sign!r}, expected NAME=VALUE, such as experiment=demo")
+    job = hatchery.job(stage, **{name: value for name, _, value in pairs})
+    if into is None:
+        print_json({"settings": loads(job.call.settings), "inputs": job.inputs, "outputs": job.outputs})
+    else:
+        print(job.run(into))

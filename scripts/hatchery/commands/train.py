@@ -1,0 +1,64 @@
+"""`hatchery train`: from texts to a tokenizer and a language model."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hatchery.commands._options import AsJson, Device, Set, print_json, settings_in
+
+
+def command(
+    texts: Annotated[Path, typer.Argument(help="A file or folder of texts, or a corpus of ours.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="The folder for the model.", show_default=False)],
+    model: Annotated[str, typer.Option(help="A name of config/models/, or a YAML file with its keys.")] = "ltg_mini",
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="A name of config/tokenizers/, a YAML file, or a folder with a tokenizer or model.",
+            show_default="up to 4096 subwords",
+        ),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps.", show_default=False)] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Minutes of training, instead of steps.", show_default=False)
+    ] = None,
+    objective: Annotated[str, typer.Option(help="masked, causal, hybrid: what the model learns.")] = "masked",
+    batch_size: Annotated[int, typer.Option(help="Sequences of a step.")] = 32,
+    seed: Annotated[int, typer.Option(help="Draws weights, masks and the order of the data.")] = 42,
+    set: Set = None,
+    device: Device = "auto",
+    json: AsJson = False,
+) -> None:
+    """Train a tokenizer and a language model on texts.
+
+    hatchery train letters.txt my_model --steps 400
+
+    --set takes the arguments of hatchery.train (docs/python.md), such as --set 'optimizer={learning_rate: 0.001}'.
+
+    Ctrl-C saves a checkpoint; the same command goes on from there.
+    """
+    import sys
+
+    import hatchery
+    from hatchery.direct_training import TOKENIZER
+    from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
+
+    settings: dict[str, Any] = {"objective": {"task": objective}, "tokenizer": tokenizer or TOKENIZER}
+    settings |= {"batch_size": batch_size, "seed": seed, "device": device, **settings_in(set)}
+    if steps is not None:
+        settings["steps"] = steps
+    if minutes is not None:
+        settings["budget"] = {"minutes": minutes}
+    try:
+        made = hatchery.train(texts, folder, model, **settings)
+    except KeyboardInterrupt as interruption:
+        print(str(interruption) or "interrupted; run the same command again to go on", file=sys.stderr)
+        sys.exit(EXIT_STATUS_INTERRUPTED)
+    last = made.curve.row(-1, named=True) if made.curve.height else {}
+    if json:
+        print_json({"folder": str(folder), **last})
+    else:
+        numbers = [f"{name} {last[name]:.4g}" for name in ("loss", "development_loss") if last.get(name) is not None]
+        print(f"{folder}: {', '.join([f'{made.curve.height:,} steps', *numbers])}")
+        print(f"ask it: hatchery try {folder}")

@@ -1,0 +1,24 @@
+"""PyTorch's settings in a program that calls the library."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def kept_settings() -> Iterator[None]:
+    """Put PyTorch's random states and its settings of precision, determinism and threads back at the end."""
+    precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
+    tf32, debug = torch.backends.cudnn.allow_tf32, torch.get_deterministic_debug_mode()
+    memory = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()), enabled=True):
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(precision)
+            torch.backends.cudnn.allow_tf32 = tf32
+            torch.set_deterministic_debug_mode(debug)
+            torch.utils.deterministic.fill_uninitialized_memory = memory  # type: ignore[attr-defined]
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
