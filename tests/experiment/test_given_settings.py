@@ -48,7 +48,7 @@ def test_a_mistake_is_told_in_the_last_place_that_has_the_key(configuration: Pat
     assert lines[1].startswith(f"{file} (--configfile): compute.corpus_threads: got 'many'")
 
 
-def test_another_folder_is_told_with_the_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_without_a_configuration_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=f"^config/config.yaml: there is no such file in {tmp_path}; call"):
+    with pytest.raises(ConfigError, match=f"^config/config.yaml: there is no such file in {tmp_path}$"):
         _ = Project().config
