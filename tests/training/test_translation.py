@@ -16,12 +16,14 @@ import torch
 from faults import DAMAGE, damaged
 from torch.nn import functional as F
 
+import hatchery
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import ConfigError, HatcheryError, TrainingError
-from hatchery.evaluation.settings import TranslationTests
+from hatchery.evaluation.scores import csv_of
+from hatchery.evaluation.settings import HeldOutPairs, TranslationTests
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.translate_tests import translate_tests
-from hatchery.evaluation.translation import best_beam
+from hatchery.evaluation.translation import best_beam, read_pairs
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model, initialise_
 from hatchery.modeling.store import save_model
@@ -139,6 +141,24 @@ def test_altered_models_and_test_sets_are_named(translation_command: Make, pair_
             assert not output.exists()
     translated()
     assert output.exists()
+
+
+@pytest.mark.slow
+def test_pairs_in_memory_and_a_corpus_have_the_numbers_of_the_stage(
+    translation_command: Make, pair_data: Any, tmp_path: Path
+) -> None:
+    command = translation_command(steps=2)
+    command.finish()
+    settings = {"stage": "translate_tests", "tests": {"test": {"corpus": "pairs", "split": "dev"}}}
+    output = tmp_path / "translations/manifest.json"
+    run_stage(translate_tests, settings, output, runtime={}, model=command.output, corpus={"test": pair_data.corpus})
+    made = read_manifest(output)
+    pairs = read_pairs(pair_data.corpus, HeldOutPairs(corpus="pairs", split="dev"), "forward")
+    for data in (pair_data.corpus.parent, list(zip(*pairs, strict=True))):
+        found = hatchery.evaluate(command.output, "translation", data, split="dev", device="cpu")
+        assert csv_of(found.tables["scores.csv"]) == made.file("scores.csv").read_text(encoding="utf-8")
+        assert found.texts["test.txt"] == made.file("test.txt").read_text(encoding="utf-8")
+        assert found.facts == made.measures and set(found.summary["metric"]) == {"bleu", "chrf"}
 
 
 def test_the_beam_with_the_highest_bleu_of_validation_text_is_chosen_and_of_equal_ones_the_smallest() -> None:

@@ -1,20 +1,26 @@
 """One model translates test sets of raw text; BLEU and chrF of each, and the translations.
 
-Writes scores.csv, `<test>.txt` with a translation per line, `<test>.reference.txt` with what it is compared with, and
-the manifest; `beams.csv` where a beam is chosen, by BLEU of validation text, as Section 4.1 of "A Natural Bias for
-Language Generation Models" says. The text of the test sets is segmented with the model's own tokenizer, also that of
-other corpora, and the references are compared as they were written.
+`score` is a function of a model, pairs and settings; the stage opens these and writes scores.csv, `<test>.txt` with a
+translation per line, `<test>.reference.txt` with the references, and `beams.csv` where a beam is chosen, by BLEU of
+validation text (Section 4.1 of "A Natural Bias for Language Generation Models"). The text of the test sets is segmented
+with the model's own tokenizer, also that of other corpora, and the references are compared as they were written.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hatchery.artifacts.atomic import write_text
-from hatchery.artifacts.manifests import StageRun, read_manifest
+import polars as pl
+import torch
+
+from hatchery.artifacts.manifests import MANIFEST, StageRun, read_manifest
 from hatchery.errors import ConfigError, CorpusError, EvaluationError
-from hatchery.evaluation.runtime import load_pretrained, prepare_device
+from hatchery.evaluation.direct.data import as_frame, require_texts
+from hatchery.evaluation.direct.request import Answer, Request
+from hatchery.evaluation.pretrained import OurModel, Pretrained
+from hatchery.evaluation.runtime import open_trained, prepare_device
+from hatchery.evaluation.scores import Scores, Table
 from hatchery.evaluation.settings import (
     BEAM,
     REFERENCE_LINES,
@@ -25,16 +31,19 @@ from hatchery.evaluation.settings import (
 )
 from hatchery.modeling.encoder_decoder.model import TranslationModel
 from hatchery.progress import Progress
-from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import read_batches, shards_by_split
+from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
 from hatchery.translation.metrics import BLEU, CorpusScore, scores
 from hatchery.translation.settings import SearchSettings
 from hatchery.translation.translate import translate
+from hatchery.typed import build
 
 SCORES_FILE = "scores.csv"
 BEAMS_FILE, BEAM_COLUMNS = "beams.csv", ("beam", "metric", "score", "chosen")
+TEST, PAIRS, PAIR_COLUMNS = "test", "pairs", ("source", "reference")
+"""What rows call pairs in memory and their corpus, and the columns of a table of them."""
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
@@ -50,49 +59,120 @@ def translate_all(
     """Translate the test sets and score them; see the stage `translate_tests`."""
     if sorted(corpus) != sorted(settings.tests):
         raise ConfigError(f"corpus: got {', '.join(corpus)}, expected one for each of {', '.join(settings.tests)}")
-    trained = pretrain_settings(read_manifest(model).settings)
-    objective = trained.objective
-    network, tokenizer = load_pretrained(model, translates=True)
-    if not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
-        raise EvaluationError(f"{model}: this model does not translate: it was not trained with task translation")
-    pairs = {name: read_pairs(corpus[name], test, objective.direction) for name, test in settings.tests.items()}
     device = prepare_device(runtime.device, runtime.threads)
+    translator = translator_of(open_trained(read_manifest(model)), device)
+    pairs = {name: read_pairs(corpus[name], test, translator.direction) for name, test in settings.tests.items()}
+    score(translator, pairs, settings, runtime).write(run)
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A model that translates, in evaluation mode on `device`, and how it searches unless a beam is chosen.
+
+    `longest` is the number of tokens of the longest sequence of its training, `direction` that of its training.
+    """
+
+    network: TranslationModel
+    tokenizer: Tokenizer
+    search: SearchSettings
+    longest: int
+    direction: str
+    device: torch.device
+
+
+def translator_of(opened: Pretrained, device: torch.device) -> Translator:
+    """Return the model as a translator. Raises EvaluationError for a model that was not trained to translate."""
+    is_ours = isinstance(opened, OurModel) and Path(opened.where).name == MANIFEST
+    objective, network = opened.objective, opened.network
+    if not is_ours or not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
+        raise EvaluationError(
+            f"{opened.where}: this model does not translate: it was not trained with task translation"
+        )
+    assert isinstance(opened, OurModel)
+    longest = pretrain_settings(read_manifest(opened.where).settings).sequence_length
     network.to(device).eval()
+    return Translator(network, opened.tokenizer, objective.search, longest, objective.direction, device)
+
+
+def score(
+    translator: Translator,
+    pairs: Mapping[str, tuple[list[str], list[str]]],
+    settings: TranslationTests,
+    runtime: EvaluationRuntime,
+) -> Scores:
+    """Translate the sources of each test set, and compare the translations with the references.
+
+    `pairs` are the sources and references by test set. The tables are scores.csv (points) and, where a beam is chosen,
+    beams.csv; the texts are the translations and the references.
+    """
     rows: list[tuple[Any, ...]] = []
 
     def translated(name: str, search: SearchSettings) -> tuple[list[str], dict[str, CorpusScore]]:
-        (sources, references), longest = pairs[name], trained.sequence_length
+        sources, references = pairs[name]
         with Progress(len(sources), f"translate {name}", "sentences") as progress:
             lines = translate(
-                network, tokenizer, sources, search, longest, device, runtime.tokens_per_batch, progress.update
+                translator.network,
+                translator.tokenizer,
+                sources,
+                search,
+                translator.longest,
+                translator.device,
+                runtime.tokens_per_batch,
+                progress.update,
             )
         return lines, scores(lines, references)
 
-    search, known = objective.search, dict[str, tuple[list[str], dict[str, CorpusScore]]]()
+    tables, texts, facts = dict[str, Table](), dict[str, str](), dict[str, Any]()
+    search, known = translator.search, dict[str, tuple[list[str], dict[str, CorpusScore]]]()
     if settings.beams is not None:
         decides = settings.beams.test
         tried = {size: translated(decides, replace(search, beam=size)) for size in settings.beams.sizes}
         beam = best_beam({size: found[BLEU].value for size, (_, found) in tried.items()})
         search, known[decides] = replace(search, beam=beam), tried[beam]
         table = [
-            (size, metric, round(score.value, _DECIMALS), int(size == beam))
+            (size, metric, round(one.value, _DECIMALS), int(size == beam))
             for size, (_, found) in tried.items()
-            for metric, score in found.items()
+            for metric, one in found.items()
         ]
-        write_text(run.add_output(run.folder / BEAMS_FILE), csv_text(BEAM_COLUMNS, table))
-        run.measures[BEAM] = beam
+        tables[BEAMS_FILE] = pl.DataFrame(table, schema=list(BEAM_COLUMNS), orient="row")
+        facts[BEAM] = beam
     for name, (sources, references) in pairs.items():
         translations, found = known.get(name) or translated(name, search)
         for ending, lines in ((TRANSLATED_LINES, translations), (REFERENCE_LINES, references)):
-            path = run.add_output(run.folder / f"{name}{ending}")
-            write_text(path, "".join(f"{line}\n" for line in lines))
+            texts[f"{name}{ending}"] = "".join(f"{line}\n" for line in lines)
         test = settings.tests[name]
-        for metric, score in found.items():
-            value = round(score.value, _DECIMALS)
-            rows.append((name, test.corpus, test.split, len(sources), metric, value, score.signature))
-        run.measures[name] = {"pairs": len(sources)}
-    write_text(run.add_output(run.folder / SCORES_FILE), csv_text(COLUMNS, rows))
-    run.volatile["device"] = str(device)
+        for metric, one in found.items():
+            value = round(one.value, _DECIMALS)
+            rows.append((name, test.corpus, test.split, len(sources), metric, value, one.signature))
+        facts[name] = {"pairs": len(sources)}
+    tables[SCORES_FILE] = pl.DataFrame(rows, schema=list(COLUMNS), orient="row")
+    return Scores(tables, facts, texts, {"device": str(translator.device)})
+
+
+def evaluate(request: Request) -> Answer:
+    """Translate pairs: a list of (source, reference), a table with these columns, or a corpus of ours.
+
+    Of a corpus, `split` names the split, by default `test`. Raises like the stage `translate_tests`.
+    """
+    split = str(request.settings.get("split", "test"))
+    known = {key: value for key, value in request.settings.items() if key != "split"}
+    tests = {TEST: {"corpus": PAIRS, "split": split}}
+    settings = build(TranslationTests, {"tests": tests, **known}, request.name)
+    translator = translator_of(request.model, request.device)
+    if isinstance(request.data, str | Path):
+        folder = Path(request.data).expanduser()
+        manifest = folder if folder.name == MANIFEST else folder / MANIFEST
+        read_manifest(manifest).verify()
+        pairs = read_pairs(manifest, settings.tests[TEST], translator.direction)
+    else:
+        given = request.data if request.data is not None else []
+        is_list = isinstance(given, list) and all(isinstance(pair, list | tuple) for pair in given)
+        frame = pl.DataFrame(given, schema=list(PAIR_COLUMNS), orient="row") if is_list else as_frame(given)
+        require_texts(frame, PAIR_COLUMNS)
+        if frame.is_empty():
+            raise ConfigError("data: got no pairs, expected (source, reference), the sentence to translate first")
+        pairs = frame[PAIR_COLUMNS[0]].to_list(), frame[PAIR_COLUMNS[1]].to_list()
+    return Answer(score(translator, {TEST: pairs}, settings, request.runtime), settings)
 
 
 def best_beam(scored: Mapping[int, float]) -> int:

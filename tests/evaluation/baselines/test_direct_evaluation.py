@@ -4,26 +4,29 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 import torch
 from baseline_cases import build
+from finetuning_cases import PROTOCOL, TASK, finetuned, sentences
 from perplexity_cases import Text, documents
 
 import hatchery
 from hatchery.artifacts.manifests import Manifest, read_manifest
-from hatchery.direct_evaluation import COLUMNS
+from hatchery.direct_evaluation import COLUMNS, _suite_of
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.opening import architecture_in, open_model
 from hatchery.evaluation.pretrained import OurModel
+from hatchery.evaluation.scores import csv_of
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
 from hatchery.evaluation.stages.measure_reading import measure_reading
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
+from hatchery.evaluation.tasks.settings import FinetuneSettings
 from hatchery.export.model_folder import write_model_folder
 from hatchery.runner import run_stage
+from hatchery.typed import build as build_settings
 
 PAIRS = [
     ("The old dogs sleep .", "The old dogs sleeps .", "agreement"),
@@ -67,8 +70,10 @@ def require_same(found: Any, kind: str, manifest: Manifest, model: Path) -> None
     written = {path.path.relative_to(manifest.folder).as_posix(): path.path for path in manifest.outputs}
     assert sorted([*found.tables, *found.texts]) == sorted(written)
     for name, table in found.tables.items():
-        read = pl.read_parquet if name.endswith(".parquet") else pl.read_csv
-        assert table.to_dicts() == read(written[name]).to_dicts() or np.isnan(table["value"]).any()
+        if name.endswith(".csv"):
+            assert csv_of(table) == written[name].read_text()
+        else:
+            assert table.to_dicts() == pl.read_parquet(written[name]).to_dicts()
     assert all(written[name].read_text() == text for name, text in found.texts.items())
 
 
@@ -217,6 +222,27 @@ def test_reading_times_have_the_numbers_of_the_stage(made, make_source, tmp_path
         found = hatchery.evaluate(made("gpt2"), "reading", data)
         assert found.facts == expected.measures
         assert found.tables["scores.csv"].to_dicts() == pl.read_csv(expected.file("scores.csv")).to_dicts()
+
+
+@pytest.mark.parametrize("name", ["masked", "gpt2"])
+def test_fine_tuning_has_the_numbers_of_the_stage(name, made, make_source, json_lines, tmp_path):
+    rows = {"train.jsonl": json_lines(sentences(24, 0)), "validation.jsonl": json_lines(sentences(16, 1))}
+    source, protocol = make_source(rows), {**PROTOCOL, "epochs": 1, "learning_rates": [1e-3]}
+    told = {"stage": "finetune", "stage_version": 1, "task": TASK, "protocol": protocol}
+    folder = finetuned(tmp_path / "out", told, made(name), {"agreement": source.manifest}, tmp_path / "runs")
+    task = {key: value for key, value in TASK.items() if key != "name"}
+    (tmp_path / "agreement.yaml").write_text(json.dumps({"data": "x", **task}))
+    found = hatchery.evaluate(made(name), tmp_path / "agreement.yaml", source.root, protocol=protocol)
+    require_same(found, "finetuning", read_manifest(folder / "manifest.json"), made(name))
+    accuracy = found.rows.filter(metric="accuracy_percent")["value"]
+    mean = found.summary.filter(metric="accuracy_percent").row(0, named=True)
+    assert mean["value"] == pytest.approx(accuracy.mean()) and mean["low"] <= mean["value"] <= mean["high"]
+
+
+def test_a_task_of_ours_is_known_by_its_name_with_a_protocol_of_ours_or_of_the_caller():
+    for name, protocol in (("probe_pos", "ltg_bert_probing"), ("glue_rte", {"epochs": 2, "seeds": [1]})):
+        kind, task, settings, _ = _suite_of(name, None, {"protocol": protocol})
+        assert (kind, task) == ("finetuning", name) and build_settings(FinetuneSettings, settings).task.name == name
 
 
 def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):

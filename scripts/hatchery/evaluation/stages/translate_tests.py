@@ -78,6 +78,7 @@ def translation_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
         "its learning curve divided by the number of steps.",
         asked=translation_asked,
         rows=translation_rows,
+        direct="hatchery.evaluation.translation:evaluate",
     ),
     keep=True,
     environment="evaluation",

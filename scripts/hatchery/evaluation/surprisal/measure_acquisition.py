@@ -5,22 +5,24 @@ acquisition"), and `ages.csv`: the words for which both ages are known.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hatchery.artifacts.atomic import write_json, write_text
+import polars as pl
+
+from hatchery.artifacts.atomic import json_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
+from hatchery.evaluation.scores import Scores
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.age_of_acquisition import Learning, acquisition, added_pieces, surprisals_behind
-from hatchery.evaluation.surprisal.human_data import read_children, read_contexts
+from hatchery.evaluation.surprisal.human_data import Children, Contexts, read_children, read_contexts
 from hatchery.evaluation.surprisal.settings import MarkedAcquisition
 from hatchery.progress import Progress
 from hatchery.raw.registration import open_source
-from hatchery.sanitize import csv_text
 
 SURPRISALS_FILE, SCORE_FILE = "surprisal.json", "aoa_score.json"
 
@@ -33,22 +35,34 @@ def measure(
     run: StageRun,
 ) -> None:
     """Write surprisals and the score; see the stage `measure_acquisition`."""
-    opened = open_source(source)
-    children = read_children(opened, settings.children)
-    asked = [
-        (word, index, context)
-        for word, contexts in read_contexts(opened, settings.contexts).items()
-        for index, context in enumerate(contexts)
-    ]
-    device = prepare_device(runtime.device, runtime.threads)
+    opened, device = open_source(source), prepare_device(runtime.device, runtime.threads)
+    children, contexts = read_children(opened, settings.children), read_contexts(opened, settings.contexts)
+
+    def models() -> Iterator[tuple[str, HatcheryModel | BaselineModel]]:
+        for name, path in checkpoints.items():
+            yield name, load_sentence_model(path, device, settings.scoring, template=True)
+
+    score(models(), children, contexts, settings, runtime).write(run)
+
+
+def score(
+    models: Iterable[tuple[str, HatcheryModel | BaselineModel]],
+    children: Children,
+    contexts: Contexts,
+    settings: MarkedAcquisition,
+    runtime: EvaluationRuntime,
+) -> Scores:
+    """Score the checkpoints of one training, which come by their names, one in memory.
+
+    The table ages.csv has the words for which both ages are known; the texts are those of BabyLM's pipeline.
+    """
+    asked = [(word, index, context) for word, own in contexts.items() for index, context in enumerate(own)]
     rows: list[dict[str, Any]] = []
     by_word: dict[str, dict[int, list[float]]] = {}
     pieces: dict[str, int] = {}
-    vocabulary_size = 0
-    with Progress(len(checkpoints), "age of acquisition", "checkpoints") as progress:
-        for name, path in checkpoints.items():
-            model = load_sentence_model(path, device, settings.scoring, template=True)
-            assert isinstance(model, HatcheryModel | BaselineModel)
+    vocabulary_size = done = 0
+    with Progress(len(settings.words), "age of acquisition", "checkpoints") as progress:
+        for name, model in models:
             found = surprisals_behind(
                 model, [(context, word) for word, _, context in asked], settings.scoring, runtime.tokens_per_batch
             )
@@ -66,19 +80,23 @@ def measure(
                         "surprisal": value,
                     }
                 )
+            done += 1
             progress.update()
     learnt = {word: Learning(surprisals, pieces[word]) for word, surprisals in by_word.items()}
     found_ages = acquisition(children, learnt, vocabulary_size, "2025" if settings.edition == 2025 else "2026")
-    metadata = {"use_bos_only": False, "total_steps": len(checkpoints), "completed_steps": len(checkpoints)}
-    write_text(run.add_output(run.folder / SURPRISALS_FILE), json.dumps({"metadata": metadata, "results": rows}) + "\n")
-    write_json(run.add_output(run.folder / SCORE_FILE), {"aoa": found_ages.score})
-    ages = ((word, *both) for word, both in found_ages.ages.items())
-    write_text(run.add_output(run.folder / "ages.csv"), csv_text(("word", "child_months", "model_log10_words"), ages))
-    run.measures |= {
+    metadata = {"use_bos_only": False, "total_steps": done, "completed_steps": done}
+    texts = {
+        SURPRISALS_FILE: json.dumps({"metadata": metadata, "results": rows}) + "\n",
+        SCORE_FILE: json_text({"aoa": found_ages.score}),
+    }
+    ages = [(word, *both) for word, both in found_ages.ages.items()]
+    facts = {
         "aoa": found_ages.score,
         "p": found_ages.p,
         "words": len(found_ages.ages),
         "asked_words": len(learnt),
-        "checkpoints": len(checkpoints),
+        "checkpoints": done,
         "edition": settings.edition,
     }
+    table = pl.DataFrame(ages, schema=["word", "child_months", "model_log10_words"], orient="row")
+    return Scores({"ages.csv": table}, facts, texts)
