@@ -2,13 +2,15 @@
 
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snakemake.logging import logger
 
 from hatchery.workflow.interrupts import hand_on_interrupts
-from hatchery.workflow.job_lines import NamesOf, report_jobs
 from hatchery.workflow.software import choose_software, put_own_environment_first
+
+if TYPE_CHECKING:
+    from hatchery.workflow.job_lines import NamesOf
 
 
 def is_real_run(workflow: Any) -> bool:
@@ -16,7 +18,7 @@ def is_real_run(workflow: Any) -> bool:
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
-def prepare_call(workflow: Any, names_of: NamesOf) -> None:
+def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
     """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen.
 
     `names_of` names the wildcards of a job for its line on the terminal.
@@ -29,6 +31,9 @@ def prepare_call(workflow: Any, names_of: NamesOf) -> None:
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
     if is_real_run(workflow):
+        # Planning does without the modules that the lines need: Snakemake's scheduler imports numpy.
+        from hatchery.workflow.job_lines import report_jobs
+
         # Whoever asks for more or less than usual gets Snakemake's own words.
         report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), names_of)
 
