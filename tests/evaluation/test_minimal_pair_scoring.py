@@ -20,7 +20,7 @@ from hatchery.evaluation.minimal_pairs.measurements import TENSOR_FLOAT, minimal
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.minimal_pairs.temperatures import GRID, best_temperature
 from hatchery.evaluation.runtime import COMPILED_FROM_TOKENS, compile_where_it_pays_, prepare_device
-from hatchery.evaluation.settings import ScoringSettings, SuiteSettings
+from hatchery.evaluation.settings import ScoringSettings
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import build_language_model, initialise_
@@ -28,7 +28,6 @@ from hatchery.modeling.store import save_model
 from hatchery.runner import run_stage
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training import compilation
-from hatchery.typed import keys_of
 
 SETTINGS = {
     "stage": "score_minimal_pairs",
@@ -299,10 +298,8 @@ def test_the_command_scores_and_names_a_mistake_in_one_line(
     assert line.startswith("error: ") and "no file matches '*.xml'" in line
 
 
-def test_a_suite_says_its_precision_only_where_it_is_another_than_before(monkeypatch):
+def test_a_suite_s_precision_decides_how_products_are_computed(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert "precision" not in keys_of(SuiteSettings())
-    assert keys_of(SuiteSettings(precision="tf32"))["precision"] == "tf32"
     for precision, products in (("tf32", "high"), ("fp32", "highest")):
         prepare_device("auto", precision=precision)
         assert torch.get_float32_matmul_precision() == products
