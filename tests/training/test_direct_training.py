@@ -307,6 +307,7 @@ def test_a_folder_with_other_files_is_left_alone(train: Any, tmp_path: Path) -> 
         train()
 
 
+@pytest.mark.slow
 def test_a_kill_changes_no_bit(train: Any, tmp_path: Path, repository: Path) -> None:
     (tmp_path / "texts.json").write_text(json.dumps(texts()))
     given: dict[str, Any] = {"steps": 400, "runtime": {"checkpoint_interval_steps": 5}}

@@ -116,6 +116,7 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
     assert command.provenance()[SECONDS] > seconds[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["killed", "continued"])
 def test_a_damaged_milestone_is_made_again_when_the_run_goes_on(make_command: Make, then: str) -> None:
     whole, command = (make_command({"checkpoint_interval_steps": 1}, milestones=[10]) for _ in range(2))

@@ -271,6 +271,7 @@ def budget(make: Make, words: int, marks: list[int], **more: Any) -> Any:
     return command
 
 
+@pytest.mark.slow
 def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make, tmp_path: Path) -> None:
     whole, killed = (budget(make_command, 1_400, MARKS, objective={"task": "causal"}) for _ in range(2))
     log = whole.finish()
@@ -315,6 +316,7 @@ def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make, tmp_pa
     assert seen["marks"]["chck_1600"]["words"] >= 1_600 and sorted(seen["marks"]) == ["chck_1600", "chck_2K"]
 
 
+@pytest.mark.slow
 def test_words_add_up_over_three_trainings_of_which_the_last_goes_on(make_command: Make) -> None:
     causal = {"objective": {"task": "causal"}}
     first = budget(make_command, 700, [700], **causal)
