@@ -19,17 +19,16 @@ from torch import nn
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.errors import ConfigError
-from hatchery.evaluation.direct.numerics import kept_numerics
+from hatchery.evaluation.direct.numerics import device_of, kept_numerics
 from hatchery.evaluation.direct.request import Answer, Request
 from hatchery.evaluation.evaluation import Evaluated, TidyRow
 from hatchery.evaluation.kinds import evaluations
-from hatchery.evaluation.opening import device_of, open_model
-from hatchery.evaluation.pretrained import OurModel, Pretrained
+from hatchery.evaluation.opening import Named, open_model
+from hatchery.evaluation.pretrained import ModelOfOthers, Pretrained
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.settings import IMPORT, EvaluationRuntime
 from hatchery.evaluation.stages.finetune import task_settings
 from hatchery.evaluation.surprisal.direct import given_texts, scored_words
-from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol
 from hatchery.experiment.kinds import SuiteVariant, Variant
@@ -104,7 +103,7 @@ def evaluate(
     data: Any = None,
     *,
     tokenizer: Any = None,
-    architecture: Architecture | None = None,
+    architecture: Named | None = None,
     device: DeviceName | None = None,
     tokens_per_batch: int | None = None,
     **settings: Any,
@@ -116,7 +115,8 @@ def evaluate(
     the name of a kind of evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table or
     a list of (good, bad). `data` is the file, folder or archive with its data, or a table; None: where config.yaml
     says. Other `settings` are keys of the file, such as `pairs_per_paradigm=100`. By default, a folder is evaluated on
-    a GPU if there is one, and a module where it is; `architecture` is needed only if the model does not tell it.
+    a GPU if there is one, and a module where it is; `architecture` is needed only if neither the model nor the folder
+    of its tokenizer tells it.
 
     Raises HatcheryError in one line: ConfigError for an unknown suite, with the nearest, and for wrong settings;
     EvaluationError naming file and line for wrong data; what `open_model` raises.
@@ -137,7 +137,7 @@ def surprisals(
     column: str | None = None,
     *,
     tokenizer: Any = None,
-    architecture: Architecture | None = None,
+    architecture: Named | None = None,
     device: DeviceName | None = None,
     tokens_per_batch: int | None = None,
     **settings: Any,
@@ -169,7 +169,7 @@ def _prepared(
     at = prepare_device(wanted)
     # The caller's module stays as it is.
     runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="off" if is_module else "auto")
-    return (device_of(opened) if is_module and device is None else at), runtime
+    return (device_of(opened.network) if is_module and device is None else at), runtime
 
 
 def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any], Any]:
@@ -243,7 +243,7 @@ def _here(project: Project, block: SuiteVariant | Variant, data: Any) -> Any:
 
 def stand_in(opened: Pretrained) -> Manifest:
     """Return what rows are told of a model that has no manifest: whether it was imported, and its objective."""
-    if isinstance(opened, OurModel):
+    if not isinstance(opened, ModelOfOthers):
         its = {} if opened.objective is None else {"objective": plain(dumped_values(opened.objective))}
         return Manifest(Path(opened.where), "pretrain", its, {}, [], {}, "")
     return Manifest(Path(opened.where), IMPORT, plain(dumped_values(opened.settings)), {}, [], {}, "")

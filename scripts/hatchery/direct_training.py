@@ -69,10 +69,10 @@ class Training:
 
     @cached_property
     def model(self) -> AskedModel:
-        """The model of ours, to be asked. Raises ConfigError for a module of the caller's."""
-        if self.module is not None:
-            raise ConfigError(f"{self.folder}: its model is a module of your own; use `module`")
-        return AskedModel(open_model(self.folder))
+        """The model, to be asked; a module of the caller's is put in evaluation mode, and answers from its logits."""
+        if self.module is None:
+            return AskedModel(open_model(self.folder))
+        return AskedModel(open_model(self.module, self.folder))
 
     @cached_property
     def curve(self) -> pl.DataFrame:

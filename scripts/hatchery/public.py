@@ -21,8 +21,7 @@ from hatchery.direct_job import job
 from hatchery.direct_training import train
 from hatchery.errors import ConfigError, ManifestError, first_line
 from hatchery.evaluation.asked_model import AskedModel
-from hatchery.evaluation.opening import MOST_LISTED, open_model
-from hatchery.evaluation.ways_of_scoring import Architecture
+from hatchery.evaluation.opening import MOST_LISTED, Named, open_model
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.experiment.shipped import open_project
@@ -149,7 +148,7 @@ def model(
     path: str | Path | nn.Module,
     device: DeviceName = "cpu",
     tokenizer: Any = None,
-    architecture: Architecture | None = None,
+    architecture: Named | None = None,
 ) -> AskedModel:
     """Return a model to be asked; see `AskedModel` for its answers, and `opening.open_model` for all that it may be.
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, ModelError
+from hatchery.errors import ConfigError, ManifestError, ModelError
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training import run
 from hatchery.training.objectives import objective_of, objective_settings
@@ -199,14 +199,39 @@ def test_a_module_of_ones_own_trains_in_the_same_loop_and_goes_on(train: Any, ta
     made = train(model=Small, into=task, **changes)
     losses = made.curve["loss"].to_list()
     assert losses[0] > losses[-1] + 0.5 and isinstance(made.module, Small)
-    with pytest.raises(ConfigError, match="its model is a module of your own"):
-        _ = made.model
     again = train(model=Small, into=task, **changes)
     assert all(torch.equal(a, b) for a, b in zip(made.module.parameters(), again.module.parameters(), strict=True))
     assert made.module.out.weight is made.module.embedding.weight
     with pytest.raises(KeyboardInterrupt):
         train(model=Small, into="stopped", watchers=[Stops(13)], **changes)
     assert train(model=Small, into="stopped", **changes).curve.equals(made.curve)
+
+
+@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
+def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, train: Any, tmp_path: Path) -> None:
+    optimizer = {"name": "adamw", "learning_rate": 0.05}
+    made = train(model=Small, objective={"task": task}, optimizer=optimizer, precision="fp32")
+    texts = ["the dog sees a child .", "the dog sees child a ."]
+    scores = made.model.scores(texts)["score"].to_list()
+    pairs = hatchery.evaluate(made.module, [texts], tokenizer=made.folder)
+    assert pairs.tables["scores.parquet"].select("score_good", "score_bad").row(0) == tuple(scores)
+    assert pairs.facts["architecture"] == ("causal" if task == "causal" else "masked")
+    assert made.model.kinds == {"hybrid": ("masked", "causal")}.get(task, (task,))
+    words = hatchery.surprisals(made.module, texts, tokenizer=made.folder)
+    total = words.filter(sentence=1)["surprisal"].sum() * np.log(2)
+    assert total == pytest.approx(-scores[0], rel=1e-5)
+    asked = {"masking": "own", "splits": ["dev"], "sequence_length": 16}
+    tokens = made.folder / "training/tokens"
+    own = hatchery.evaluate(made.module, "perplexity", tokens, tokenizer=made.folder, **asked)
+    loss = own.tables["perplexity.csv"]["loss_nats"][0]
+    # Weights in memory have the last development loss of their training.
+    assert loss == pytest.approx(made.curve["development_loss"].drop_nulls()[-1], rel=1e-5)
+    if task != "causal":
+        assert made.model.fill("the dog ____ a child .")["rank"].to_list() == [1, 2, 3, 4, 5]
+    with pytest.raises(ManifestError, match="its model is the module Small, whose code is yours: pass the module"):
+        hatchery.evaluate(made.folder, [texts])
+    with pytest.raises(ConfigError, match=f"architecture: got 'x', but .* was trained with task {task}"):
+        hatchery.evaluate(made.module, [texts], tokenizer=made.folder, architecture="x")
 
 
 def test_the_module_and_the_watcher_of_the_documentation_train(train: Any, repository: Path) -> None:

@@ -18,7 +18,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.scoring import required_architecture, sentence_scores, token_scores
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, ModuleModel
 from hatchery.evaluation.pretrained import Pretrained
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.evaluation.sentences_file import GAP
@@ -143,6 +143,8 @@ class AskedModel:
         It ends with the text or the paragraph. Raises ConfigError for a model that was not trained for it.
         """
         model = self._model
+        if isinstance(model, ModuleModel):
+            raise _logits_alone(model, "continuation")
         if not (isinstance(model, HatcheryModel) and self.continues):
             raise ConfigError("continuation: needs a model that was trained with task causal or hybrid")
         (ids,) = model.tokenizer.encode_sentences(_one_text(beginning))
@@ -154,8 +156,13 @@ class AskedModel:
 
     @torch.no_grad()
     def hidden_states(self, sentence: str) -> HiddenStates:
-        """The states of all layers for one sentence, and the attention of their heads."""
+        """The states of all layers for one sentence, and the attention of their heads.
+
+        Raises ConfigError for a module that a user wrote, which returns logits alone.
+        """
         model = self._model
+        if isinstance(model, ModuleModel):
+            raise _logits_alone(model, "hidden_states")
         (encoded,) = model.encode(_one_text(sentence))
         ids = [*model.frame.before, *encoded.ids, *model.frame.after]
         inputs = torch.tensor([ids], device=model.device)
@@ -174,7 +181,7 @@ class AskedModel:
         """Built once: decoding a vocabulary takes longer than scoring a sentence with a small model."""
         return Alphabet(self._model)
 
-    def _asked_as(self, scoring: str) -> HatcheryModel | BaselineModel:
+    def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
         """The model as `scoring` asks it: a hybrid one is else asked for hidden tokens.
 
         Raises ConfigError for a way of scoring that asks for predictions which the model never learned.
@@ -215,6 +222,11 @@ class AskedModel:
         if waiting:
             raise EvaluationError(f"{sentence!r}: the tokenizer makes nothing of a gap")
         return [*ids, *self._model.frame.after], places
+
+
+def _logits_alone(model: ModuleModel, question: str) -> ConfigError:
+    name = type(model.network.module).__name__
+    return ConfigError(f"{question}: got {name}, a module of your own, expected a model of ours or of transformers")
 
 
 def _one_text(sentence: str) -> list[str]:

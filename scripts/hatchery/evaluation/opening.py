@@ -8,19 +8,18 @@ import copy
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-import torch
 from torch import nn
 
 from hatchery.artifacts.atomic import json_value
 from hatchery.artifacts.manifests import MANIFEST, RESULTS, read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError, first_line
 from hatchery.evaluation.baselines.loading import load_folder, read_texts_whole_
-from hatchery.evaluation.pretrained import ModelOfOthers, OurModel, Pretrained
+from hatchery.evaluation.pretrained import ModelOfOthers, ModelOfUser, OurModel, Pretrained
 from hatchery.evaluation.runtime import open_trained
 from hatchery.evaluation.settings import BaselineSettings
-from hatchery.evaluation.trained_objective import Use, use_of_objective
+from hatchery.evaluation.trained_objective import Use, objective_of_model, use_of_objective
 from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.exported_folder import exported_family, load_exported
@@ -29,7 +28,12 @@ from hatchery.modeling.store import CONFIG_FILE, load_language_model
 from hatchery.settings.problems import ALLOWED, alternatives, nearest
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.training.objectives import objective_settings
+from hatchery.training.own_model import OwnModel
 
+Named = Architecture | Literal["hybrid"]
+"""Architectures that callers name; only a module that the caller wrote may be hybrid."""
+WRITTEN = ("masked", "causal", "hybrid")
+"""Architectures of modules that a user wrote: tasks of `hatchery.train`."""
 MOST_LISTED = 30
 """Number of names that a message has room for; an experiment has 28 milestones and more."""
 TOKENIZER_FILE = "tokenizer.json"
@@ -53,16 +57,18 @@ ENDS: dict[str, Architecture] = {
 def open_model(
     model: str | Path | nn.Module,
     tokenizer: Any = None,
-    architecture: Architecture | None = None,
+    architecture: Named | None = None,
     leading_blank: bool | None = None,
     predicts_next: bool = False,
 ) -> Pretrained:
     """Return a model with its tokenizer, in float32 on the CPU; a module stays as it is, and on its device.
 
     `model` is a folder (ours, exported, or of `transformers`), a name on the hub such as `bert-base-cased`, perhaps
-    with a revision behind `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, or a
-    `LanguageModel` with a `Tokenizer` of ours. The other arguments are those of `BaselineSettings`, for models of
-    others; `architecture` is known of most folders.
+    with a revision behind `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, a
+    `LanguageModel` with a `Tokenizer` of ours, or a module with the interface of `training.own_model`, with a
+    `Tokenizer` of ours or a folder that has one. The folder of `hatchery.train` also has the objective; any other
+    needs `architecture`, which is known of most other models. The other arguments are those of `BaselineSettings`, for
+    models of others.
 
     Raises ManifestError for a folder without a model, with the nearest beside it, ModelError and TokenizationError for
     damaged files, and ConfigError for an architecture that is not known.
@@ -80,6 +86,12 @@ def open_model(
         made.verify()
         if not any(output.path.name == TOKENIZER_FILE for output in made.outputs):
             raise ManifestError(f"{folder}: the stage {made.stage} makes no model{_example(folder)}")
+        model_settings = made.settings.get("model")
+        if isinstance(model_settings, Mapping) and "module" in model_settings:
+            raise ManifestError(
+                f"{folder}: its model is the module {model_settings['module']}, whose code is yours: pass the module "
+                "with these weights, and this folder as tokenizer"
+            )
         if (values := _config(made.folder)) and exported_family(values) is not None:
             return _exported(made.folder, values)
         return open_trained(made)
@@ -92,8 +104,8 @@ def open_model(
         return _exported(folder, values)
     if "model_type" not in values:
         return _without_manifest(folder)
-    kind = architecture or architecture_in(values, str(folder))
-    settings = BaselineSettings(architecture=_checked(kind), **said)
+    kind = _checked(architecture or architecture_in(values, str(folder)))
+    settings = BaselineSettings(architecture=kind, **said)
     return ModelOfOthers(*load_folder(folder, kind), settings, str(folder))
 
 
@@ -193,14 +205,41 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
             raise ConfigError(f"tokenizer: got {type(tokenizer).__name__} with a {where}, expected a Tokenizer of ours")
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
-        raise ConfigError(
-            f"model: got a {where}, expected a PreTrainedModel of the library transformers or a LanguageModel of ours"
-        )
+        return _written_by_user(module, tokenizer, architecture)
     # The caller's tokenizer keeps its own settings.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
     return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
+
+
+def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None) -> ModelOfUser:
+    name = where = type(module).__name__
+    objective = None
+    if isinstance(tokenizer, str | Path):
+        folder = Path(tokenizer).expanduser()
+        if (folder / MANIFEST).is_file():
+            made = read_manifest(folder / MANIFEST)
+            made.verify()
+            if "objective" in made.settings:
+                where, objective = str(made.path), objective_of_model(made)
+        tokenizer = load_tokenizer(folder / TOKENIZER_FILE, recognise=())
+    if not isinstance(tokenizer, Tokenizer):
+        raise ConfigError(
+            f"tokenizer: got {type(tokenizer).__name__} with the module {name}, expected the folder of hatchery.train, "
+            "the folder of a tokenizer, or a Tokenizer of ours"
+        )
+    if objective is not None and architecture not in (None, objective.task):
+        raise ConfigError(f"architecture: got {architecture!r}, but {where} was trained with task {objective.task}")
+    if objective is None and architecture not in WRITTEN:
+        raise ConfigError(
+            f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}; it is "
+            "known only if the tokenizer is the folder of hatchery.train"
+        )
+    use = use_of_objective(objective or objective_settings({"task": architecture}, name))
+    use = use._replace(ends_texts=use.ends_texts and bool(tokenizer.end_ids))
+    network = OwnModel(module, tokenizer.vocabulary_size)
+    return ModelOfUser(network, tokenizer if use.ends_texts else tokenizer.without_end(), use, where, objective)
 
 
 def _example(folder: Path) -> str:
@@ -209,8 +248,3 @@ def _example(folder: Path) -> str:
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
     example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"
     return f"; expected a folder such as {example}{listed(folder.name, names)}"
-
-
-def device_of(model: Pretrained) -> torch.device:
-    """Return the device on which the parameters of a model are."""
-    return next(iter(model.network.parameters())).device

@@ -14,14 +14,16 @@ from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
 from hatchery.evaluation.baselines.loading import BaselineTokenizer
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.scoring import required_architecture
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, ModuleModel
 from hatchery.evaluation.settings import BaselineSettings
 from hatchery.evaluation.trained_objective import Use
+from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.objective import ObjectiveKeys
+from hatchery.training.own_model import OwnModel
 
 
 @dataclass(frozen=True)
@@ -65,15 +67,51 @@ class OurModel:
         Raises EvaluationError for a model that translates, and ConfigError for a way of scoring that does not fit.
         """
         self.refuse_translation()
-        # The first use is that of `auto`; a hybrid model also has the other use.
-        kinds = dict.fromkeys((*self.use.learned, *self.use.kinds))
-        architecture = required_architecture(scoring, tuple(kinds))
-        return HatcheryModel(self.network, self.tokenizer, device, architecture, self.use.predicted_before)
+        return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
+
+    def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> HatcheryModel:
+        """Return the language model on `device`, to be asked as `kind`; None: as what it was trained as."""
+        return HatcheryModel(self.network, self.tokenizer, device, kind, predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
         """Return the network without its head, and the tokenizer. Raises EvaluationError if the model translates."""
         self.refuse_translation()
         return self.network.encoder, self.tokenizer
+
+
+def _asked_as(use: Use, scoring: str) -> Architecture:
+    # The first use is that of `auto`; a hybrid model also has the other use.
+    return required_architecture(scoring, tuple(dict.fromkeys((*use.learned, *use.kinds))))
+
+
+@dataclass(frozen=True)
+class ModelOfUser:
+    """A module that a user wrote, with the interface of `training.own_model`, and a tokenizer of ours.
+
+    The fields are those of `OurModel`. `objective` is None if only the architecture is known.
+    """
+
+    network: OwnModel
+    tokenizer: Tokenizer
+    use: Use
+    where: str
+    objective: ObjectiveKeys | None = None
+    translates = False
+
+    def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> ModuleModel:
+        """Return the language model on `device`. Raises ConfigError for a way of scoring that does not fit."""
+        return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
+
+    def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> ModuleModel:
+        """Return the language model on `device`, to be asked as `kind`; None: as what it was trained as."""
+        return ModuleModel(self.network, self.tokenizer, device, kind or _asked_as(self.use, "auto"), predicted_before)
+
+    def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
+        """Raise EvaluationError: the interface of the module has no states that a head could read."""
+        raise EvaluationError(
+            f"{self.where}: a module of your own returns logits and no hidden states, so it is neither fine-tuned nor "
+            "probed; expected a model of ours or of the library transformers"
+        )
 
 
 @dataclass(frozen=True)
@@ -112,4 +150,4 @@ class ModelOfOthers:
         return BaselineEncoder(self.network, self.settings.architecture, its), its
 
 
-Pretrained: TypeAlias = OurModel | ModelOfOthers
+Pretrained: TypeAlias = OurModel | ModelOfUser | ModelOfOthers

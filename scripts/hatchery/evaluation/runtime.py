@@ -16,7 +16,7 @@ from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.loading import load_folder
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.pretrained import ModelOfOthers, OurModel, Pretrained
+from hatchery.evaluation.pretrained import ModelOfOthers, OurModel
 from hatchery.evaluation.settings import BaselineSettings, MatrixPrecision, is_imported
 from hatchery.evaluation.trained_objective import objective_of_model, use_of
 from hatchery.modeling.encoder import Encoder
@@ -32,7 +32,7 @@ COMPILED_FROM_TOKENS = 1 << 26
 backward pass, earns 20 to 40 s in so many tokens. The 67,000 pairs of BLiMP are a quarter of them."""
 
 
-def open_trained(trained: Manifest) -> Pretrained:
+def open_trained(trained: Manifest) -> OurModel | ModelOfOthers:
     """Return the model of a manifest in float32 on the CPU, whoever pretrained it.
 
     Raises ModelError and TokenizationError for damaged files, and EvaluationError when the tokenizer has ids that the

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 import torch
+from torch import nn
 
 from hatchery.evaluation.pretrained import Pretrained
 from hatchery.numerics import kept_settings
@@ -12,9 +14,9 @@ from hatchery.numerics import kept_settings
 @contextmanager
 def kept_numerics(model: Pretrained) -> Iterator[None]:
     """Put PyTorch's settings, its random states, and device and training mode of all modules back at the end."""
-    network: torch.nn.Module = model.network
+    network: nn.Module = model.network
     modes = [(module, module.training) for module in network.modules()]
-    device = next(iter(network.parameters())).device
+    device = device_of(network)
     with kept_settings():
         try:
             yield
@@ -22,3 +24,9 @@ def kept_numerics(model: Pretrained) -> Iterator[None]:
             network.to(device)
             for module, mode in modes:
                 module.training = mode
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Return the device of the parameters and buffers of a network; without any, the CPU."""
+    first = next(chain(network.parameters(), network.buffers()), None)
+    return torch.device("cpu") if first is None else first.device

@@ -40,7 +40,13 @@ from hatchery.evaluation.minimal_pairs.scoring import (
     sentence_scores,
     token_scores,
 )
-from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, HatcheryModel, SentenceModel, Temperatures
+from hatchery.evaluation.minimal_pairs.sentence_model import (
+    AT_ONE,
+    HatcheryModel,
+    ModuleModel,
+    SentenceModel,
+    Temperatures,
+)
 from hatchery.evaluation.minimal_pairs.temperatures import GRID, best_temperature
 from hatchery.evaluation.runtime import (
     compilation_in_use,
@@ -60,6 +66,9 @@ RULES = {
     2026: "BabyLM 2026 (babylm-eval 3d57ddc, 8 July 2026)",
 }
 """What a manifest says of the version of the rules; their scores are not comparable."""
+
+MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module"}
+"""Who wrote a model, for manifests; all others are of the library `transformers`."""
 
 # The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of
 # sentences would otherwise run for days or out of memory.
@@ -186,7 +195,7 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
         facts["best_temperature"] = best.temperature
     facts |= {
         "scoring": scoring,
-        "model_kind": "hatchery" if isinstance(model, HatcheryModel) else "transformers",
+        "model_kind": next((kind for cls, kind in MODEL_KINDS.items() if isinstance(model, cls)), "transformers"),
         "architecture": model.architecture,
         "leading_blank": blank,
         "tie_rule": TIE_RULES[tie_rule(settings)],

@@ -1,12 +1,12 @@
 """What a language model must offer to have sentences scored: ids with their frame, and logits where they are wanted.
 
-Our own models and those of others (`evaluation.baselines`) come behind this one interface, so every way of scoring is
-written once. `HatcheryModel` is ours.
+Our own models, modules that a user wrote and models of others (`evaluation.baselines`) come behind this one interface,
+so every way of scoring is written once. `HatcheryModel` is ours, `ModuleModel` the user's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.encoder import LtgEncoder
 from hatchery.tokenization.tokenizer_file import Tokenizer
+from hatchery.training.own_model import OwnModel
 
 # Labelled positions whose logits are in memory together: the widest product of the model.
 ROWS_AT_ONCE = 2048
@@ -117,38 +118,36 @@ class SentenceModel(Protocol):
         ...
 
 
-class HatcheryModel:
-    """A language model of ours with its tokenizer, moved to `device` in evaluation mode."""
+class WithTokenizer:
+    """A network with a tokenizer of ours, moved to `device` in evaluation mode."""
 
+    network: Any
     longest_input: int | None = None
     leading_blank: bool | None = None
 
     def __init__(
         self,
-        network: LanguageModel,
+        network: Any,
         tokenizer: Tokenizer,
         device: torch.device,
-        architecture: Architecture | None = None,
+        architecture: Architecture,
         predicted_before: int = 0,
     ) -> None:
-        """`architecture` is what the model is asked as, by default what it was trained as.
-
-        A hidden token is predicted so many positions before it.
-        """
+        """`architecture` is what the model is asked as. A hidden token is predicted so many positions before it."""
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.device = device
-        self.architecture: Architecture = architecture or ("causal" if network.causal else "masked")
-        is_causal = self.architecture == "causal"
+        self.architecture: Architecture = architecture
+        is_causal = architecture == "causal"
         self.predicted_before = 0 if is_causal else predicted_before
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else tuple(tokenizer.end_ids))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
         self.vocabulary_size = network.config.vocab_size
 
     @property
-    def left_to_right(self) -> "HatcheryModel | None":
+    def left_to_right(self) -> Self | None:
         """A hybrid model as a causal one; None of others."""
-        return HatcheryModel(self.network, self.tokenizer, self.device, "causal") if self.predicted_before else None
+        return type(self)(self.network, self.tokenizer, self.device, "causal") if self.predicted_before else None
 
     def encode(
         self,
@@ -169,6 +168,24 @@ class HatcheryModel:
             )
             for encoding, characters in zip(encodings, given or [0] * len(encodings), strict=True)
         ]
+
+
+class HatcheryModel(WithTokenizer):
+    """A language model of ours."""
+
+    network: LanguageModel
+
+    def __init__(
+        self,
+        network: LanguageModel,
+        tokenizer: Tokenizer,
+        device: torch.device,
+        architecture: Architecture | None = None,
+        predicted_before: int = 0,
+    ) -> None:
+        """`architecture` is by default what the model was trained as."""
+        own: Architecture = "causal" if network.causal else "masked"
+        super().__init__(network, tokenizer, device, architecture or own, predicted_before)
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at `rows`; the head, the widest product of the model, runs on these alone."""
@@ -219,6 +236,33 @@ class HatcheryModel:
         is_causal = self.architecture == "causal"
         rows = rows - self.predicted_before if self.predicted_before else rows
         return self.network.encoder.hidden_at(input_ids, None, rows, causal=is_causal, few=not is_causal)
+
+
+class ModuleModel(WithTokenizer):
+    """A module that a user wrote, which computes the logits of all positions at once."""
+
+    network: OwnModel
+    output_bias: Tensor | None = None
+    shares_prefixes = False
+
+    def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
+        """Logits [M, V] at `rows`. Raises ModelError for an output that is not [B, T, V]."""
+        causal = torch.full(input_ids.shape[:1], self.architecture == "causal", device=input_ids.device)
+        return self.network(input_ids, None, input_ids, rows - self.predicted_before, causal).logits
+
+    def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits [N, V] and labels int64 [N] at all labelled positions. Raises ModelError as `logits_at` does."""
+        names = ("input_ids", "attention_mask", "labels", "causal")
+        output = self.network(**{name: batch[name].to(self.device) for name in names if name in batch})
+        yield output.logits, output.targets
+
+    def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
+        """Not asked, because the module keeps no keys and values (`shares_prefixes`)."""
+        raise NotImplementedError
+
+
+TokenizedModel: TypeAlias = HatcheryModel | ModuleModel
+"""A model with a tokenizer of ours."""
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from hatchery.evaluation.direct.data import as_frame, require_texts
 from hatchery.evaluation.direct.request import Answer, Request
 from hatchery.evaluation.perplexity.measure import asked_for_perplexity, score
 from hatchery.evaluation.perplexity.scoring import HeldOutText, check_tokenizer
-from hatchery.evaluation.pretrained import OurModel
+from hatchery.evaluation.pretrained import ModelOfOthers, ModelOfUser, OurModel
 from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.evaluation.surprisal.texts import plain_texts
 from hatchery.tokenization.documents import TOKEN_SHARDS, TRAINING_SPLIT, read_batches, shards_by_split
@@ -43,7 +43,7 @@ def evaluate(request: Request) -> Answer:
     counts = None
     splits: list[HeldOutText] = []
     if manifest is not None and manifest.listed(TOKEN_SHARDS):
-        if not isinstance(request.model, OurModel):
+        if isinstance(request.model, ModelOfOthers):
             raise EvaluationError(f"{manifest.path}: token shards are for a model of ours, expected text or a corpus")
         if Path(request.model.where).name == MANIFEST:
             check_tokenizer(read_manifest(request.model.where), manifest)
@@ -58,12 +58,12 @@ def evaluate(request: Request) -> Answer:
             if isinstance(asked.model, BaselineModel):
                 splits.append(OwnText(asked.model, documents, split, where))
             else:
-                assert isinstance(request.model, OurModel)
+                assert not isinstance(request.model, ModelOfOthers)
                 splits.append(encoded(request.model, documents, split, request.scratch / split))
     return Answer(score(asked, splits, settings, request.runtime, counts), settings)
 
 
-def encoded(model: OurModel, documents: Iterator[list[str]], split: str, folder: Path) -> TokenShards:
+def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split: str, folder: Path) -> TokenShards:
     """Return documents in the ids of a model of ours, as the stage `encode_corpus` encodes them, on `folder`.
 
     Raises EvaluationError if there is no text.
@@ -87,7 +87,7 @@ def encoded(model: OurModel, documents: Iterator[list[str]], split: str, folder:
     return TokenShards(Manifest(Path(IN_MEMORY), "encode_corpus", {}, {}, [], measures, ""), split, paths)
 
 
-def _reading_markers(model: OurModel) -> Tokenizer:
+def _reading_markers(model: OurModel | ModelOfUser) -> Tokenizer:
     """The tokenizer as corpora are encoded with it: marks of structure in a text are tokens."""
     path = Path(model.where).with_name("tokenizer.json")
     if Path(model.where).is_dir():

@@ -42,7 +42,7 @@ from hatchery.evaluation.perplexity.scoring import (
     score_batches,
     word_score,
 )
-from hatchery.evaluation.pretrained import OurModel, Pretrained
+from hatchery.evaluation.pretrained import ModelOfOthers, Pretrained
 from hatchery.evaluation.runtime import (
     compilation_in_use,
     compile_where_it_pays_,
@@ -104,12 +104,12 @@ def asked_for_perplexity(opened: Pretrained, settings: PerplexitySettings, devic
     Raises ManifestError as `asked_objective` does, and EvaluationError for sequences that are longer than an input.
     """
     model: SentenceModel
-    if isinstance(opened, OurModel):
+    if not isinstance(opened, ModelOfOthers):
         is_common = settings.masking == "common"
         trained = opened.objective or (default_objective(opened.use) if is_common else None)
         objective = asked_objective(settings, trained, opened.where)
         before = objective.settings.predicted_before
-        model = HatcheryModel(opened.network, opened.tokenizer, device, predicted_before=before)
+        model = opened.asked_as(None, device, before)
     else:
         model = opened.asked(device)
         objective = baseline_objective(settings, model.architecture)

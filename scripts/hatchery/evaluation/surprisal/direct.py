@@ -11,7 +11,7 @@ import polars as pl
 from hatchery.errors import ConfigError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.direct.data import as_frame, require_texts, source_at, source_of_frame
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.minimal_pairs.sentence_model import TokenizedModel
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.measure_texts import ScoredTexts, rare_characters_note
 from hatchery.evaluation.surprisal.measurements import own_columns
@@ -57,7 +57,7 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
 
 
 def scored_words(
-    model: HatcheryModel | BaselineModel, given: GivenTexts, runtime: EvaluationRuntime
+    model: TokenizedModel | BaselineModel, given: GivenTexts, runtime: EvaluationRuntime
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Return a row for each word, and the facts of `ScoredTexts`.
 

@@ -14,7 +14,7 @@ import polars as pl
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.direct.request import Answer, Request
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.minimal_pairs.sentence_model import TokenizedModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.scores import Scores
 from hatchery.evaluation.settings import EvaluationRuntime
@@ -44,7 +44,7 @@ def evaluate(request: Request) -> Answer:
 
 
 def score(
-    model: HatcheryModel | BaselineModel,
+    model: TokenizedModel | BaselineModel,
     words: Sequence[ReadWord],
     settings: ReadingSettings,
     runtime: EvaluationRuntime,

@@ -18,7 +18,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import TableWriter
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.minimal_pairs.sentence_model import TokenizedModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.measurements import CSV_FILE, PLACES, WORDS_FILE, own_columns
@@ -69,7 +69,7 @@ class ScoredTexts:
 
     def __init__(
         self,
-        model: HatcheryModel | BaselineModel,
+        model: TokenizedModel | BaselineModel,
         texts: Iterable[Text],
         settings: SurprisalSettings,
         runtime: EvaluationRuntime,

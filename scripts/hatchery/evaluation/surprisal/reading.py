@@ -22,7 +22,7 @@ import torch
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import tokens_per_batch_for
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, target_log_probabilities
+from hatchery.evaluation.minimal_pairs.sentence_model import TokenizedModel, target_log_probabilities
 from hatchery.evaluation.surprisal.human_data import (
     EYE_TRACKING,
     NUMBERS,
@@ -34,7 +34,7 @@ from hatchery.evaluation.surprisal.human_data import (
 
 MASKS = 3
 """Masks behind the context of a masked model; the first of them is asked."""
-Model = HatcheryModel | BaselineModel
+Model = TokenizedModel | BaselineModel
 
 
 Context = tuple[str | int, ...]

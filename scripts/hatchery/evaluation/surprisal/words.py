@@ -17,7 +17,7 @@ from tokenizers import decoders
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores
-from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, HatcheryModel
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, TokenizedModel
 from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.evaluation.ways_of_scoring import WAYS
 
@@ -66,7 +66,7 @@ class Alphabet:
     and its surprisal says so, not how unexpected the word is.
     """
 
-    model: HatcheryModel | BaselineModel
+    model: TokenizedModel | BaselineModel
     rare: dict[str, int] = field(default_factory=dict)
     """Number of words with each of these characters."""
 
@@ -107,7 +107,7 @@ def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence
 
 
 def word_surprisals(
-    model: HatcheryModel | BaselineModel,
+    model: TokenizedModel | BaselineModel,
     texts: Iterable[str | Words],
     *,
     separator: str | None = None,
@@ -149,7 +149,7 @@ def word_surprisals(
 class _Asked:
     """A model, and the way in which words are scored with it."""
 
-    model: HatcheryModel | BaselineModel
+    model: TokenizedModel | BaselineModel
     scoring: str
     leading_blank: bool
     tokens_per_batch: int | None
