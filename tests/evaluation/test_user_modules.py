@@ -21,6 +21,7 @@ PAIRS = [
     ("The dogs near the house sleep .", "The dogs near a house sleep .", "The house ."),
     ("A cat chases the dogs .", "A cat chase the dogs .", "The dogs a cat ."),
 ]
+READING = Path(__file__).resolve().parents[1] / "golden/babylm_2026/data/full/reading/reading_data.csv"
 DOCUMENTS = ["The old dogs sleep .\nShe likes a cat .", "A cat chases the dogs near the house ."]
 
 
@@ -125,23 +126,26 @@ def test_a_module_that_wraps_a_model_of_ours_has_its_numbers(task: str, make_mod
     folder = make_model_manifest(task == "causal", objective={"task": task}).parent
     ours = open_model(folder)
     assert isinstance(ours, OurModel)
+    settings = {"sequence_length": 16, "pseudo_perplexity_sentences": 3 * (task == "masked")}
+    suites: list[tuple[Any, Any, dict[str, Any]]] = [
+        ([texts[:2] for texts in PAIRS], None, {}),
+        ("perplexity", DOCUMENTS * 8, settings),
+        ("reading", READING, {}),
+    ]
+    module = Wrapped(ours.network)
     for given in ({"tokenizer": folder}, {"tokenizer": ours.tokenizer, "architecture": task}):
-        module = Wrapped(ours.network)
-        scores, expected = (hatchery.evaluate(*asked[:1], [p[:2] for p in PAIRS], **asked[1]).tables["scores.parquet"]
-                            for asked in ((module, given), (folder, {})))  # fmt: skip
-        assert scores["outcome"].equals(expected["outcome"])
-        assert scores["score_good"].to_list() == pytest.approx(expected["score_good"].to_list(), abs=1e-4)
-        words, wanted = hatchery.surprisals(module, DOCUMENTS, **given), hatchery.surprisals(folder, DOCUMENTS)
-        assert words.drop("surprisal").equals(wanted.drop("surprisal"))
-        assert words["surprisal"].to_list() == pytest.approx(wanted["surprisal"].to_list(), abs=1e-4)
-        settings = {"sequence_length": 16, "pseudo_perplexity_sentences": 3 * (task == "masked")}
-        measured, own = (hatchery.evaluate(model, "perplexity", DOCUMENTS * 8, **more, **settings).tables
-                         for model, more in ((module, given), (folder, {})))  # fmt: skip
-        for name, table in own.items():
-            for row, other in zip(measured[name].rows(), table.rows(), strict=True):
-                assert [cell if isinstance(cell, str | None) else pytest.approx(cell, rel=1e-4) for cell in other] == [
-                    *row
-                ]
+        tables = [
+            (table, hatchery.evaluate(folder, suite, data, **more).tables[name])
+            for suite, data, more in suites
+            for name, table in hatchery.evaluate(module, suite, data, **given, **more).tables.items()
+        ]
+        tables.append((hatchery.surprisals(module, DOCUMENTS, **given), hatchery.surprisals(folder, DOCUMENTS)))
+        for found, expected in tables:
+            numbers = [name for name, kind in expected.schema.items() if kind.is_float()]
+            assert numbers and found.drop(numbers).equals(expected.drop(numbers))
+            for name in numbers:
+                wanted = expected[name].drop_nulls().to_list()
+                assert found[name].drop_nulls().to_list() == pytest.approx(wanted, abs=1e-4, rel=1e-4, nan_ok=True)
 
 
 def test_what_is_missing_and_what_a_module_cannot_be_asked_is_one_line(tokenizer: Tokenizer, tmp_path: Path) -> None:
