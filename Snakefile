@@ -69,7 +69,7 @@ for stage in STAGES.values():
         input:
             RULES.inputs(stage),
         output:
-            **stage.outputs,
+            **RULES.outputs(stage),
         log:
             stage.place("logs", ".log"),
         benchmark:

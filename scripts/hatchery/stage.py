@@ -110,6 +110,9 @@ class Stage:
     # Patterns of the files that a job writes, by name. The first is the function's `output`; an `OutputPath` gets the
     # file of its name. Those of a stage with `shared` follow from that.
     outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    # Outputs that `snakemake --report` shows, by name: the category and the subcategory, with wildcards.
+    # `workflow/report/<stage>.rst` is their caption.
+    reported: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # Of wildcards that only some values of their pattern may have here: narrower patterns.
     wildcard_patterns: Callable[..., Mapping[str, str]] = lambda project: {}
     # Files that have to be made before a job starts, though its function is not given them.

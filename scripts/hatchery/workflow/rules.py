@@ -7,7 +7,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from snakemake.io import ancient
+from snakemake.io import ancient, report
 
 from hatchery.artifacts.checksums import canonical_json
 from hatchery.artifacts.manifests import FORCED
@@ -69,6 +69,15 @@ class Rules:
         self._present: dict[str, RawSource] = {}
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
+
+    def outputs(self, record: Stage) -> dict[str, Any]:
+        """The patterns of what a stage's jobs write, by name; those that Snakemake's report shows are marked."""
+        found: dict[str, Any] = dict(record.outputs)
+        for name, (category, subcategory) in record.reported.items():
+            labels = {key: f"{{{key}}}" for key in record.wildcards if key != "experiment"} | {"file": name}
+            caption = f"workflow/report/{record.name}.rst"
+            found[name] = report(found[name], caption, category=category, subcategory=subcategory, labels=labels)
+        return found
 
     def inputs(self, record: Stage) -> Callable[[Any], list[str]]:
         """An input function: all that a job of a stage reads, as the stage's record says it of the wildcards."""

@@ -45,6 +45,7 @@ def card_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
         "card": "results/cards/{corpus}/card.html",
         "statistics": "results/cards/{corpus}/statistics.csv",
     },
+    reported={"card": ("Corpora", "{corpus}")},
     environment="analysis",
     runs_on="cpu",
     memory_mb=4000,

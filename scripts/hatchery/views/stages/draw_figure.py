@@ -126,6 +126,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
     wildcard_patterns=lambda project: {"figure": one_of(declared_figures())},
     # The text is on the page: with a new text, figure and page are made again.
     recorded={"text": lambda figure: declared_figures()[figure].page_text},
+    reported={"figure": ("{experiment}", "Figures")},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

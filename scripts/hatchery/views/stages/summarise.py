@@ -63,6 +63,7 @@ def _each_once(lists: Iterable[Iterable[str]]) -> list[str]:
         "checksums": "results/{experiment}/summary.sha256",
         "notes_checksums": "results/{experiment}/summary_notes.sha256",
     },
+    reported={"text": ("{experiment}", "Scores"), "csv": ("{experiment}", "Scores")},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

@@ -60,6 +60,7 @@ def page_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[
     settings=page_settings,
     inputs=page_inputs,
     outputs={"output": "results/{experiment}/index.html"},
+    reported={"output": ("{experiment}", "Page")},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

@@ -27,6 +27,7 @@ def provenance_settings(project: "Project", experiment: str) -> dict[str, object
         "checksums": "results/{experiment}/provenance.sha256",
         "places_checksums": "results/{experiment}/provenance_places.sha256",
     },
+    reported={"page": ("{experiment}", "Provenance")},
     environment="analysis",
     runs_on="local",
     memory_mb=1000,

@@ -69,6 +69,7 @@ def tables_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dic
         "page": "results/{experiment}/paper_tables/tables.html",
     },
     input_names={"cards": "card:{}", "tasks": "task:{}"},
+    reported={"page": ("{experiment}", "Tables of the paper")},
     environment="analysis",
     runs_on="local",
     memory_mb=2000,

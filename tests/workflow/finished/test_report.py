@@ -1,0 +1,34 @@
+"""Snakemake's own report shows the results of an experiment under headings, each with its caption."""
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+from projects import snakemake
+
+from hatchery.workflow.registry import STAGES
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_report_has_scores_figures_page_and_cards_with_captions(finished_project: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.zip"
+    done = snakemake(finished_project, "--report", str(report), "--", "results/tiny/index.html", forked=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with zipfile.ZipFile(report) as archive:
+        page = archive.read("report/report.html").decode()
+    categories = json.loads(re.search(r"var categories = (\{.*?\})[;\n]", page)[1])
+    assert categories["tiny"]["Page"] == ["results/tiny/index.html"]
+    assert categories["tiny"]["Scores"] == ["results/tiny/summary.csv", "results/tiny/summary.txt"]
+    assert categories["tiny"]["Figures"] and all(path.endswith(".svg") for path in categories["tiny"]["Figures"])
+    assert categories["Corpora"] == {"tiny": ["results/cards/tiny/card.html"]}
+    shown = sum(len(paths) for each in categories.values() for paths in each.values())
+    assert page.count('"caption": "<p>') == shown
+
+
+def test_each_reported_stage_has_a_caption(repository: Path) -> None:
+    reported = {name for name, stage in STAGES.items() if stage.reported}
+    assert {path.stem for path in (repository / "workflow/report").iterdir()} == reported
+    assert all(stage.reported.keys() <= stage.outputs.keys() for stage in STAGES.values())
