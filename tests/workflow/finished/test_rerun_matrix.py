@@ -233,11 +233,14 @@ def own_copy_of_code(project: Path, file: str) -> Iterator[None]:
         return
     target = link.readlink()
     link.unlink()
-    shutil.copytree(target, link, ignore=shutil.ignore_patterns("__pycache__"))
+    if target.is_dir():
+        shutil.copytree(target, link, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(target, link)
     try:
         yield
     finally:
-        shutil.rmtree(link)
+        shutil.rmtree(link) if target.is_dir() else link.unlink()
         link.symlink_to(target)
 
 
