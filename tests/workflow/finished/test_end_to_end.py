@@ -200,7 +200,8 @@ MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "deepspeed": lambda stage: stage.runs_on == "gpus",
     "transformers": lambda stage: stage.name == "import_model",
     "datasets": lambda stage: False,
-    "polars": lambda stage: stage.environment == "analysis" or stage.name == "measure_surprisal",
+    # Evaluations write their scores as polars' frames.
+    "polars": lambda stage: stage.environment == "analysis" or stage.runs_on == "gpu",
     "matplotlib": lambda stage: stage.name == "draw_figure",
     "tokenizers": lambda stage: stage.environment in ("tokenization", "evaluation"),
     "scipy": lambda stage: stage.name in ("finetune", "finetune_tasks", "select_tokenizer", "analyse"),
