@@ -201,7 +201,7 @@ MAY_IMPORT: dict[str, Callable[[Stage], bool]] = {
     "transformers": lambda stage: stage.name == "import_model",
     "datasets": lambda stage: False,
     # Evaluations write their scores as polars' frames.
-    "polars": lambda stage: stage.environment == "analysis" or stage.runs_on == "gpu",
+    "polars": lambda stage: stage.environment in ("analysis", "evaluation"),
     "matplotlib": lambda stage: stage.name == "draw_figure",
     "tokenizers": lambda stage: stage.environment in ("tokenization", "evaluation"),
     "scipy": lambda stage: stage.name in ("finetune", "finetune_tasks", "select_tokenizer", "analyse"),
