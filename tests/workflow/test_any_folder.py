@@ -132,3 +132,20 @@ def test_jobs_of_a_cluster_read_the_shipped_blocks_of_the_moment_when_they_were_
     assert copy != Path("config")
     assert open_project(copy).experiment("strict") == open_project("config").experiment("strict")
     assert (copy / "published/values/ltg_bert.csv").is_file()
+
+
+def test_jobs_of_a_cluster_read_a_copy_of_the_checkout_s_own_configuration_too(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HATCHERY_CONFIGURATION", "")
+    for folder in (repository / "config", tmp_path / "config"):
+        # Before and behind the shipped blocks by name.
+        if folder.parent == tmp_path:
+            for name in ("corpora/mine.yaml", "tasks/mine.yaml"):
+                (folder / name).parent.mkdir(parents=True)
+                (folder / name).write_text("description: mine\n", encoding="utf-8")
+        frozen_configuration(folder, is_main_process=True)
+        copy = frozen_configuration(folder, is_main_process=False)
+        assert copy.parent == tmp_path / ".snakemake/configurations"
+        assert (copy / "shipped").is_dir() == (folder.parent == tmp_path)

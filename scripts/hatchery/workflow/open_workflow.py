@@ -107,7 +107,7 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
         handed_on = os.environ.get(VARIABLE, "")
         if not handed_on or not Path(handed_on).is_dir():
             return Path(folder)
-        if (found := _digest(_files(handed_on))) != Path(handed_on).name:
+        if (found := _digest(_files_in(Path(handed_on)))) != Path(handed_on).name:
             raise ConfigError(
                 f"{handed_on}: the configuration of this job was altered: expected the SHA-256 "
                 f"{Path(handed_on).name}..., found {found}...; start the workflow again, which writes it anew"
@@ -118,7 +118,7 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
     files = _files(folder)
     name = _digest(files)
     copy = COPIES / name
-    if copy.is_dir() and _digest(_files(copy)) != name:
+    if copy.is_dir() and _digest(_files_in(copy)) != name:
         shutil.rmtree(copy)
     if not copy.is_dir():
         unfinished = COPIES / f"{name}.{os.getpid()}.partial"
@@ -149,7 +149,7 @@ def _files_in(folder: Path) -> dict[Path, bytes]:
 
 def _digest(files: Mapping[Path, bytes]) -> str:
     """What a copy of a configuration is called."""
-    content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in files.items())
+    content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in sorted(files.items()))
     return sha256(content).hexdigest()[:16]
 
 
