@@ -100,7 +100,7 @@ def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
     made = []
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made.append(Fake()) or made[-1])
     script = command(repository)
-    monkeypatch.setattr(script, "Project", lambda _: project)
+    monkeypatch.setattr(script, "open_project", lambda _: project)
     given = {"experiment": "tiny", "run": RUN, "project": results.parent}
     script.main(argparse.Namespace(upload=False, **given))
     told = capsys.readouterr().out

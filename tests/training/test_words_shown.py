@@ -19,6 +19,7 @@ from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.batches import TrainingBatches
+from hatchery.training.data_order import order_of
 from hatchery.training.development import development_tokens_per_byte
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.settings import TrainingSettings
@@ -92,7 +93,7 @@ def batches(tokens: Path, objective: dict[str, Any], steps: int, topology: Topol
     plan = StepPlan(TrainingSettings(steps=steps, batch_size=6, sequence_length=32, objective=chosen))
     made = objective_of(chosen)
     shards = TokenShards.open(tokens, TRAINING_SPLIT)
-    return TrainingBatches(plan, 5, topology, 4, partial(made.examples, shards), made.order)
+    return TrainingBatches(plan, 5, topology, 4, partial(made.examples, shards), partial(order_of, made))
 
 
 def test_encoding_counts_the_words_and_bytes_of_a_split(tokens: Path) -> None:
