@@ -50,7 +50,7 @@ def causal_step(kind: str, setting: Any) -> Callable[[], None]:
 
 
 def trainer_speed(folder: Path, width: Any, layers: int, sequences: int, steps: int, causal: bool) -> float:
-    """Tokens in a processor second of the library's Trainer, in the steps behind the second."""
+    """Return tokens per processor second of the library's Trainer, from the third step on."""
     from transformers import (
         BertConfig,
         BertForMaskedLM,

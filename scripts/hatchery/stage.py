@@ -40,7 +40,7 @@ MODELS = ("pretraining", "baselines")
 """The folders of an experiment that hold models: its own, and those that others pretrained."""
 
 MODEL = "results/models/{model}/manifest.json"
-"""Pattern of the manifest of a model: ours, of others, or a checkpoint of ours."""
+"""Path pattern of a model's manifest: a trained model, an imported model, or a checkpoint."""
 ADDRESS = rf"{NAME}-[0-9a-f]{{{DIGITS}}}"
 """Pattern of the name of a result's folder that experiments share: a name, and the digest of the job's call."""
 IMPORTED = "imported-"

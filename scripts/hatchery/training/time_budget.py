@@ -54,7 +54,7 @@ def _seconds_per_step(
     with tempfile.TemporaryDirectory(prefix="hatchery-timed-") as folder:
         place = Path(folder)
         trial_output = place / "output"
-        # The model is trained and thrown away: a copy of the caller's.
+        # The trial changes the weights, so it trains a copy of the caller's model.
         trial_of = Given(copy.deepcopy(given.model))
         store = rendezvous(topology)
         trained = train_run(trial, every_step, inputs, topology, store, place, trial_output, name, given=trial_of)

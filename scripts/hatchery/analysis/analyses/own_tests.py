@@ -28,6 +28,6 @@ def tested_against(experiment: "Experiment") -> str | None:
 
 
 def untrained_models(experiment: "Experiment") -> list[str]:
-    """The models of an experiment that are never trained, and go on from no other model."""
+    """Return the models of an experiment that have 0 steps and start from random weights."""
     started = {name: run.pretraining for name, run in experiment.runs.items()}
     return [name for name, each in started.items() if not each.steps and each.initialise_from is None]

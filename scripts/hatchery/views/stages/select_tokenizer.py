@@ -45,7 +45,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def sweep_inputs(of: "Outputs", sweep: str) -> dict[str, Paths]:
-    """The corpus and, where the sweep names them, morphemes, reference tokenizers by type, and published values."""
+    """Return the corpus manifest and, if the sweep names them, morphemes, reference tokenizers and published values."""
     block = of.project.tokenizer_sweep(sweep)
     references = {name: entry.reference for name, entry in block.types.items() if entry.reference is not None}
     return {
