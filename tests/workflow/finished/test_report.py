@@ -23,7 +23,8 @@ def test_the_report_has_scores_figures_page_and_cards_with_captions(finished_pro
     assert categories["tiny"]["Page"] == ["results/tiny/index.html"]
     assert categories["tiny"]["Scores"] == ["results/tiny/summary.csv", "results/tiny/summary.txt"]
     assert categories["tiny"]["Figures"] and all(path.endswith(".svg") for path in categories["tiny"]["Figures"])
-    assert categories["Corpora"] == {"tiny": ["results/cards/tiny/card.html"]}
+    corpora = ("demo_books_sample", "demo_reduced", "tiny")
+    assert categories["Corpora"] == {name: [f"results/cards/{name}/card.html"] for name in corpora}
     shown = sum(len(paths) for each in categories.values() for paths in each.values())
     assert page.count('"caption": "<p>') == shown
 
