@@ -178,6 +178,7 @@ def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothi
     monkeypatch.chdir(repository)
     targets = ["demo/index.html", "demo/export/README.md", "natural_bias_demo/index.html", "strict_mini/index.html"]
     targets += [
+        "demo/ro-crate.zip",
         "tokenizer_sweeps/demo/manifest.json",
         "bnc_wikipedia_bookcorpus_mini/summary.csv",
         "causal_mini/summary.csv",

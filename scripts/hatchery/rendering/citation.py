@@ -2,16 +2,28 @@
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 FILE = Path(__file__).resolve().parents[3] / "CITATION.cff"
 
 
 @cache
-def how_to_cite() -> str:
-    """A sentence for pages and cards."""
+def _citation() -> dict[str, Any]:
     import yaml
 
-    cited = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    found: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def version() -> str:
+    """Return the version of Hatchery."""
+    return str(_citation()["version"])
+
+
+@cache
+def how_to_cite() -> str:
+    """A sentence for pages and cards."""
+    cited = _citation()
     authors = ", ".join(author["name"] for author in cited["authors"])
     return (
         f"To cite: {authors}, {cited['title']}, version {cited['version']} ({cited['date-released']}), and the papers "

@@ -1,0 +1,80 @@
+"""The graph of an RO-Crate: entities with identifiers that refer to each other, and the files that the crate holds.
+
+RO-Crate 1.1 writes the graph as flat JSON-LD. Files that the crate does not hold, such as weights and raw text, are
+named by their SHA-256 (RFC 6920).
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+CONTEXTS = ("https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context")
+FORMATS = {
+    ".csv": "text/csv",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".jsonl": "application/jsonl",
+    ".md": "text/markdown",
+    ".parquet": "application/vnd.apache.parquet",
+    ".txt": "text/plain",
+}
+"""Media types by the ending of a name; the types that Python knows depend on the machine."""
+BYTES = "application/octet-stream"
+
+Entity = dict[str, Any]
+
+
+def reference(identifier: str) -> dict[str, str]:
+    """Return a link to an entity of the crate."""
+    return {"@id": identifier}
+
+
+def named_by_digest(sha256: str) -> str:
+    """Return the URI of a file by its SHA-256, as RFC 6920 writes it."""
+    return f"ni:///sha-256;{base64.urlsafe_b64encode(bytes.fromhex(sha256)).decode().rstrip('=')}"
+
+
+def _format(name: str) -> str:
+    return FORMATS.get(PurePosixPath(name).suffix, BYTES)
+
+
+@dataclass
+class Crate:
+    """The metadata of a crate by the entities' identifiers, and the content of the files that it holds."""
+
+    entities: dict[str, Entity] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, identifier: str, kind: str | list[str], /, **properties: Any) -> str:
+        """Add an entity without empty properties, with a list of one item as the item; return its identifier."""
+        filled = {name: value for name, value in properties.items() if value not in (None, "", [])}
+        for name, value in filled.items():
+            filled[name] = value[0] if isinstance(value, list) and len(value) == 1 else value
+        self.entities[identifier] = {"@id": identifier, "@type": kind, **filled}
+        return identifier
+
+    def file(self, path: str, sha256: str, size: int | None) -> str:
+        """Add a file that the crate does not hold; one of several paths is its name, the others are alternate names."""
+        identifier = named_by_digest(sha256)
+        known = self.entities.get(identifier)
+        if known is None:
+            size_text = None if size is None else str(size)
+            return self.add(
+                identifier, "File", name=path, sha256=sha256, contentSize=size_text, encodingFormat=_format(path)
+            )
+        others = {*known.get("alternateName", ()), path} - {known["name"]}
+        if others:
+            known["alternateName"] = sorted(others)
+        return identifier
+
+    def held(self, place: str, content: bytes, /, **properties: Any) -> str:
+        """Add a file that the crate holds at `place`."""
+        self.files[place] = content
+        facts = {"sha256": hashlib.sha256(content).hexdigest(), "contentSize": str(len(content))}
+        return self.add(place, "File", **{**facts, "encodingFormat": _format(place), "name": place, **properties})
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the content of the crate's metadata file."""
+        return {"@context": list(CONTEXTS), "@graph": list(self.entities.values())}
