@@ -13,6 +13,7 @@ from demo.babylm_evaluation import evaluation_files
 from demo.documents import MAKERS, EmbeddedDocument, Kind
 from demo.glue import TASKS, task_rows
 from demo.grammar import text_of
+from demo.multilingual import multilingual_files
 from demo.paradigms import PARADIGMS
 from demo.parallel import parallel_files
 from demo.rows import Pair, blimp_rows, draw_pairs, json_lines
@@ -34,6 +35,7 @@ FOLDERS = (
     "glue",
     "hans",
     "minimal_pairs",
+    "multilingual",
     "parallel",
     "superglue",
     "text",
@@ -150,5 +152,7 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     count = settings.examples_per_suite_task
     write("", suite_files(generator.pairs, settings.seed, count, generator.sentences))
     write("babylm_evaluation", evaluation_files(generator.pairs, settings.seed, count, generator.sentences))
+    texts = max(_SMALL_LEAST, round(settings.documents * _SMALL_SHARE))
+    write("multilingual", multilingual_files(generator.pairs, settings.seed, texts, count))
     run.measures["words"] = generator.words
     run.measures["different_sentences"] = len(generator.sentences)

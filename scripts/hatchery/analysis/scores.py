@@ -12,7 +12,12 @@ from hatchery.analysis.measurements import PRETRAINING_SUITE
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, read_summary
 from hatchery.analysis.task_averages import AVERAGE_METRIC, RUN_AVERAGE_METRIC
 from hatchery.evaluation.basis import differing
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
+from hatchery.evaluation.minimal_pairs.measurements import (
+    ACCURACY,
+    PAIR_AVERAGE,
+    PARADIGM_AVERAGE,
+    PHENOMENON_AVERAGE,
+)
 from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE, HELD_OUT_METRICS
 from hatchery.evaluation.settings import TRANSLATION_SUITE
@@ -160,6 +165,9 @@ class Scores:
         found = [key for suite in HELD_OUT for own in metrics for key in keys if (key[0], key[2]) == (suite, own)]
         pairs = [suite for suite in suites if (suite, PHENOMENON_AVERAGE, ACCURACY) in keys]
         for suite in pairs:
+            if (suite, PAIR_AVERAGE, ACCURACY) in keys:
+                found.append((suite, PAIR_AVERAGE, ACCURACY))
+                continue
             found.append((suite, PHENOMENON_AVERAGE, ACCURACY))
             if self._is_preferred((suite, PARADIGM_AVERAGE, ACCURACY), found[-1]):
                 found.append((suite, PARADIGM_AVERAGE, ACCURACY))

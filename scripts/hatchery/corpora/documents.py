@@ -138,7 +138,9 @@ class CorpusSourceKeys(OneOfKeys):
     data: Annotated[DataName | SourceKeys, NameOr()] = ABSENT
     """Name of a raw input in config.yaml, or the keys that it would have there. Then it is called like the corpus, and
     one source alone may say it so."""
-    embedded: Literal["bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel"] = ABSENT
+    embedded: Literal[
+        "bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel", "multilingual"
+    ] = ABSENT
     """Folder of the generated miniature sources."""
 
 

@@ -25,6 +25,7 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareAboveZero,
+    omitted_at_default,
     require,
 )
 from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
@@ -55,7 +56,17 @@ def is_imported(model: Manifest) -> bool:
 
 
 Unit = Literal["paradigm", "file"]
-PairFormat = Literal["blimp", "rows", "alternating_lines", "ewok", "entity_tracking", "comps", "global_piqa", "wug"]
+PairFormat = Literal[
+    "blimp",
+    "rows",
+    "alternating_lines",
+    "multiple_choice",
+    "ewok",
+    "entity_tracking",
+    "comps",
+    "global_piqa",
+    "wug",
+]
 FORMATS_SINCE_2025: tuple[PairFormat, ...] = ("ewok", "entity_tracking", "comps", "global_piqa", "wug")
 if TYPE_CHECKING:
     ScoringName = str
@@ -97,17 +108,36 @@ class PairColumns(Settings):
         return (self.bad,) if isinstance(self.bad, str) else self.bad
 
 
+@dataclass(frozen=True)
+class ChoiceColumns(Settings):
+    """The columns of a row that asks which choice follows a prompt; the defaults are those of MuBench."""
+
+    prompt: str = "prompt"
+    """Column of the text before the choices; the model sees this text, and its tokens are not scored."""
+    choices: str | Annotated[tuple[str, ...], MinLen(2)] = "choices"
+    """Column with a list of choices, or one column for each choice; a choice that is null is left out."""
+    label: str = "label"
+    """Column of the right choice: its index from 0, this index as digits, or the text of the choice."""
+
+
+TieRule = Literal["shared", "wrong", "first_in_row"]
+FORMATS_OF_MULTILINGUAL: tuple[PairFormat, ...] = ("rows", "multiple_choice")
+
+
 @dataclass(frozen=True, kw_only=True)
 class SuiteSettings(Settings):
     """What a suite says about its files and their scoring."""
 
     format: PairFormat = "blimp"
     """blimp is JSON lines with sentence_good and sentence_bad. rows are tables with a header (.csv, .tsv), JSON lines
-    or Parquet with the `columns` that you name. In files with alternating_lines, the two sentences of a pair stand on
+    or Parquet with the `columns` that you name. multiple_choice are tables of the same kinds with a prompt and
+    choices (`choices`). In files with alternating_lines, the two sentences of a pair stand on
     lines of their own, one pair below the other, as in Zorro; each file is a paradigm. ewok, entity_tracking, comps,
     global_piqa and wug are JSON lines as in the files of BabyLM."""
     columns: PairColumns | None = None
     """With the format rows: which columns hold a pair."""
+    choices: ChoiceColumns | None = omitted_at_default(None)
+    """With the format multiple_choice: the columns of prompt, choices and label; null has those of MuBench."""
     good_line: Literal["first", "second"] | None = None
     """With the format alternating_lines: which of the two lines of a pair is the right sentence."""
     files: str = "*.jsonl"
@@ -150,6 +180,15 @@ class SuiteSettings(Settings):
     items, under a name of its own (GPT-BERT's paper prints it). It is an upper bound."""
     per_token: bool = False
     """Compare the mean log-probability of the scored tokens, and not the sum."""
+    track: Literal["multilingual"] | None = omitted_at_default(None)
+    """In 2026, multilingual has the rules of that track: a model of others sees one BOS before a text and nothing of
+    its tokenizer's template, the tokens of the prompt alone are not scored, the mean of the suite weighs pairs equally,
+    and a file that is called after a split (train-00000-of-00001.parquet) has the name of its folder as paradigm."""
+    ties: TieRule | None = omitted_at_default(None)
+    """In 2026: what counts if the right text ties with others. shared counts 1/k of k texts, wrong counts nothing,
+    first_in_row prefers the first of these texts in the row; null is the rule of the edition."""
+    unknown_tokens: Literal["scored", "wrong"] = omitted_at_default("scored")
+    """wrong: an item counts as wrong if the tokenizer has an unknown token for any part of a candidate (Hanzi)."""
 
     @property
     def has_template(self) -> bool:
@@ -164,6 +203,17 @@ class SuiteSettings(Settings):
         places = self.edition == 2026 and self.format != "wug" and self.pairs_per_paradigm is None
         wanted = "null unless all pairs are scored in the edition 2026"
         require(self.counted_by is None or places, "counted_by", self.counted_by, wanted)
+        is_2026 = self.edition == 2026 and not self.official and self.counted_by is None
+        choosable = is_2026 and self.format in FORMATS_OF_MULTILINGUAL and self.unit == "paradigm"
+        wanted = f"null unless the edition is 2026 and the format {' or '.join(FORMATS_OF_MULTILINGUAL)}"
+        require(self.track is None or choosable, "track", self.track, wanted)
+        require(self.ties is None or is_2026, "ties", self.ties, "null unless the edition is 2026, without `official`")
+        judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
+        wanted = "scored unless the edition is 2026, without `official` and `temperatures`"
+        require(judged, "unknown_tokens", self.unknown_tokens, wanted)
+        is_choice = self.format == "multiple_choice"
+        wanted = "null: it belongs to the format multiple_choice"
+        require(self.choices is None or is_choice, "choices", self.choices, wanted)
         for key, owner, example in (
             ("columns", "rows", "{good: ..., bad: ...}"),
             ("good_line", "alternating_lines", "first or second"),

@@ -45,7 +45,7 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     """Another suite whose keys come first."""
     data: DataName = ABSENT
     """A raw input of config.yaml."""
-    embedded: Literal["minimal_pairs", "filter_data", "babylm_evaluation"] = ABSENT
+    embedded: Literal["minimal_pairs", "filter_data", "babylm_evaluation", "multilingual"] = ABSENT
     """A folder of the generated sources."""
 
     def scored(self, name: str) -> dict[str, object]:
@@ -83,7 +83,9 @@ class Variant(TaskKeys, OneOfKeys):
     """Another task whose keys come first."""
     data: DataName = ABSENT
     """A raw input of config.yaml."""
-    embedded: Literal["glue", "superglue", "filter_data", "hans", "edge_probing", "babylm_evaluation"] = ABSENT
+    embedded: Literal[
+        "glue", "superglue", "filter_data", "hans", "edge_probing", "babylm_evaluation", "multilingual"
+    ] = ABSENT
     """A folder of the generated sources."""
     otherwise: Annotated[str, Reference("task", inherited=True)] | None = None
     """A task that lies in other files: its `data`, `format`, `files` and `label_field` are taken where config.yaml says

@@ -30,7 +30,7 @@ from hatchery.analysis.task_averages import AVERAGE, AVERAGE_METRIC, RUN_AVERAGE
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.evaluation.minimal_pairs.measurements import PARADIGM_AVERAGE, PHENOMENON_AVERAGE
+from hatchery.evaluation.minimal_pairs.measurements import PAIR_AVERAGE, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.rendering.escaping import breakable, readable
 from hatchery.rendering.style import model_styles
@@ -47,7 +47,7 @@ from hatchery.views.summary_notes import SummaryNotes, read_notes
 COMPARED_SHOWN = 500
 MOST_IN_LEGEND = 12
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
-_AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+_AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 SECTIONS = (
     "Experiment",
     "Main results",

@@ -16,6 +16,7 @@ from hatchery.evaluation.evaluation import Evaluation
 from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY,
+    PAIR_AVERAGE,
     PARADIGM_AVERAGE,
     PHENOMENON_AVERAGE,
 )
@@ -77,7 +78,7 @@ def _overview(summary: Summary) -> list[Measure]:
     return [replace(measure, label=_short_name(measure)) for measure in summary.headline()]
 
 
-_SHORT_NAMES = {PHENOMENON_AVERAGE: "phenomena", PARADIGM_AVERAGE: "paradigms"}
+_SHORT_NAMES = {PHENOMENON_AVERAGE: "phenomena", PARADIGM_AVERAGE: "paradigms", PAIR_AVERAGE: "pairs"}
 
 
 def _short_name(measure: Measure) -> str:

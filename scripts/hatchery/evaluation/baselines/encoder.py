@@ -194,6 +194,7 @@ class BaselineModel:
                 self.frame = Frame((start_of_decoder(network, self.where),), ())
                 self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
+        self.unknown_id: int | None = tokenizer.unknown_id
         self.vocabulary_size = int(network.get_output_embeddings().weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
         # Of encoder-decoders every position is asked anyway.

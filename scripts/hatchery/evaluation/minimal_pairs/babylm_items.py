@@ -85,7 +85,7 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
                 f"{shorten(label)}"
             )
         ordered = [solutions[label], *solutions[:label], *solutions[label + 1 :]]
-        yield Item(paradigm, paradigm, row, tuple(Candidate(f" {one}", prompt) for one in ordered))
+        yield Item(paradigm, paradigm, row, tuple(Candidate(f" {one}", prompt) for one in ordered), place=label)
 
 
 def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:

@@ -21,6 +21,8 @@ from hatchery.sums import plain_sum
 
 OF_PAIRS = 0.5
 """The accuracy of a blind guess on pairs."""
+BY_PAIR = "_by_pair"
+"""Ends the name of a suite in the row in which all pairs weigh the same."""
 Outcome = Literal["correct", "wrong", "tie"]
 Level = Literal["paradigm", "phenomenon", "suite"]
 
@@ -72,6 +74,7 @@ TIE_RULES = {
     "shared": "shared: of k texts that tie with the right one each counts 1/k",
     "first": "as BabyLM 2025: a tie counts as right",
     "drawn": "as BabyLM 2026: a tie is decided by a draw, which is seeded here",
+    "first_in_row": "the first in its row of several best texts is preferred",
 }
 """What is said of each rule for ties."""
 
@@ -80,19 +83,36 @@ def tie_rule(suite: SuiteSettings) -> str:
     """The rule that a suite asks for, one of TIE_RULES."""
     if suite.edition == 2023:
         return "wrong"
+    if suite.ties is not None:
+        return suite.ties
     if not suite.official:
         return "shared"
     return "first" if suite.edition == 2025 else "drawn"
 
 
-def decision(item: Item, scores: Sequence[float], suite: SuiteSettings) -> Decision:
-    """What counts of an item under the rules of its suite. Of several best candidates, since 2026 a draw tells one."""
+def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
+    """What counts of an item under the rules of its suite. Of several best candidates, since 2026 a draw tells one.
+
+    An item with an `unknown` token is wrong.
+    """
     best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
     chosen = best[0]
-    if len(best) > 1 and suite.edition == 2026:
+    if unknown:
+        return Decision("wrong", chosen, 0.0)
+    if rule == "first_in_row":
+        chosen = min(best, key=lambda candidate: place_in_row(item, candidate))
+    elif len(best) > 1 and suite.edition == 2026:
         chosen = best[generator(suite.seed, "ties", item.paradigm, item.item_id).integers(len(best))]
     shares = {"wrong": 0.0, "shared": 1 / len(best), "first": 1.0, "drawn": float(chosen == 0)}
+    shares["first_in_row"] = shares["drawn"]
     return Decision(outcome, chosen, {"correct": 1.0, "wrong": 0.0, "tie": shares[rule]}[outcome])
+
+
+def place_in_row(item: Item, candidate: int) -> int:
+    """Index in the row of the file of a candidate of the item."""
+    if candidate == 0:
+        return item.place
+    return candidate - 1 if candidate <= item.place else candidate
 
 
 def accuracy_table(
@@ -101,6 +121,7 @@ def accuracy_table(
     suite: str,
     credits: Sequence[float] | None = None,
     by_split: bool = False,
+    by_pair: bool = False,
 ) -> list[Accuracy]:
     """Rows for every paradigm, every phenomenon and the suite, names sorted within a level.
 
@@ -108,7 +129,8 @@ def accuracy_table(
     two differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT,
     67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 of them).
     `credits` say what each item counts; by default a tie counts nothing. With `by_split` (entity tracking), a
-    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of those.
+    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of those. With `by_pair`, the suite
+    has a third row, `<suite>_by_pair`, in which all pairs weigh the same (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]
@@ -131,6 +153,7 @@ def accuracy_table(
         *phenomena,
         _mean("suite", suite, phenomena if by_split else paradigms),
         _mean("suite", f"{suite}_by_phenomenon", phenomena),
+        *([pooled("suite", f"{suite}{BY_PAIR}", range(len(pairs)))] if by_pair else []),
     ]
 
 

@@ -31,6 +31,8 @@ class Item:
     field: str = ""
     preference: float | None = None
     """Instead of a right answer, the share of people who prefer the first."""
+    place: int = 0
+    """Index of the right candidate in the row of the file, whose other candidates follow here in their order."""
 
     @property
     def identical(self) -> bool:

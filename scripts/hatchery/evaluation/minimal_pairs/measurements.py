@@ -9,6 +9,7 @@ from hatchery.artifacts.records import Record
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import Evaluated, Level, TidyRow, measured
+from hatchery.evaluation.minimal_pairs.decisions import BY_PAIR
 from hatchery.evaluation.settings import is_imported
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.evaluation.ways_of_scoring import default_way
@@ -16,6 +17,8 @@ from hatchery.settings.base import Range, Share
 
 PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
+PAIR_AVERAGE = "pair_average"
+"""Of the multilingual track, whose means weigh all pairs of a suite the same."""
 ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 AT_BEST_TEMPERATURE = "best_temperature_accuracy_percent"
@@ -136,6 +139,9 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
             deviation = math.sqrt(math.fsum(deviation**2 for _, deviation, _ in values)) / len(values)
             chance = math.fsum(row.chance for row in by_level[averaged]) / len(values)
             add("average", task, metric, mean, deviation, sum(items for _, _, items in values), chance)
+        for row in by_level["suite"]:
+            if row.name == f"{evaluated.name}{BY_PAIR}":
+                add("average", PAIR_AVERAGE, metric, *_accuracy(row, column), row.chance)
     return found
 
 

@@ -14,9 +14,10 @@ from hatchery.evaluation.draws import generator
 from hatchery.evaluation.evaluation import MostRows
 from hatchery.evaluation.json_lines import Record, decode_lines, read_json_lines, shorten, some
 from hatchery.evaluation.minimal_pairs.babylm_items import BABYLM_READERS
+from hatchery.evaluation.minimal_pairs.choices import HUB_METADATA, document_name, paradigm_of_file, read_choices
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.settings import ExpectedSize, PairFormat, ScoringSettings, SuiteSettings
-from hatchery.evaluation.tasks.formats import read_csv, read_rows
+from hatchery.evaluation.tasks.formats import is_table, read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
@@ -68,6 +69,8 @@ def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> 
 def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
     """The names of the suite's files, sorted. Raises EvaluationError where there are none, or names that clash."""
     names = source.names(suite.files)
+    if suite.track == "multilingual":
+        names = [name for name in names if is_table(name) and PurePosixPath(name).name not in HUB_METADATA]
     if not names:
         there = source.names()
         listed = ", ".join(there[:_NAMES_SHOWN]) + (", ..." if len(there) > _NAMES_SHOWN else "")
@@ -92,7 +95,7 @@ def _blimp(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 
 
 def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    columns, stem = suite.columns, plain_name(PurePosixPath(name).stem)
+    columns, stem = suite.columns, paradigm_of_file(name, suite)
     if columns is None:
         raise ConfigError("columns: missing with the format rows")
     named = (columns.paradigm, columns.phenomenon) if suite.unit == "paradigm" else (None, None)
@@ -101,14 +104,19 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     wanted |= {column.partition(".")[0] for column in wanted}
     # Spreadsheets put quotes into a table between tabs, too; the tables of GLUE, which `read_rows` reads, have none.
     is_tsv = name.lower().endswith(".tsv")
-    for record in some(read_csv(source, name), name) if is_tsv else read_rows(source, name, (), wanted):
+    # A document is called after all of its columns.
+    names_documents = suite.unknown_tokens == "wrong"
+    asked = None if names_documents else wanted
+    records = some(read_csv(source, name), name) if is_tsv else read_rows(source, name, (), asked)
+    for index, record in enumerate(records):
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
         # Cells keep the spaces that somebody typed at their ends, which would be tokens of one sentence alone.
         texts = [record.text(column).strip() for column in (columns.good, *columns.wrong)]
         given = "".join(f"{record.text(column).strip()} " for column in prefixes)
         candidates = tuple(Candidate(text, given) for text in texts)
-        yield Item(paradigm, phenomenon, str(record.line), candidates)
+        row = document_name(index, record) if names_documents else str(record.line)
+        yield Item(paradigm, phenomenon, row, candidates)
 
 
 def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
@@ -133,6 +141,7 @@ _READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[It
     "blimp": _blimp,
     "rows": _rows,
     "alternating_lines": _alternating_lines,
+    "multiple_choice": read_choices,
     **BABYLM_READERS,
 }
 _NAMES_SHOWN = 8

@@ -21,9 +21,9 @@ def prediction_files(
     """Names and texts of the files that the server takes for a suite; none where its rows are unknown to it.
 
     A sample of the items has no row numbers that the challenge's server would know, and neither have files of other
-    suites. What it took of WUG is not known.
+    suites. What it took of WUG is not known. The multilingual track takes accuracies.
     """
-    if settings.pairs_per_paradigm is not None or settings.format == "wug":
+    if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:
         return
     if settings.edition != 2023:
         yield "predictions.json", predictions_json(items, decisions, settings)

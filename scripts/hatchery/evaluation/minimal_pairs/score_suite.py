@@ -30,10 +30,16 @@ from hatchery.evaluation.minimal_pairs.decisions import (
     decision,
     tie_rule,
 )
-from hatchery.evaluation.minimal_pairs.items import Item
+from hatchery.evaluation.minimal_pairs.items import Candidate, Item
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_FILE, BEST_TEMPERATURE_FILE, CORRELATION_FILE
 from hatchery.evaluation.minimal_pairs.pairs import check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import prediction_files
+from hatchery.evaluation.minimal_pairs.prefix_tokens import (
+    behind_prefixes,
+    choice_lengths,
+    frame_by_bos_,
+    unknown_items,
+)
 from hatchery.evaluation.minimal_pairs.scoring import (
     distinct_sentences,
     scoring_name,
@@ -66,6 +72,7 @@ RULES = {
     2026: "BabyLM 2026 (babylm-eval 3d57ddc, 8 July 2026)",
 }
 """What a manifest says of the version of the rules; their scores are not comparable."""
+MULTILINGUAL_RULES = "BabyLM 2026, multilingual track (babylm-eval, 8 July 2026)"
 
 MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module"}
 """Who wrote a model, for manifests; all others are of the library `transformers`."""
@@ -126,6 +133,7 @@ def score_suite(
     suite = read_suite(open_source(source), settings)
     device = prepare_device(runtime.device, runtime.threads, settings.precision)
     asked = load_sentence_model(model, device, settings.scoring, template=settings.has_template)
+    _frame_(asked, settings)
     score(asked, suite, settings, runtime).write(run)
 
 
@@ -137,7 +145,13 @@ def evaluate(request: Request) -> Answer:
     settings = request.built(ScoringSettings, suite=request.name)
     suite = read_suite(request.source(), settings)
     asked = request.model.asked(request.device, settings.scoring, settings.has_template)
+    _frame_(asked, settings)
     return Answer(score(asked, suite, settings, request.runtime), settings)
+
+
+def _frame_(model: SentenceModel, settings: ScoringSettings) -> None:
+    if settings.track == "multilingual":
+        frame_by_bos_(model)
 
 
 @dataclass(frozen=True)
@@ -179,16 +193,25 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
         official=settings.official,
         temperatures=GRID if settings.temperatures else AT_ONE,
         compilation=runtime.compile,
+        by_prefix=settings.track == "multilingual",
     )
     seconds = max(time.monotonic() - started, 1e-9)
     if settings.per_token:
         lengths, at = np.maximum(scored.tokens, 1), scored.at_temperatures
+        if settings.track == "multilingual":
+            lengths = choice_lengths(model, items, " " if blank else "")
         divided = None if at is None else at / lengths[..., None]
         scored = dataclasses.replace(scored, scores=scored.scores / lengths, at_temperatures=divided)
-    decisions = [decision(item, scores, settings) for item, scores in zip(items, scored.of(items), strict=True)]
+    judges = settings.unknown_tokens == "wrong"
+    unknown = unknown_items(model, items) if judges else [False] * len(items)
+    judged = zip(items, scored.of(items), unknown, strict=True)
+    decisions = [decision(item, scores, settings, has_unknown) for item, scores, has_unknown in judged]
     if suite.rights is not None:
         decisions = counted_by_text(items, decisions, suite.rights, settings)
     tables, facts = _tables(settings, items, scored, decisions), dict[str, Any]()
+    if judges:
+        with_unknown = tables["scores.parquet"].append_column("unknown", pa.array(unknown))
+        tables, facts["unknown_items"] = {**tables, "scores.parquet": with_unknown}, sum(unknown)
     if scored.at_temperatures is not None:
         best = best_temperature(items, scored.at_temperatures, settings)
         tables |= {"temperatures.csv": best.frame, BEST_TEMPERATURE_FILE: accuracy_frame(best.table)}
@@ -206,7 +229,8 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
     }
     if edition != 2023:
         counted = f", counted as by its {settings.counted_by}" if settings.counted_by else ""
-        rules = RULES[edition] + (", slips included" if settings.official else "") + counted
+        of_track = RULES[edition] if settings.track is None else MULTILINGUAL_RULES
+        rules = of_track + (", slips included" if settings.official else "") + counted
         facts |= {"rules": rules, "precision": settings.precision}
     speed = {
         "rows_per_second": round(scored.rows / seconds, 1),
@@ -226,11 +250,13 @@ def candidate_scores(
     official: bool = False,
     temperatures: Temperatures = AT_ONE,
     compilation: CompilationChoice = "off",
+    by_prefix: bool = False,
 ) -> CandidateScores:
     """Scores of the candidates of every item under the way called `scoring` (see WAYS).
 
     With GRID for temperatures, also those at each of them.
     `official` counts the tokens of a completion as BabyLM's code does (`given_tokens`), and lets a score be NaN.
+    `by_prefix` counts these tokens as lm-evaluation-harness does (`prefix_tokens.py`); without tokens a score is 0.
     Raises EvaluationError naming the item of which a text becomes more tokens than LONGEST_SENTENCE_TOKENS or than the
     model can take, or has none that is scored, and ConfigError for a model that cannot be scored in this way.
     """
@@ -240,6 +266,8 @@ def candidate_scores(
     written = [blank + one.text for one in texts]
     given = [len(blank + one.prefix) if one.prefix else 0 for one in texts]
     sentences = model.encode(written, words=chosen.needs_words, given=given, official=official)
+    if by_prefix:
+        sentences = behind_prefixes(model, [Candidate(one.completion, blank + one.prefix) for one in texts], sentences)
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
@@ -249,6 +277,7 @@ def candidate_scores(
         for candidate in item.candidates:
             found = encoded[candidate]
             is_empty = found.scored < 1 and not (may_be_empty and len(model.frame.before) + len(found.ids) > 1)
+            is_empty = is_empty and not (by_prefix and found.ids)
             if is_empty or len(found.ids) > longest:
                 raise EvaluationError(
                     f"{item.paradigm}, pair {item.item_id}: a sentence becomes {len(found.ids):,} tokens, "
@@ -286,8 +315,9 @@ def _tables(
     found: dict[str, Table] = {"scores.parquet": _scores_table(items, scored, outcomes)}
     if settings.format == "wug":
         return found | {CORRELATION_FILE: correlation_frame(items, scored.of(items))}
-    by_split = settings.format == "entity_tracking"
-    return found | {ACCURACY_FILE: accuracy_frame(accuracy_table(items, outcomes, settings.suite, credits, by_split))}
+    by_split, by_pair = settings.format == "entity_tracking", settings.track == "multilingual"
+    table = accuracy_table(items, outcomes, settings.suite, credits, by_split, by_pair)
+    return found | {ACCURACY_FILE: accuracy_frame(table)}
 
 
 def _scores_table(pairs: Sequence[Item], scored: CandidateScores, outcomes: Sequence[Outcome]) -> pa.Table:

@@ -63,6 +63,8 @@ class SentenceModel(Protocol):
     """The mask token of a masked model."""
     predicted_before: int
     """How many positions before a hidden token it is predicted; 0 of others than masked models."""
+    unknown_id: int | None
+    """The token for text that the tokenizer cannot write; None if it can write all text."""
     vocabulary_size: int
     longest_input: int | None
     """Tokens with special ones that an input may have; None: no limit of its own."""
@@ -142,6 +144,7 @@ class WithTokenizer:
         self.predicted_before = 0 if is_causal else predicted_before
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else tuple(tokenizer.end_ids))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
+        self.unknown_id: int | None = tokenizer.unknown_id
         self.vocabulary_size = network.config.vocab_size
 
     @property

@@ -45,7 +45,8 @@ def best_temperature(items: Sequence[Item], scores: np.ndarray, settings: Scorin
             for item, values in zip(items, scores, strict=True)
         ]
         outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
-        tables.append(accuracy_table(items, outcomes, settings.suite, credits, settings.format == "entity_tracking"))
+        by_split, by_pair = settings.format == "entity_tracking", settings.track == "multilingual"
+        tables.append(accuracy_table(items, outcomes, settings.suite, credits, by_split, by_pair))
     shares = [next(row.accuracy for row in table if row.level == "suite") for table in tables]
     best = max(range(len(GRID)), key=shares.__getitem__)
     return BestTemperature(GRID[best], tables[best], list(zip(GRID, shares, strict=True)))

@@ -154,7 +154,7 @@ def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -
     return (Record(values, where, number) for number, (where, values) in enumerate(rows, 1))
 
 
-READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str]], Iterator[Record]]] = {
+READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str] | None], Iterator[Record]]] = {
     ".json": lambda source, name, columns, wanted: read_json_lines(source, name),
     ".jsonl": lambda source, name, columns, wanted: read_json_lines(source, name),
     ".parquet": lambda source, name, columns, wanted: read_parquet(source, name, wanted),
@@ -164,11 +164,17 @@ READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str]], It
 }
 
 
-def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Collection[str]) -> Iterator[Record]:
+def is_table(name: str) -> bool:
+    """Whether a file is one of the tables that `read_rows` reads, by the ending of its name; text files are not."""
+    ending = PurePosixPath(name).suffix.lower()
+    return ending in READERS and ending != ".txt"
+
+
+def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Collection[str] | None) -> Iterator[Record]:
     """The records of one file.
 
     `columns` names those of a table between tabs that has no header. `wanted` are the fields that will be asked for;
-    others may stay unread.
+    others may stay unread. None reads all fields.
 
     Raises EvaluationError for an ending that is no format of ours, and naming file and line for damaged rows.
     """

@@ -25,7 +25,13 @@ from hatchery.analysis.settings import (
 )
 from hatchery.analysis.summary_rows import summarised_text
 from hatchery.evaluation.evaluation import Level
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, CORRELATION, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
+from hatchery.evaluation.minimal_pairs.measurements import (
+    ACCURACY,
+    CORRELATION,
+    PAIR_AVERAGE,
+    PARADIGM_AVERAGE,
+    PHENOMENON_AVERAGE,
+)
 from hatchery.rendering.drawing import (
     MUTED,
     Keywords,
@@ -70,7 +76,7 @@ Source: `measurements.parquet`.
     published=True,
 )
 
-AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 LEVELS: tuple[Level, ...] = ("phenomenon", "average")
 AXES = {ACCURACY: "accuracy (%)", CORRELATION: "Spearman's correlation with people (%)"}
 """The metrics of a suite, of which the first that it has is drawn, and their axes."""
@@ -138,7 +144,9 @@ def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | N
     }
     tasks = {task for task, _ in groups}
     phenomena = sorted(tasks.difference(AVERAGES))
-    if len(phenomena) > 1 and PHENOMENON_AVERAGE in tasks:
+    if PAIR_AVERAGE in tasks:
+        phenomena.append(PAIR_AVERAGE)
+    elif len(phenomena) > 1 and PHENOMENON_AVERAGE in tasks:
         phenomena.append(PHENOMENON_AVERAGE)
     if any(task == PARADIGM_AVERAGE for task, _ in values):
         phenomena.append(PARADIGM_AVERAGE)

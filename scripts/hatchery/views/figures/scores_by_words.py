@@ -13,7 +13,7 @@ from hatchery.analysis.comparability import told_apart
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.scores import metric_name
 from hatchery.analysis.settings import models_in_order, models_with_counts
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PAIR_AVERAGE, PARADIGM_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import (
     MUTED,
@@ -104,9 +104,11 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
+    by_pair = measured.filter(pl.col("task") == PAIR_AVERAGE)["suite"].unique().to_list()
+    average = pl.when(pl.col("suite").is_in(by_pair)).then(pl.lit(PAIR_AVERAGE)).otherwise(pl.lit(PARADIGM_AVERAGE))
     shown = measured.filter(
         pl.when(pl.col("kind") == "minimal_pairs")
-        .then((pl.col("task") == PARADIGM_AVERAGE) & (pl.col("metric") == ACCURACY))
+        .then((pl.col("task") == average) & (pl.col("metric") == ACCURACY))
         .otherwise(pl.col("level").is_in(["task", "split"]) & pl.col("primary") & pl.col("main")),
         pl.col("value").is_not_null(),
     )
@@ -122,7 +124,7 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
     found: dict[str, Lines] = {}
     for suite, task, metric, name, value, sampling, guess, basis in rows:
         run = named[name]
-        title = readable(suite if task == PARADIGM_AVERAGE else f"{suite} {task}")
+        title = readable(suite if task in (PARADIGM_AVERAGE, PAIR_AVERAGE) else f"{suite} {task}")
         parts = (title, metric_name(metric), told[suite, task, metric][basis])
         lines = found.setdefault(", ".join(filter(None, parts)), Lines(metric))
         model = trainings.get(run.milestone_of, run.model)

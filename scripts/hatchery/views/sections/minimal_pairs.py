@@ -11,13 +11,14 @@ from hatchery.evaluation.minimal_pairs.measurements import (
     ACCURACY_TIES_CORRECT,
     AT_BEST_TEMPERATURE,
     CORRELATION,
+    PAIR_AVERAGE,
     PARADIGM_AVERAGE,
     PHENOMENON_AVERAGE,
 )
 from hatchery.rendering.escaping import readable
 from hatchery.views.summary_sections import Section, range_of_guesses, suite_title, with_settings
 
-AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE)
+AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 
 
 def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
@@ -48,7 +49,7 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
         Measure(f"{readable(task)}, correlation with people", suite, task, CORRELATION)
         for task in dict.fromkeys(correlated)
     ]
-    for task in AVERAGES:
+    for task in (PHENOMENON_AVERAGE, PARADIGM_AVERAGE):
         if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
             label = f"{readable(task)}, ties correct"
             measures.append(Measure(label, suite, task, ACCURACY_TIES_CORRECT))
@@ -63,7 +64,7 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
 def _averages_agree(summary: Summary, suite: str) -> bool:
     """Whether the two averages are equal for every model, as they are where each phenomenon has one paradigm."""
     for model in summary.models:
-        by_phenomenon, by_paradigm = (summary.row(model, suite, task, ACCURACY) for task in AVERAGES)
+        by_phenomenon, by_paradigm = (summary.row(model, suite, task, ACCURACY) for task in AVERAGES[:2])
         if by_phenomenon and by_paradigm and by_phenomenon.mean != by_paradigm.mean:
             return False
     return True

@@ -1,0 +1,93 @@
+"""Rows that ask which choice follows a prompt, and names of paradigms and documents, as hub data sets have both.
+
+Layouts: MuBench (a list of choices, and a label in three forms) and GlobalPIQA (a column for each choice). Sources:
+docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are inferred.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.json_lines import Record, checked_text, shorten
+from hatchery.evaluation.minimal_pairs.items import Candidate, Item
+from hatchery.evaluation.settings import ChoiceColumns, SuiteSettings
+from hatchery.evaluation.tasks.formats import read_rows
+from hatchery.raw.registration import RawSource
+from hatchery.sanitize import plain_name
+
+MUBENCH = ChoiceColumns()
+_SPLIT = re.compile(r"(train|test|dev|validation|data)(-\d+-of-\d+)?")
+HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", "state.json")
+"""JSON files that the library `datasets` writes beside the rows of a data set."""
+
+
+def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
+    """Return the paradigm that a file is called after: its stem, or its folder where a hub file is called by a split.
+
+    The folder counts in the track multilingual alone.
+    """
+    path = PurePosixPath(name)
+    is_split = suite.track == "multilingual" and _SPLIT.fullmatch(path.stem) is not None
+    return plain_name(path.parent.name if is_split and path.parent.name else path.stem)
+
+
+def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
+    """Yield an item for each row: the choices after the prompt and one blank, the right choice first.
+
+    Raises EvaluationError naming file and line for a wrong row.
+    """
+    columns, paradigm = suite.choices or MUBENCH, paradigm_of_file(name, suite)
+    several = (columns.choices,) if isinstance(columns.choices, str) else columns.choices
+    for record in read_rows(source, name, (), {columns.prompt, columns.label, *several}):
+        choices = choices_of(record, columns.choices)
+        label = label_index(record, columns.label, choices)
+        ordered = [choices[label], *choices[:label], *choices[label + 1 :]]
+        prompt = record.text(columns.prompt)
+        candidates = tuple(Candidate(f" {choice}", prompt) for choice in ordered)
+        yield Item(paradigm, paradigm, str(record.line), candidates, place=label)
+
+
+def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
+    """Return the choices of a row: a list in one column, or a text in each of several columns.
+
+    Of several columns, the last ones may be missing, null or empty. Raises EvaluationError for fewer than two choices.
+    """
+    if isinstance(columns, str):
+        found, where = record.value(columns), f"{record.where}: the field {columns!r}"
+        if not isinstance(found, list) or len(found) < 2 or not all(isinstance(one, str) and one for one in found):
+            raise EvaluationError(
+                f"{where} must be a list of two texts or more, none of them empty, got {shorten(found)}"
+            )
+        return [checked_text(one, where) for one in found]
+    given = [column for column in columns if record.values.get(column) not in (None, "")]
+    if len(given) < 2 or given != list(columns[: len(given)]):
+        expected = f"expected texts in {', '.join(columns)}, of which the last ones may be missing"
+        raise EvaluationError(f"{record.where}: got choices in {', '.join(given) or 'no field'}; {expected}")
+    return [record.text(column) for column in given]
+
+
+def label_index(record: Record, name: str, choices: list[str]) -> int:
+    """Return the index of the right choice, which a row has as an index, as digits or as the text of the choice.
+
+    Raises EvaluationError for a label of another form, and for an index without a choice.
+    """
+    label = record.value(name)
+    if isinstance(label, str) and label.isdecimal() and label.isascii() and int(label) < len(choices):
+        return int(label)
+    if isinstance(label, str) and label in choices:
+        return choices.index(label)
+    if type(label) is int and 0 <= label < len(choices):
+        return label
+    raise EvaluationError(
+        f"{record.where}: the field {name!r} must be an index from 0 to {len(choices) - 1}, the same as digits, or the "
+        f"text of a choice, got {shorten(label)}"
+    )
+
+
+def document_name(index: int, record: Record) -> str:
+    """Return `<index>:<hash>` of a row as lm-evaluation-harness names documents; all columns of the row are hashed."""
+    text = json.dumps(dict(record.values), indent=2, ensure_ascii=False, default=str)
+    return f"{index}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"

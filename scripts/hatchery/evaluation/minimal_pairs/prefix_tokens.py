@@ -1,0 +1,64 @@
+"""Which tokens of a text follow its prompt, by the rule of lm-evaluation-harness, and other rules of its models.
+
+A prompt has as many tokens as it has alone; white space at its end belongs to the choice. Source:
+docs/papers/babylm-2026.md, "The multilingual track", and the library itself (0.4.13), whose causal models split so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.minimal_pairs.items import Candidate, Item
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, SentenceModel
+
+
+def behind_prefixes(
+    model: SentenceModel, candidates: Sequence[Candidate], sentences: Sequence[EncodedSentence]
+) -> list[EncodedSentence]:
+    """Return the sentences of candidates, of which as many tokens are given as the prefix has alone."""
+    prefixes = [candidate.prefix.rstrip() for candidate in candidates]
+    counts = token_counts(model, prefixes)
+    return [
+        replace(sentence, given=min(counts[prefix], len(sentence.ids)))
+        for prefix, sentence in zip(prefixes, sentences, strict=True)
+    ]
+
+
+def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
+    """Return the number of tokens of each of some texts, without special tokens; an empty text has 0 tokens."""
+    distinct = sorted({text for text in texts if text})
+    encoded = model.encode(distinct) if distinct else []
+    return {"": 0, **{text: len(one.ids) for text, one in zip(distinct, encoded, strict=True)}}
+
+
+def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
+    """Return the divisors of per-token scores, int64 [I, K]: tokens of prompt and choice minus tokens of the prompt.
+
+    A divisor is at least 1, also in places without a candidate. `blank` precedes each text.
+    """
+    texts = [[blank + one.text for one in item.candidates] for item in items]
+    prompts = [[blank + one.prefix if one.prefix else "" for one in item.candidates] for item in items]
+    counts = token_counts(model, [text for row in (*texts, *prompts) for text in row])
+    lengths = np.ones((len(items), max((len(row) for row in texts), default=2)), dtype=np.int64)
+    for row, (wholes, given) in enumerate(zip(texts, prompts, strict=True)):
+        lengths[row, : len(wholes)] = [
+            max(1, counts[text] - counts[prompt]) for text, prompt in zip(wholes, given, strict=True)
+        ]
+    return lengths
+
+
+def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
+    """Whether the tokenizer has an unknown token for any part of a candidate of each of the items."""
+    texts = sorted({one.text for item in items for one in item.candidates})
+    if model.unknown_id is None:
+        return [False] * len(items)
+    has = {text: model.unknown_id in one.ids for text, one in zip(texts, model.encode(texts), strict=True)}
+    return [any(has[one.text] for one in item.candidates) for item in items]
+
+
+def frame_by_bos_(model: SentenceModel) -> None:
+    """Have a causal model of others see BOS, or EOS where it has no BOS, and no other token of its template."""
+    if isinstance(model, BaselineModel) and model.architecture == "causal":
+        model.frame = Frame((model.tokenizer.found("bos_token_id", "eos_token_id"),), ())
