@@ -208,10 +208,9 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
     decisions = [decision(item, scores, settings, has_unknown) for item, scores, has_unknown in judged]
     if suite.rights is not None:
         decisions = counted_by_text(items, decisions, suite.rights, settings)
-    tables, facts = _tables(settings, items, scored, decisions), dict[str, Any]()
+    tables, facts = _tables(settings, items, scored, decisions, unknown if judges else None), dict[str, Any]()
     if judges:
-        with_unknown = tables["scores.parquet"].append_column("unknown", pa.array(unknown))
-        tables, facts["unknown_items"] = {**tables, "scores.parquet": with_unknown}, sum(unknown)
+        facts["unknown_items"] = sum(unknown)
     if scored.at_temperatures is not None:
         best = best_temperature(items, scored.at_temperatures, settings)
         tables |= {"temperatures.csv": best.frame, BEST_TEMPERATURE_FILE: accuracy_frame(best.table)}
@@ -309,10 +308,17 @@ def candidate_scores(
 
 
 def _tables(
-    settings: ScoringSettings, items: Sequence[Item], scored: CandidateScores, decisions: Sequence[Decision]
+    settings: ScoringSettings,
+    items: Sequence[Item],
+    scored: CandidateScores,
+    decisions: Sequence[Decision],
+    unknown: Sequence[bool] | None,
 ) -> dict[str, Table]:
     outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
-    found: dict[str, Table] = {"scores.parquet": _scores_table(items, scored, outcomes)}
+    scores = _scores_table(items, scored, outcomes)
+    found: dict[str, Table] = {
+        "scores.parquet": scores if unknown is None else scores.append_column("unknown", pa.array(unknown))
+    }
     if settings.format == "wug":
         return found | {CORRELATION_FILE: correlation_frame(items, scored.of(items))}
     by_split, by_pair = settings.format == "entity_tracking", settings.track == "multilingual"
