@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,43 @@ onload = () => {{
 </script>"""
 
 
+AXE = """<pre id="out"></pre><script>
+axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}).then(found => {
+  document.getElementById("out").textContent = JSON.stringify(found.violations.map(each =>
+    [each.id, each.help, each.nodes.slice(0, 3).map(node => node.html.slice(0, 120))]));
+});
+</script>"""
+
+
+def violations(folder: Path, page: Path, width: int, dark: bool = False) -> list[Any]:
+    """Return the rules of accessibility that axe-core finds violated on a page, with the first three elements each."""
+    import axe_core_python
+
+    script = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
+    copy = page.with_name(f"axe-{page.name}")
+    copy.write_text(text.replace("</main>", f"</main><script>{script}</script>{AXE}"), encoding="utf-8")
+    return list(json.loads(_printed(folder, copy.as_uri(), width, ["--force-dark-mode"] if dark else [])))
+
+
 def measured(folder: Path, address: str, width: int) -> dict[str, Any]:
     """What the browser says of a page in a window of that width (CSS pixels)."""
     frame = folder / "frame.html"
     frame.write_text(FRAME.format(address=html.escape(address), width=width), encoding="utf-8")
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
-    command += [f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000", "--dump-dom", frame.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
+    return dict(json.loads(_printed(folder, frame.as_uri(), width)))
+
+
+def _printed(folder: Path, address: str, width: int, options: Sequence[str] = ()) -> str:
+    """Return the text that the page at `address` wrote into its element `out`."""
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", *options]
+    command += [f"--user-data-dir={folder / 'profile'}", f"--window-size={max(width, 500)},900"]
+    shown = subprocess.run(
+        [*command, "--virtual-time-budget=5000", "--dump-dom", address],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    ).stdout
     found = re.search(r'<pre id="out">(.*?)</pre>', shown, flags=re.DOTALL)
     assert found is not None, shown[-500:]
-    return dict(json.loads(html.unescape(found[1])))
+    return html.unescape(found[1])

@@ -31,7 +31,7 @@ class Page(HTMLParser):
         if self.tags and self.tags[-1][0] == "wbr" and self.words:
             # A place where a line may break is no space.
             self.words[-1] += data
-        elif self.tags and self.tags[-1][0] != "style":
+        elif self.tags and self.tags[-1][0] not in ("style", "script"):
             self.words.append(data)
 
     @property

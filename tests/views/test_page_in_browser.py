@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from browser import BROWSER, measured
+from browser import BROWSER, measured, violations
 from page_site import Site
 
 from hatchery.rendering.table import Cell, Column, Group, Table
@@ -75,6 +75,18 @@ def test_the_contents_stay_in_view_when_the_page_is_scrolled(
 ) -> None:
     top, bottom = measured(tmp_path, (written.results / name).as_uri(), width)["nav"]
     assert -1 <= top < bottom <= 801
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+@pytest.mark.parametrize("name", ["index.html", "provenance.html"])
+def test_no_rule_of_accessibility_is_violated(written: Site, tmp_path: Path, name: str, width: int) -> None:
+    assert violations(tmp_path, written.results / name, width) == []
+
+
+def test_a_violation_would_be_found(written: Site, tmp_path: Path) -> None:
+    page = written.results / "broken.html"
+    page.write_text(written.page.read_text(encoding="utf-8").replace('<html lang="en">', "<html>"), encoding="utf-8")
+    assert [rule for rule, _, _ in violations(tmp_path, page, 1280)] == ["html-has-lang"]
 
 
 @pytest.mark.parametrize("width", [1280, 1920])

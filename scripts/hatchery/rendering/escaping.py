@@ -4,6 +4,7 @@ Words, samples and names come from texts that anybody may have written: nothing 
 """
 
 import re
+from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
@@ -50,6 +51,13 @@ def html_text(text: str) -> Markup:
 def readable(name: str) -> str:
     """A name of the configuration as words."""
     return name.replace("_", " ")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the names as a phrase: `a`, `a and b`, `a, b and c`; semicolons separate names that contain commas."""
+    *first, last = names
+    separator = "; " if any(", " in name for name in (*first, last)) else ", "
+    return f"{separator.join(first)} and {last}" if first else last
 
 
 def breakable(text: str) -> Markup:

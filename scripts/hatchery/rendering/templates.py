@@ -11,9 +11,11 @@ figures and texts out.
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,16 @@ def render(template: str, **values: Any) -> Markup:
 
 
 @cache
+def _script() -> Markup:
+    return Markup((FOLDER / "tables.js").read_text(encoding="utf-8"))
+
+
+def _script_digest() -> str:
+    """Return the source that a page's security policy allows: the SHA-256 of the one script, in base64."""
+    return f"sha256-{b64encode(sha256(_script().encode()).digest()).decode()}"
+
+
+@cache
 def _environment(html: bool) -> "Environment":
     # Commands that show no page need not wait for it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -51,7 +63,7 @@ def _environment(html: bool) -> "Environment":
         keep_trailing_newline=not html,
         finalize=_shown if html else _markdown,
     )
-    made.globals |= {"how_to_cite": how_to_cite}
+    made.globals |= {"how_to_cite": how_to_cite, "script": _script, "script_digest": _script_digest}
     made.filters |= {"anchor": anchor, "breakable": breakable, "count": "{:,}".format}
     made.filters |= {"coded": coded}
     made.filters |= {"foreign": lambda text: Markup(markdown_text(text))}

@@ -1,13 +1,14 @@
 """One static page for an experiment or a study, for somebody who was not there.
 
-It says what was asked, what came out, and from what.
-Every number of ours is a link to its row on the page of provenance, which leads on to manifests and raw files. No
-scripts, nothing loaded from elsewhere; the same results give the same bytes.
+The first screen says what was compared, gives the answer in sentences made of rows, and draws the averages and the
+learning curves. Every number of ours is a link to its row on the page of provenance, which leads on to manifests and
+raw files. The page loads nothing; its one script sorts and filters tables, and without it all is there to read. The
+same results give the same bytes.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,24 +33,30 @@ from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.evaluation.minimal_pairs.measurements import PAIR_AVERAGE, PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
-from hatchery.rendering.escaping import breakable, readable
+from hatchery.rendering.escaping import breakable, listed, readable
 from hatchery.rendering.style import model_styles
 from hatchery.rendering.table import Cell, Content, Table, table
 from hatchery.rendering.templates import read_text, render
+from hatchery.views.answer import answer
 from hatchery.views.page_files import EXAMPLES, address, corpora, examples_section, figure_of
 from hatchery.views.page_runs import RUNS_SHOWN, RunDetails, pretrained_on, run_details, runs, training_times
 from hatchery.views.page_scores import MOST_MODELS, ScoreTables
 from hatchery.views.page_settings import PageInputs, PageSettings
 from hatchery.views.paper_tables.write_all import TABLES_FILE, VIEWS_FILE, PaperTableView, read_views
+from hatchery.views.score_chart import score_chart
 from hatchery.views.score_table import COMPARED, compared_cells, score_of
 from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
+MOST_OPEN = 15
+"""Rows of a suite whose table is unfolded at first."""
 MOST_IN_LEGEND = 12
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
 _AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
+CURVES = "learning_curves"
+"""The figure that the first section shows."""
 SECTIONS = (
-    "Experiment",
+    "At a glance",
     "Main results",
     "Analyses",
     "Tables of the paper",
@@ -76,11 +83,14 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
     headline = scores.headline()
     paper_tables, paper_files = _paper_tables(inputs.tables, training_times(pretrained))
     swatches = _swatches(chosen)
+    analyses = [read_findings(path) for path in inputs.analyses.values()]
+    curves, figures = ([p for p in inputs.figures if (p.stem == CURVES) == first] for first in (True, False))
+    chart = score_chart(scores, headline, swatches)
     shown = {
         "headline": score_tables.overview(headline, chosen.sets),
-        "analyses": [read_findings(path) for path in inputs.analyses.values()],
+        "analyses": analyses,
         "paper_tables": paper_tables,
-        "figures": [figure_of(path) for path in inputs.figures],
+        "figures": [figure_of(path) for path in figures],
         "examples": examples_section(inputs.filled, chosen.runs, swatches),
         "suites": _suites(score_tables),
         "notes": notes,
@@ -88,15 +98,19 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         "runs": _runs(pretrained, details, inputs, output) if pretrained else None,
     }
     count = len(pretrained)
-    titles = ["Study" if chosen.parts else SECTIONS[0], *SECTIONS[1:]]
     text = render(
         "experiment.html.j2",
         title=f"Hatchery: {chosen.experiment}",
         experiment=chosen.experiment,
         description=chosen.description,
-        contents=list(zip(titles, [True, *map(bool, shown.values()), True], strict=True)),
+        contents=list(zip(SECTIONS, [True, *map(bool, shown.values()), True], strict=True)),
         parts=_parts(chosen, inputs, output) if chosen.parts else None,
         question=_question(chosen, scores, inputs, pretrained),
+        answer=[*answer(scores, headline), *(sentence for each in analyses for sentence in each.answer)],
+        chart=chart,
+        guesses=any(row.guess is not None for panel in chart for row in panel.rows),
+        printed=any(dot.published is not None for panel in chart for row in panel.rows for dot in row.dots),
+        curves=[figure_of(path) for path in curves],
         verdicts=scores.verdicts(),
         left_out=list(filter(None, [score_tables.left_out()])),
         compared=_compared(scores, notes),
@@ -106,7 +120,7 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         paper_files=paper_files,
         inputs=inputs,
         units=_units(headline),
-        listed=_listed,
+        listed=listed,
         swatches=swatches,
         legend=[name for name in labels.values() if name in swatches] if len(labels) <= MOST_IN_LEGEND else [],
         address=lambda path: address(path, output),
@@ -121,7 +135,7 @@ def _units(headline: Sequence[Measure]) -> str:
     scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
     units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
     units += ["bits per byte of text"] if BITS_PER_BYTE in metrics else []
-    units += [f"{_listed(scores)} in points"] if scores else []
+    units += [f"{listed(scores)} in points"] if scores else []
     if any(metric.endswith("_percent") for metric in metrics):
         units.append("the rest in percent" if units else "in percent")
     return ", ".join(units)
@@ -183,8 +197,8 @@ def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableVie
     return views, [made.file(TABLES_FILE), *made.files(suffix=".tex")]
 
 
-def _suites(tables: ScoreTables) -> list[tuple[str, list[Table]]]:
-    """The title of every suite, and its tables."""
+def _suites(tables: ScoreTables) -> list[tuple[str, list[Table], bool]]:
+    """Return the title of each suite, its tables, and whether they are short enough to be unfolded at first."""
     found, all_keys = [], tables.scores.keys()
     for suite in tables.scores.suites():
         keys = [key for key in all_keys if key[0] == suite]
@@ -195,7 +209,8 @@ def _suites(tables: ScoreTables) -> list[tuple[str, list[Table]]]:
         averages = sum(key[1] in _AVERAGE_TASKS for key in keys)
         measures = [Measure(_row_name(key, metrics), *key) for key in keys]
         unit = f" ({metric_name(metrics[0])})" if len(metrics) == 1 else ""
-        found.append((readable(suite) + unit, tables.of(readable(suite), measures, averages)))
+        own = tables.of(readable(suite), measures, averages)
+        found.append((readable(suite) + unit, own, sum(len(table.rows) for table in own) <= MOST_OPEN))
     return found
 
 
@@ -224,11 +239,3 @@ def _runs(
 ) -> Table:
     places = set() if inputs.places is None else set(json.loads(verified_view(inputs.places).read_bytes()))
     return runs(pretrained, [each.name for each in details], inputs.provenance, page, places)
-
-
-def _listed(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *first, last = names
-    # A name with a comma of its own would read like two.
-    separator = "; " if any(", " in name for name in (*first, last)) else ", "
-    return f"{separator.join(first)} and {last}" if first else last

@@ -2,10 +2,12 @@
 
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
+from browser import BROWSER, violations
 from projects import snakemake
 
 from hatchery.workflow.registry import STAGES
@@ -27,6 +29,18 @@ def test_the_report_has_scores_figures_page_and_cards_with_captions(finished_pro
     assert categories["Corpora"] == {name: [f"results/cards/{name}/card.html"] for name in corpora}
     shown = sum(len(paths) for each in categories.values() for paths in each.values())
     assert page.count('"caption": "<p>') == shown
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+@pytest.mark.parametrize("page", ["tiny/index.html", "tiny/provenance.html", "tiny/cost.html", "cards/tiny/card.html"])
+def test_no_page_of_a_real_experiment_violates_a_rule_of_accessibility(
+    finished_project: Path, tmp_path: Path, page: str
+) -> None:
+    done = snakemake(finished_project, "--cores", "2", f"results/{page}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # A copy, because a file beside a page would stay in the folder of results.
+    copy = shutil.copy(finished_project / "results" / page, tmp_path)
+    assert violations(tmp_path, Path(copy), 1280) == []
 
 
 def test_each_reported_stage_has_a_caption(repository: Path) -> None:

@@ -93,15 +93,17 @@ Numbers = dict[str, Any]
 
 @dataclass(frozen=True)
 class Findings:
-    """What an analysis found: `rows` of numbers for programs, all with the same keys; `tables` and `notes` for people.
+    """The result of an analysis: `rows` of numbers for programs, all with the same keys; the rest is for people.
 
-    Numbers are written as they are, so an analysis rounds what differs from machine to machine in its last digits.
-    In notes, `this` is code.
+    `answer` contains the sentences that a page shows before all tables; each sentence is made of rows. `notes` say how
+    the numbers were computed; in a note, `this` is code. Numbers are written unrounded, so an analysis rounds numbers
+    whose last digits differ between machines.
     """
 
     rows: Sequence[Mapping[str, Any]] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
+    answer: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,11 +169,12 @@ NUMBERS_FILE, FINDINGS_FILE, TABLE = "numbers.csv", "findings.json", "table_"
 
 @dataclass(frozen=True)
 class ShownFindings:
-    """An analysis on the page: its tables and notes, the file with its numbers, and those with its tables."""
+    """An analysis on the page: its tables, notes and answer, the file with its numbers, and those with its tables."""
 
     title: str
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
+    answer: tuple[str, ...]
     numbers: Path
     files: tuple[Path, ...] = ()
 
@@ -205,7 +208,8 @@ def tables_as_files(found: Findings, title: str, entry: str, experiment: str) ->
 
 def findings_json(title: str, found: Findings) -> str:
     """The text of findings.json."""
-    value = {"title": title, "tables": [as_json(table) for table in found.tables], "notes": list(found.notes)}
+    tables = [as_json(table) for table in found.tables]
+    value = {"title": title, "tables": tables, "notes": list(found.notes), "answer": list(found.answer)}
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -220,7 +224,8 @@ def read_findings(manifest: Path) -> ShownFindings:
         value = json.loads(path.read_text(encoding="utf-8"))
         tables = tuple(from_json(table) for table in value["tables"])
         files = (*made.files(suffix=".md"), *made.files(suffix=".tex"))
-        return ShownFindings(value["title"], tables, tuple(value["notes"]), made.file(NUMBERS_FILE), files)
+        notes, answer = (tuple(value[key]) for key in ("notes", "answer"))
+        return ShownFindings(value["title"], tables, notes, answer, made.file(NUMBERS_FILE), files)
     except (ValueError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path}: not the findings of an analysis: {error}") from error
 

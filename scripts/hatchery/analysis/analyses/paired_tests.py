@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 EVERY_TWO_UP_TO = 4
+MOST_NAMED = 6
+"""Comparisons on one set of items that the answer names; of more, it gives the number."""
 BEYOND_CHANCE = 0.05
 
 
@@ -158,8 +160,9 @@ def findings(
     rows = [row | {"p_corrected": round(p_value, 6)} for row, p_value in zip(rows, corrected, strict=True)]
     if not rows:
         return Findings(notes=[nouns.nothing, *left_out])
-    headings = ("accuracy", "of the other", "difference", "95 % interval", f"{nouns.items} for it", "against it", "p")
-    columns = [Column("models", words=True), *map(Column, headings), Column("p, corrected")]
+    numbers = ("accuracy of the first", "of the second", "difference", "95 % interval")
+    headings = (*numbers, f"{nouns.items} won", f"{nouns.items} lost", "p", "p, corrected")
+    columns = [Column("models", words=True), *map(Column, headings)]
     labels = labels_of(study.runs)
     groups = [
         Group([_line(row, labels, nouns) for row in rows if row[nouns.group] == items], readable(items))
@@ -167,7 +170,8 @@ def findings(
     ]
     alone = all(_has_single(row) for row in rows)
     title = f"{nouns.title}, {BETWEEN_TWO}" if alone else nouns.title
-    return Findings(rows, [Table(columns, groups, title)], [*_notes(rows, nouns), *left_out])
+    notes = [*_notes(rows, nouns), *left_out]
+    return Findings(rows, [Table(columns, groups, title)], notes, answer(rows, labels, nouns))
 
 
 def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -270,14 +274,54 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
     ]
 
 
+def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
+    """Return which models differ on each set of items, as sentences; a count if there are more than MOST_NAMED."""
+    from hatchery.rendering.escaping import listed, readable
+
+    sentences = []
+    for items in dict.fromkeys(row[nouns.group] for row in rows):
+        own = [row for row in rows if row[nouns.group] == items]
+        beyond = [row for row in own if is_beyond_chance(row, nouns.runs)]
+        if len(own) > MOST_NAMED:
+            sentences.append(f"On {readable(items)}, {len(beyond)} of {len(own)} pairs of models differ beyond chance.")
+            continue
+        won: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        for row in beyond:
+            first, second = (labels.get(row[key], row[key]) for key in ("model", "against"))
+            ahead, behind = (first, second) if row["difference"] > 0 else (second, first)
+            won.setdefault(behind, []).append((ahead, row))
+        for behind, found in won.items():
+            leads = listed(f"{abs(row['difference']):+.1f}" for _, row in found)
+            p_value = _p_text(max(row["p_corrected"] for _, row in found))
+            sentences.append(
+                f"{listed(ahead for ahead, _ in found)} {'is' if len(found) == 1 else 'are'} ahead of {behind} on "
+                f"{readable(items)} ({leads} points, corrected p {p_value})."
+            )
+        for row in own:
+            if row in beyond:
+                continue
+            first, second = (labels.get(row[key], row[key]) for key in ("model", "against"))
+            verb = "differ as trained" if row["p_corrected"] < BEYOND_CHANCE else "do not differ beyond chance"
+            seeds = "; one pretraining seed alone" if _has_single(row) else ""
+            sentences.append(
+                f"{first} and {second} {verb} on {readable(items)} ({row['accuracy_percent']:.1f} and "
+                f"{row['against_accuracy_percent']:.1f}, corrected p {_p_text(row['p_corrected'])}{seeds})."
+            )
+    return sentences
+
+
+def _p_text(value: float) -> str:
+    return f"= {value:.3f}" if value >= 0.001 else "< 0.001"
+
+
 def _notes(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
     item = nouns.items.removesuffix("s")
     counts = [row[key] for row in rows for key in (nouns.runs, f"against_{nouns.runs}")]
     several = (
-        f"Of a model with several {nouns.runs_of}, a {item} counts with the share of them that have it right, and is "
-        "for the model with the larger share. Behind a difference stands its deviation over them, the root of the sum "
-        "of squares of those that are known; a difference that is no larger is not bold, whatever its p: "
-        f"one {nouns.runs.removesuffix('s')} may make it."
+        f"For a model with several {nouns.runs_of}, a {item} counts with the share of {nouns.runs} that answer it "
+        f"correctly, and the model with the larger share wins the {item}. The deviation after a difference is the root "
+        f"of the sum of squares of the known deviations over {nouns.runs}. A difference that is no larger is not bold, "
+        f"whatever its p, because one {nouns.runs.removesuffix('s')} may cause it."
     )
     failed = (
         "Where runs failed (one answer for every row, or none better than chance), a difference is bold only if it is "
@@ -285,7 +329,8 @@ def _notes(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
     )
     return [
         nouns.what,
-        f"The {nouns.items} for a model are those that it has right and the other has not.",
+        f"{nouns.items.capitalize()} won: the first model answers them correctly and the second does not; "
+        f"{nouns.items} lost: the reverse.",
         *([several] if max(counts) > 1 else []),
         *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
         f"p: how often a difference as large would come about if, on every {item}, only chance had told which of the "

@@ -1,0 +1,99 @@
+"""The answer of an experiment in sentences: which model leads on which average, made of the rows of the summary.
+
+Each verdict is that of `Scores.best`, so a sentence and the bold numbers of a table cannot disagree.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hatchery.analysis.aggregates import SLACK
+from hatchery.analysis.scores import Measure, Scores, direction
+from hatchery.analysis.summary_rows import SummaryRow, decimals_of, summarised_text
+from hatchery.evaluation.basis import differing
+from hatchery.rendering.escaping import listed
+
+MOST_NAMED = 3
+"""Measures that a sentence names, and models whose numbers it gives; the number of the others follows."""
+
+
+def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
+    """Return the sentences for the averages of an experiment; none if no average has numbers of two models."""
+    leads: dict[tuple[str, ...], list[str]] = {}
+    open_measures: list[str] = []
+    single_seeds: list[str] = []
+    for measure in scores.present(headline):
+        rows = scores.with_means(measure)
+        if not direction(measure.metric) or len(rows) < 2 or differing(row.basis for row in rows.values()):
+            continue
+        best = scores.best(measure)
+        if best:
+            leaders = tuple(model for model in rows if model in best)
+            leads.setdefault(leaders, []).append(f"{measure.label} ({_numbers(scores, measure, rows, leaders)})")
+            continue
+        # `best` wants several seeds of the leaders; with these alone, would there be a leader?
+        seeds = single_seeds if _one_seed_decides(scores, measure, rows) else open_measures
+        seeds.append(f"{measure.label} ({_numbers(scores, measure, rows, ())})")
+    sentences = []
+    for leaders, measures in leads.items():
+        names = listed(scores.label(model) for model in leaders)
+        tied = ", without a difference beyond noise between them," if len(leaders) > 1 else ""
+        sentences.append(f"{names} lead{'' if len(leaders) > 1 else 's'}{tied} on {_shortened(measures)}.")
+    if open_measures:
+        sentences.append(f"No model leads beyond noise on {_shortened(open_measures)}.")
+    if single_seeds:
+        sentences.append(
+            f"The numbers differ on {_shortened(single_seeds)}, but with one pretraining seed a lead may be that of "
+            "the seed."
+        )
+    return sentences + _guessing(scores, headline)
+
+
+def _numbers(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow], leaders: Sequence[str]) -> str:
+    """Return the leaders' numbers, then those of the next models with their names."""
+    sign = direction(measure.metric)
+    others = sorted((model for model in rows if model not in leaders), key=lambda model: -sign * _mean(rows[model]))
+    named = others[: max(1, MOST_NAMED - len(leaders))]
+    decimals = decimals_of(measure.metric)
+    values = [summarised_text(_mean(rows[model]), decimals) for model in leaders]
+    rest = [f"{scores.label(model)} {summarised_text(_mean(rows[model]), decimals)}" for model in named]
+    more = [f"{len(others) - len(named)} more"] if len(others) > len(named) else []
+    return "; ".join(filter(None, [listed(values) if values else "", ", ".join(rest + more)]))
+
+
+def _mean(row: SummaryRow) -> float:
+    assert row.mean is not None
+    return row.mean
+
+
+def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
+    """Return whether a model would lead with several seeds of each model, or one run with unknown noise hides it."""
+    if all(row.seeds > 1 for row in rows.values()):
+        return False
+    if any(row.noise == math.inf for row in rows.values()):
+        return True
+    counted = [replace(row, seeds=max(2, row.seeds)) if row in rows.values() else row for row in scores.rows]
+    return bool(replace(scores, rows=counted).best(measure))
+
+
+def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
+    """Return the sentence that names the models which nowhere beat a blind guess by more than their noise."""
+    beats: dict[str, list[bool]] = {}
+    for measure in headline:
+        sign = direction(measure.metric)
+        for model, row in scores.with_means(measure).items():
+            if sign and row.blind_guess is not None:
+                beats.setdefault(model, []).append(
+                    sign * (_mean(row) - row.blind_guess) > (0.0 if row.std is None else row.std) + SLACK
+                )
+    names = [scores.label(model) for model in scores.models if model in beats and not any(beats[model])]
+    if not names or len(names) > MOST_NAMED:
+        return []
+    does = "does" if len(names) == 1 else "do"
+    return [f"{listed(names)} {does} no better than a blind guess on any average with a known guess."]
+
+
+def _shortened(measures: Sequence[str]) -> str:
+    more = len(measures) - MOST_NAMED
+    shown = [*measures[:MOST_NAMED], f"{more} more average{'s' if more > 1 else ''}"] if more > 0 else measures
+    return listed(shown)

@@ -1,0 +1,137 @@
+"""The sentences and the chart of a page's first section, against rows whose verdicts are plain."""
+
+from typing import Any
+
+import pytest
+
+from hatchery.analysis.scores import Measure, Scores
+from hatchery.analysis.summary_rows import SummaryRow
+from hatchery.views.answer import answer
+from hatchery.views.score_chart import MOST_MODELS, axis, score_chart
+
+PAIRS = Measure("pairs", "pairs", "average", "accuracy_percent")
+GLUE = Measure("glue", "glue", "average", "score_percent")
+PERPLEXITY = Measure("dev perplexity", "perplexity", "dev", "perplexity")
+
+
+def row(model: str, measure: Measure, mean: float | None, std: float | None = 0.5, **more: Any) -> SummaryRow:
+    """A row of three runs with three seeds."""
+    place = ("demo", model, measure.suite, measure.task, measure.metric)
+    values: dict[str, Any] = {"seeds": 3, "n": 3, "n_failed": 0, "mean_without_failed": None, "n_without_number": 0}
+    values |= {"published_mean": None, "published_std": None, "published_source": "", "difference": None}
+    return SummaryRow(*place, mean, std, **{**values, "verdict": "", "manifests": "", **more})
+
+
+def scores(*rows: SummaryRow) -> Scores:
+    """The scores of the models in the order of the rows, whose labels are capitals."""
+    models = list(dict.fromkeys(each.model for each in rows))
+    return Scores(rows, models, {model: model.upper() for model in models})
+
+
+def test_a_model_ahead_of_the_noise_leads_and_the_next_ones_are_named() -> None:
+    found = scores(row("a", PAIRS, 80.0), row("b", PAIRS, 70.0), row("c", PAIRS, 60.0), row("d", PAIRS, 50.0))
+    assert answer(found, [PAIRS]) == ["A leads on pairs (80.0; B 70.0, C 60.0, 1 more)."]
+
+
+@pytest.mark.parametrize(
+    ("second", "sentence"),
+    [
+        # The root of 0.5² + 0.5² is 0.707.
+        (79.3, "A and B lead, without a difference beyond noise between them, on pairs (80.0 and 79.3; C 60.0)."),
+        (79.2, "A leads on pairs (80.0; B 79.2, C 60.0)."),
+    ],
+)
+def test_a_second_model_leads_too_within_the_noise_of_both(second: float, sentence: str) -> None:
+    assert answer(scores(row("a", PAIRS, 80.0), row("b", PAIRS, second), row("c", PAIRS, 60.0)), [PAIRS]) == [sentence]
+
+
+def test_a_lower_perplexity_leads_and_measures_with_the_same_leader_share_a_sentence() -> None:
+    rows = [row("a", PAIRS, 60.0), row("b", PAIRS, 80.0), row("a", PERPLEXITY, 9.5), row("b", PERPLEXITY, 8.25)]
+    assert answer(scores(*rows), [PERPLEXITY, PAIRS]) == [
+        "B leads on dev perplexity (8.25; A 9.50) and pairs (80.0; A 60.0)."
+    ]
+
+
+def test_where_noise_explains_everything_nobody_leads() -> None:
+    assert answer(scores(row("a", PAIRS, 80.0), row("b", PAIRS, 79.5)), [PAIRS]) == [
+        "No model leads beyond noise on pairs (A 80.0, B 79.5)."
+    ]
+
+
+def test_one_seed_is_no_lead() -> None:
+    one = {"seeds": 1, "n": 1, "sampling_deviation": 0.5}
+    rows = row("a", PAIRS, 80.0, None, **one), row("b", PAIRS, 60.0, None, **one)
+    assert answer(scores(*rows), [PAIRS]) == [
+        "The numbers differ on pairs (A 80.0, B 60.0), but with one pretraining seed a lead may be that of the seed."
+    ]
+
+
+def test_numbers_that_do_not_compare_have_no_sentence() -> None:
+    first, second = row("a", PAIRS, 80.0, basis="asked: own masks"), row("b", PAIRS, 60.0, basis="asked: common masks")
+    assert answer(scores(first, second), [PAIRS]) == []
+
+
+@pytest.mark.parametrize(("other", "guesses"), [(50.5, True), (50.6, False)])
+def test_a_model_within_its_noise_of_a_blind_guess_everywhere_is_named(other: float, guesses: bool) -> None:
+    rows = [row("a", measure, mean, blind_guess=50.0) for measure, mean in ((PAIRS, 50.1), (GLUE, other))]
+    rows += [row("b", measure, 80.0, blind_guess=50.0) for measure in (PAIRS, GLUE)]
+    sentence = "A does no better than a blind guess on any average with a known guess."
+    assert (sentence in answer(scores(*rows), [PAIRS, GLUE])) == guesses
+
+
+def test_a_failed_run_without_a_mean_and_a_single_model_have_no_sentence() -> None:
+    assert answer(scores(row("a", PAIRS, 80.0)), [PAIRS]) == []
+    assert answer(scores(row("a", PAIRS, 80.0), row("b", PAIRS, None, None)), [PAIRS]) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "ticks"),
+    [
+        ([50.0, 81.2], 50, 90, [50, 60, 70, 80, 90]),
+        ([0.0, 100.0], 0, 100, [0, 20, 40, 60, 80, 100]),
+        ([8.0, 9.1], 8, 9.5, [8, 8.5, 9, 9.5]),
+        ([7.0, 7.0], 7, 8, [7, 8]),
+        ([0.71, 0.76], 0.71, 0.76, [0.71, 0.72, 0.73, 0.74, 0.75, 0.76]),
+    ],
+)
+def test_an_axis_holds_all_values_between_round_ticks(
+    values: list[float], low: float, high: float, ticks: list[float]
+) -> None:
+    found = axis(values)
+    assert found[0] <= min(values) and found[1] >= max(values)
+    assert found[:2] == pytest.approx((low, high)) and found[2] == pytest.approx(ticks)
+
+
+def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
+    first = row("a", PAIRS, 80.0, 2.0, blind_guess=50.0, published_mean=85.0, verdict="below")
+    second = row("b", GLUE, 60.0, None, n=1, seeds=1, blind_guess=50.0)
+    (panel,) = score_chart(scores(first, second), [PAIRS, GLUE], {"A": "#111111"})
+    # From 50 to 85 in tens: the axis ends at 90.
+    assert [tick for _, tick in panel.ticks] == ["50", "60", "70", "80", "90"]
+    (dot,), (other,) = (each.dots for each in panel.rows)
+    assert (dot.model, dot.colour, dot.text) == ("A", "#111111", "80.0")
+    assert (dot.place, dot.low, dot.high, dot.published) == (75.0, 70.0, 80.0, 87.5)
+    assert (other.place, other.low, other.high, other.published, other.colour) == (
+        25.0,
+        None,
+        None,
+        None,
+        "currentColor",
+    )
+    assert [each.guess for each in panel.rows] == [0.0, 0.0]
+
+
+def test_measures_without_percent_have_an_axis_each() -> None:
+    rows = [
+        row(model, measure, mean)
+        for model in "ab"
+        for measure, mean in ((PAIRS, 80.0), (GLUE, 70.0), (PERPLEXITY, 9.0))
+    ]
+    panels = score_chart(scores(*rows), [PERPLEXITY, PAIRS, GLUE], {})
+    assert [[each.label for each in panel.rows] for panel in panels] == [["dev perplexity"], ["pairs", "glue"]]
+
+
+@pytest.mark.parametrize(("models", "drawn"), [(MOST_MODELS, True), (MOST_MODELS + 1, False)])
+def test_a_chart_of_many_models_is_left_to_the_figures(models: int, drawn: bool) -> None:
+    rows = [row(f"m{number}", PAIRS, 60.0 + number) for number in range(models)]
+    assert bool(score_chart(scores(*rows), [PAIRS], {})) == drawn
