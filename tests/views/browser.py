@@ -46,6 +46,15 @@ axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-p
 </script>"""
 
 
+def after(folder: Path, page: Path, script: str) -> Any:
+    """Return the value of a JavaScript expression or function body (`return ...`) that runs when the page has loaded."""
+    copy = page.with_name(f"after-{page.name}")
+    text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
+    run = f'<pre id="out"></pre><script>document.getElementById("out").textContent = JSON.stringify((() => {{{script}}})())'
+    copy.write_text(text.replace("</body>", f"{run}</script></body>"), encoding="utf-8")
+    return json.loads(_printed(folder, copy.as_uri(), 1280))
+
+
 def violations(folder: Path, page: Path, width: int, dark: bool = False) -> list[Any]:
     """Return the rules of accessibility that axe-core finds violated on a page, with the first three elements each."""
     import axe_core_python

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from browser import BROWSER, measured, violations
+from browser import BROWSER, after, measured, violations
 from page_site import Site
 
 from hatchery.rendering.table import Cell, Column, Group, Table
-from hatchery.rendering.templates import FOLDER
+from hatchery.rendering.templates import FOLDER, Section, card_html
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
 
@@ -87,6 +87,56 @@ def test_a_violation_would_be_found(written: Site, tmp_path: Path) -> None:
     page = written.results / "broken.html"
     page.write_text(written.page.read_text(encoding="utf-8").replace('<html lang="en">', "<html>"), encoding="utf-8")
     assert [rule for rule, _, _ in violations(tmp_path, page, 1280)] == ["html-has-lang"]
+
+
+def test_a_click_on_a_heading_sorts_the_rows_by_number_and_a_second_one_backwards(tmp_path: Path) -> None:
+    rows = [["b", "9.5"], ["a", "10.0 ± 2"], ["c", "-"], ["d", "-1,200.5"]]
+    (page := tmp_path / "sorted.html").write_text(
+        page_of([Group(rows, "first"), Group([["z", "0"], ["y", "5"], ["x", "1"]])])
+    )
+    seen = after(
+        tmp_path,
+        page,
+        """
+        const names = () => [...document.querySelectorAll("tbody th[scope=row]")].map(e => e.textContent);
+        const buttons = document.querySelectorAll("thead button"), heads = document.querySelectorAll("thead th");
+        const seen = [names()];
+        for (const index of [1, 1, 0]) {
+          buttons[index].click();
+          seen.push([...names(), heads[index].getAttribute("aria-sort")]);
+        }
+        return seen;""",
+    )
+    assert seen == [
+        ["b", "a", "c", "d", "z", "y", "x"],
+        # A cell without a number is the last one; groups stay apart.
+        ["d", "b", "a", "c", "z", "x", "y", "ascending"],
+        ["c", "a", "b", "d", "y", "x", "z", "descending"],
+        ["a", "b", "c", "d", "x", "y", "z", "ascending"],
+    ]
+
+
+@pytest.mark.parametrize(("count", "filtered"), [(12, False), (13, True)])
+def test_a_long_table_can_be_filtered(tmp_path: Path, count: int, filtered: bool) -> None:
+    (page := tmp_path / "filtered.html").write_text(page_of([Group([[f"Row {n}", "1"] for n in range(count)])]))
+    seen = after(
+        tmp_path,
+        page,
+        """
+        const input = document.querySelector("input[type=search]");
+        if (!input) return null;
+        input.value = "row 1";
+        input.dispatchEvent(new Event("input"));
+        return [...document.querySelectorAll("tbody tr")].filter(e => e.offsetHeight > 0).map(e => e.cells[0].textContent);""",
+    )
+    assert seen == (["Row 1", "Row 10", "Row 11", "Row 12"] if filtered else None)
+
+
+def page_of(groups: list[Group]) -> str:
+    """A page with one table."""
+    return card_html(
+        "t", "t", [Section("s", tables=[Table([Column("name", words=True), Column("n")], groups, "caption")])]
+    )
 
 
 @pytest.mark.parametrize("width", [1280, 1920])

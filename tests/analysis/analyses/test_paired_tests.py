@@ -172,7 +172,37 @@ def test_a_difference_that_one_seed_of_several_makes_is_not_bold(tmp_path: Path)
         accuracies = 100 * np.array([[text.count("c") / 80 for text in of.values()] for of in (models, runs)])
         assert row["deviation_over_seeds"] == pytest.approx(np.sqrt(accuracies.var(axis=1, ddof=1).sum()), abs=1e-4)
     notes = " ".join(found.notes)
-    assert "one seed may make it" in notes and "one trained model" not in notes
+    assert "one seed may cause it" in notes and "one trained model" not in notes
+
+
+def test_the_answer_names_who_is_ahead_by_how_much_and_who_does_not_differ(tmp_path: Path) -> None:
+    # 40, 20 and 20 of 40 pairs are right, the same in all seeds.
+    outcomes = {"a": "c" * 40, "b": "c" * 20 + "w" * 20, "c": "w" * 20 + "c" * 20}
+    runs = {f"{model}-s{seed}": text for model, text in outcomes.items() for seed in "12"}
+    assert judged_by(tmp_path / "seeds", {"own_pairs": runs}).answer == [
+        # Two of three exact p values of 2^-19, each times the number of hypotheses that are left.
+        "a, rate 1 is ahead of b, rate 1 on own pairs (+50.0 points, corrected p < 0.001).",
+        "a, rate 1 is ahead of c, rate 1 on own pairs (+50.0 points, corrected p < 0.001).",
+        "c, rate 1 and b, rate 1 do not differ beyond chance on own pairs (50.0 and 50.0, corrected p = 1.000).",
+    ]
+    single = {name: text for name, text in runs.items() if name.endswith("-s1")}
+    assert judged_by(tmp_path / "single", {"own": single}, against="a").answer == [
+        f"{model}, rate 1 and a, rate 1 differ as trained on own (50.0 and 100.0, corrected p < 0.001; "
+        "one pretraining seed alone)."
+        for model in "bc"
+    ]
+
+
+@pytest.mark.parametrize(("models", "named"), [(7, True), (8, False)])
+def test_the_answer_counts_many_comparisons(models: int, named: bool, tmp_path: Path) -> None:
+    runs = {
+        f"m{index}-s{seed}": "c" * (40 if index else 20) + "w" * (0 if index else 20)
+        for index in range(models)
+        for seed in "12"
+    }
+    (sentence,) = judged_by(tmp_path, {"own": runs}).answer
+    assert ("are ahead of m0" in sentence) == named
+    assert (sentence == "On own, 7 of 7 pairs of models differ beyond chance.") == (not named)
 
 
 def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chosen_one(tmp_path: Path) -> None:
