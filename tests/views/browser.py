@@ -47,10 +47,11 @@ axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-p
 
 
 def after(folder: Path, page: Path, script: str) -> Any:
-    """Return the value of a JavaScript expression or function body (`return ...`) that runs when the page has loaded."""
+    """Return the value of the body of a JavaScript function that runs when the page has loaded."""
     copy = page.with_name(f"after-{page.name}")
     text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
-    run = f'<pre id="out"></pre><script>document.getElementById("out").textContent = JSON.stringify((() => {{{script}}})())'
+    shown = f'document.getElementById("out").textContent = JSON.stringify((() => {{{script}}})())'
+    run = f'<pre id="out"></pre><script>{shown}'
     copy.write_text(text.replace("</body>", f"{run}</script></body>"), encoding="utf-8")
     return json.loads(_printed(folder, copy.as_uri(), 1280))
 
