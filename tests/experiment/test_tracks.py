@@ -40,48 +40,90 @@ def test_a_legal_experiment_is_held_to_the_limits_of_its_track(configuration: Pa
     assert budget(told) == {"words_seen": 100_000_000}
 
 
-def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(configuration: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"the corpus 'demo' has no `byte_premium`.*what babybabellm_nld and babybabellm_zho have"
-    ):
-        project(configuration, track="multilingual").check("experiment", "entry")
+def counted(configuration: Path, **keys: object) -> None:
+    """Let the corpus `demo` count its words by another rule."""
     path = configuration / "corpora/demo.yaml"
-    path.write_text(f"byte_premium: 1.0516739\n{path.read_text('utf-8')}", encoding="utf-8")
+    path.write_text(
+        "".join(f"{key}: {value}\n" for key, value in keys.items()) + path.read_text("utf-8"), encoding="utf-8"
+    )
+
+
+def test_the_multilingual_track_counts_bytes_over_the_premium_of_the_language(configuration: Path) -> None:
+    rule = "the words of the corpus 'demo' are counted by the rule white_space, expected `word_count: adjusted` in its"
+    with pytest.raises(ConfigError, match=f"{rule} file, with its `byte_premium`"):
+        project(configuration, track="multilingual").check("experiment", "entry")
+    counted(configuration, byte_premium="nld_latn", word_count="adjusted")
     found = project(configuration, track="multilingual")
     found.check("experiment", "entry")
     told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert budget(told) == {"corpus_bytes": 571_058_927, "epochs": 10, "words_seen": 100_000_000}
-    # The size of the Dutch text as its authors print it, 571 MB.
-    assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_nld")) == pytest.approx(571e6, rel=1e-3)
-    assert TRACKS["multilingual"].bytes_of(found.corpus("babybabellm_zho")) == pytest.approx(537e6, rel=1e-3)
-    # What a mixture says of a language is what the corpus of this language says.
-    alone = {"dutch": "babybabellm_nld", "mandarin": "babybabellm_zho"}
-    said = {"english": 1} | {language: found.corpus(name).byte_premium for language, name in alone.items()}
-    for mixture in ("babybabellm_eng_nld", "babybabellm_eng_nld_zho"):
-        for language, part in found.corpus(mixture).sample.languages.items():
-            assert part.byte_premium == said[language]
+    assert budget(told) == {"corpus_words": 100_000_000, "epochs": 10, "words_seen": 100_000_000}
+    told = Jobs(found).settings("encode_corpus", corpus="demo", tokenizer="demo")
+    assert '"byte_premium":1.0516057,' in told and '"word_count":"adjusted"' in told
+    # A strict track counts words between white space.
+    with pytest.raises(ConfigError, match="by the rule adjusted, expected `word_count: white_space` in its file"):
+        project(configuration, track="strict").check("experiment", "entry")
+
+
+def test_a_corpus_that_names_no_rule_is_encoded_as_before(configuration: Path) -> None:
+    for keys in ({}, {"byte_premium": "nld_latn"}):
+        counted(configuration, **keys)
+        told = Jobs(project(configuration)).settings("encode_corpus", corpus="demo", tokenizer="demo")
+        assert json.loads(told).keys() == {"stage", "stage_version"}
+
+
+def test_the_chinese_track_counts_words_of_jieba_and_limits_the_text_alone(configuration: Path) -> None:
+    with pytest.raises(ConfigError, match="expected `word_count: jieba` in its file"):
+        project(configuration, track="chinese").check("experiment", "entry")
+    counted(configuration, word_count="jieba")
+    found = project(configuration, track="chinese", **pretraining(budget={"words_seen": "3000M"}))
+    found.check("experiment", "entry")
+    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert budget(told) == {"corpus_words": 100_000_000, "words_seen": 3_000_000_000}
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            {"word_count": "adjusted"},
+            "byte_premium: the key is missing; `word_count: adjusted` divides the bytes by it",
+        ),
+        ({"byte_premium": "zho_hanz"}, "byte_premium"),
+        ({"byte_premium": 0}, "byte_premium"),
+        ({"byte_premium": "{nobody: 1}"}, "byte_premium: '"),
+        ({"word_count": "jiaba"}, "word_count"),
+    ],
+)
+def test_a_rule_without_its_premium_is_refused(configuration: Path, keys: dict[str, object], message: str) -> None:
+    counted(configuration, **keys)
+    with pytest.raises(ConfigError) as caught:
+        project(configuration).check("experiment", "entry")
+    assert message in str(caught.value)
 
 
 def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(configuration: Path) -> None:
-    dutch = {"sources": ["dutch"], "adjusted_words": "50M", "byte_premium": 1.0516739}
+    dutch = {"sources": ["dutch"], "adjusted_words": "50M", "byte_premium": "nld_latn"}
     languages = {"english": {"sources": ["english"], "adjusted_words": "50M", "byte_premium": 1}, "dutch": dutch}
 
-    def entry(**changes: Any) -> Project:
-        mixture = {"sample": {"corpus": "both", "languages": {**languages, **changes}}}
+    def entry(mixed: Any = None, **changes: Any) -> Project:
+        mixture = {"word_count": "adjusted", "sample": {"corpus": "both", "languages": {**languages, **changes}}}
         source = {"reader": "plain_text", "options": {"sentences": "line"}}
         both = {"sources": [{"name": name, "data": "babybabellm_nld", **source} for name in ("english", "dutch")]}
-        blocks = {"corpora/both": both, "corpora/mixture": mixture}
+        blocks = {"corpora/both": both, "corpora/mixture": mixture | (mixed or {})}
         blocks["tokenizers/mixture"] = {"kind": "byte_bpe", "vocabulary_size": 400, "corpus": "mixture"}
         changed = {**LEGAL, "corpus": "mixture", "tokenizer": "mixture", "track": "multilingual"}
         return written(configuration, {**blocks, "experiments/entry": changed})
 
     found = entry()
     found.check("experiment", "entry")
-    # Halves of 543 MB and of 571 MB.
-    assert '"corpus_bytes":557029463,' in Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
-    assert '"parts":{"dutch":{"bytes":285529463,"sources":["dutch"]},"english":{"bytes":271500000,' in Jobs(
+    told = Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42")
+    assert budget(told)["corpus_words"] == 100_000_000
+    # Halves of 543 MB and of 571 MB; each source is counted by the premium of its language.
+    assert '"parts":{"dutch":{"bytes":285510947,"sources":["dutch"]},"english":{"bytes":271500000,' in Jobs(
         found
     ).settings("sample_corpus", corpus="mixture")
+    told = Jobs(found).settings("encode_corpus", corpus="mixture", tokenizer="mixture")
+    assert json.loads(told)["byte_premiums"] == {"dutch": 1.0516057, "english": 1.0}
     with pytest.raises(
         ConfigError, match=r"'mixture' have 100,000,001 adjusted words together, expected at most 100,0"
     ):
@@ -92,15 +134,23 @@ def test_a_mixture_of_languages_is_held_to_the_adjusted_words_of_the_track(confi
         entry(dutch=dutch | {"sources": ["nl"]}).check("corpus", "mixture")
     with pytest.raises(ConfigError, match="languages: the source 'english' is that of 2 languages, expected of one"):
         entry(dutch=dutch | {"sources": ["english"]}).check("experiment", "entry")
+    with pytest.raises(ConfigError, match=r"byte_premium: got 1\.0, expected none beside `languages`"):
+        entry(mixed={"byte_premium": 1}).check("experiment", "entry")
 
 
-@pytest.mark.parametrize(("mixture", "megabytes"), [("eng_nld", 557), ("eng_nld_zho", 550)])
-def test_the_shipped_mixtures_use_the_track_up(repository: Path, mixture: str, megabytes: int) -> None:
+@pytest.mark.parametrize(("name", "megabytes"), [("nld", 571), ("zho", 537), ("eng_nld", 557), ("eng_nld_zho", 550)])
+def test_the_shipped_corpora_use_the_track_up(repository: Path, name: str, megabytes: int) -> None:
     project = Project(repository / "config")
-    corpus = project.corpus(f"babybabellm_{mixture}")
-    project.check("corpus", f"babybabellm_{mixture}")
-    assert 99_999_999 <= corpus.sample.adjusted_words <= 100_000_000
-    assert TRACKS["multilingual"].bytes_of(corpus) == pytest.approx(megabytes * 1e6, rel=2e-3)
+    corpus = project.corpus(f"babybabellm_{name}")
+    project.check("corpus", f"babybabellm_{name}")
+    assert corpus.word_count == TRACKS["multilingual"].word_count
+    if corpus.made_from == "sample":
+        assert 99_999_999 <= corpus.sample.adjusted_words <= 100_000_000
+        n_bytes = sum(part.bytes for part in corpus.sample.languages.values())
+    else:
+        # The size of the tier as its authors print it.
+        n_bytes = int(1e8 * 5.43 * corpus.word_counting.premium("any"))
+    assert n_bytes == pytest.approx(megabytes * 1e6, rel=2e-3)
 
 
 def pretraining(**changes: Any) -> dict[str, Any]:
@@ -271,14 +321,3 @@ def test_the_smaller_of_two_limits_holds(
     found.check("experiment", "entry")
     budget = found.within_track("entry", found.experiment("entry").runs["ltg_bert"].pretraining.budget)
     assert (budget.epochs, budget.corpus_words, budget.corpus_bytes) == held
-
-
-@pytest.mark.parametrize(("given", "held"), [(571_058_928, 571_058_927), (571_058_926, 571_058_926)])
-def test_the_smaller_number_of_bytes_holds(configuration: Path, given: int, held: int) -> None:
-    # 543 MB times 1.0516739, rounded down.
-    path = configuration / "corpora/demo.yaml"
-    path.write_text(f"byte_premium: 1.0516739\n{path.read_text('utf-8')}", encoding="utf-8")
-    chosen = pretraining(budget={"words_seen": "1000M", "corpus_bytes": given})
-    found = project(configuration, track="multilingual", **chosen)
-    found.check("experiment", "entry")
-    assert budget(Jobs(found).settings("pretrain", experiment="entry", run="ltg_bert-s42"))["corpus_bytes"] == held

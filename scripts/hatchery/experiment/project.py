@@ -333,12 +333,10 @@ class Project:
         if name is None:
             return budget
         track = TRACKS[name]
-        most_bytes = track.bytes_of(self.corpus(self.experiment(experiment).corpus))
         return replace(
             budget,
-            epochs=_smaller(budget.epochs, float(track.epochs)),
+            epochs=_smaller(budget.epochs, None if track.epochs is None else float(track.epochs)),
             corpus_words=_smaller(budget.corpus_words, track.corpus_words),
-            corpus_bytes=_smaller(budget.corpus_bytes, most_bytes),
         )
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:

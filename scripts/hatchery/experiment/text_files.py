@@ -17,7 +17,14 @@ from hatchery.corpora.settings import (
     SequenceKeys,
     refuse_repeated_names,
 )
-from hatchery.settings.base import Count, Positive, RefusedError, Settings
+from hatchery.corpora.word_counting import (
+    BytePremium,
+    WordCounting,
+    WordCountName,
+    bytes_per_word,
+    premium_of,
+)
+from hatchery.settings.base import Count, RefusedError, Settings, refused
 from hatchery.settings.fields import (
     ABSENT,
     BlockName,
@@ -41,10 +48,6 @@ from hatchery.vocabulary.settings import SelectionKeys, VocabularySettings
 Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a-z, such as en")]
 
 
-ADJUSTED_BYTES_PER_WORD = 5.43
-"""Bytes of English text that BabyLM's multilingual track takes for a word: 543 MB for 100 million."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LanguagePart(Settings):
     """How much of a language a mixture has."""
@@ -53,13 +56,14 @@ class LanguagePart(Settings):
     """The sources of the corpus that are in this language."""
     adjusted_words: WordCount
     """Words of English that say as much; a number such as 50M."""
-    byte_premium: Positive
-    """How many bytes (UTF-8) say in this language what one says in English."""
+    byte_premium: BytePremium
+    """How many bytes (UTF-8) say in this language what one says in English: a number, or the name of a language and
+    script (eng_latn, nld_latn, zho_hans, zho_hant)."""
 
     @property
     def bytes(self) -> int:
         """The most bytes (UTF-8) of text."""
-        return int(self.adjusted_words * ADJUSTED_BYTES_PER_WORD * self.byte_premium)
+        return int(self.adjusted_words * bytes_per_word(premium_of(self.byte_premium)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,7 @@ class Sample(SampleKeys, OneOfKeys):
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("size_of",): "size_of: bnc",
         ("characters",): "characters: 1000000",
-        ("languages",): "languages: {dutch: {sources: [dutch], adjusted_words: 50M, byte_premium: 1.0516739}}",
+        ("languages",): "languages: {dutch: {sources: [dutch], adjusted_words: 50M, byte_premium: nld_latn}}",
     }
 
     corpus: CorpusName
@@ -127,9 +131,13 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     languages: Annotated[tuple[Language, ...], Unique()] = ()
     """Languages of the text, as two- or three-letter codes (ISO 639); exported models name them, and paragraphs of text
     of one's own are cut into sentences where they say en alone. Empty where nobody said them."""
-    byte_premium: Positive | None = None
-    """How many bytes (UTF-8) say in this language what one says in English; BabyLM's multilingual track compares sizes
-    by it. Null: nobody said it."""
+    byte_premium: BytePremium | dict[BlockName, BytePremium] | None = None
+    """How many bytes (UTF-8) say in this language what one says in English: a number, the name of a language and script
+    (eng_latn, nld_latn, zho_hans, zho_hant), or one of these for each source. A mixture has the premiums of its
+    `languages`. Needed by `word_count: adjusted`."""
+    word_count: WordCountName = "white_space"
+    """The words that budgets, checkpoints and tracks count: white_space, pieces between white space; adjusted, UTF-8
+    bytes over 5.43 times `byte_premium` (BabyLM's multilingual track); jieba, words of jieba (Chinese BabyLM)."""
     sources: Annotated[tuple[CorpusSource, ...], MinLen(1)] = ABSENT
     """Raw sources, each with its reader."""
     sample: Sample = ABSENT
@@ -146,7 +154,37 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         """How it is made: converted from sources, a sample of another corpus, or sequences of selections."""
         return "sources" if self.sources is not ABSENT else "sample" if self.sample is not ABSENT else "sequences"
 
+    @property
+    def word_counting(self) -> WordCounting:
+        """How the words of this corpus are counted, with the premiums of its sources."""
+        if self.word_count != "adjusted":
+            return WordCounting(word_count=self.word_count)
+        premiums: dict[str, float] = {}
+        if self.sample is not ABSENT and self.sample.languages is not ABSENT:
+            for part in self.sample.languages.values():
+                premiums |= dict.fromkeys(part.sources, premium_of(part.byte_premium))
+        if isinstance(self.byte_premium, dict):
+            premiums |= {source: premium_of(value) for source, value in self.byte_premium.items()}
+            single = None
+        else:
+            single = None if self.byte_premium is None else premium_of(self.byte_premium)
+        return WordCounting(word_count="adjusted", byte_premium=single, byte_premiums=premiums)
+
+    def _check_premiums(self) -> None:
+        """Refuse premiums of a mixture beside its own, of unknown sources, and adjusted words without premiums."""
+        mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
+        if mixed and self.byte_premium is not None:
+            raise refused("byte_premium", self.byte_premium, "none beside `languages`, each of which has its own")
+        if self.word_count == "adjusted" and self.byte_premium is None and not mixed:
+            raise RefusedError("byte_premium", "the key is missing; `word_count: adjusted` divides the bytes by it")
+        if isinstance(self.byte_premium, dict) and self.sources is not ABSENT:
+            names = [source.name for source in self.sources]
+            for name in sorted({*names} ^ {*self.byte_premium}):
+                problem = "has no premium" if name in names else f"is no source; the sources are {', '.join(names)}"
+                raise RefusedError("byte_premium", f"{name!r} {problem}")
+
     def __post_init__(self) -> None:
+        self._check_premiums()
         if self.sources is ABSENT:
             return
         refuse_repeated_names(self.sources)

@@ -8,49 +8,41 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from hatchery.corpora.word_counting import WordCountName
 from hatchery.experiment.continuation import Origin, ancestors, path_of, pretraining_of, trains
-from hatchery.experiment.text_files import ADJUSTED_BYTES_PER_WORD
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 
 if TYPE_CHECKING:
     from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
-    from hatchery.experiment.text_files import CorpusFile
     from hatchery.training.settings import PretrainingSettings
 
 COUNTS = "a track counts all text that models, tokenizers and selections learn from"
 UNKNOWN = "expected a `run`: the training text of a folder's model is not known"
 
-TrackName = Literal["strict_small", "strict", "multilingual"]
+TrackName = Literal["strict_small", "strict", "multilingual", "chinese"]
 
 
 @dataclass(frozen=True)
 class Track:
     """What a model of a track may see."""
 
-    words_seen: int
-    """Words that it is shown, repetitions included, over all trainings that it comes from."""
-    corpus_words: int | None
-    """Words of the text that it is trained on; None where bytes are counted."""
-    epochs: int = 10
-    """How often it may read the text."""
-    corpus_bytes: int | None = None
-    """Bytes (UTF-8) of English text; those of another language are divided by its byte premium. None: words count."""
-
-    def bytes_of(self, corpus: "CorpusFile") -> int | None:
-        """Bytes that a text may have in its own language; None where the track counts words, or nobody knows."""
-        if self.corpus_bytes is None:
-            return None
-        if corpus.made_from == "sample" and corpus.sample.languages is not ABSENT:
-            return sum(part.bytes for part in corpus.sample.languages.values())
-        return None if corpus.byte_premium is None else int(self.corpus_bytes * corpus.byte_premium)
+    words_seen: int | None
+    """Words that it is shown, repetitions included, over all trainings that it comes from; None for any number."""
+    corpus_words: int
+    """Words of the text that it is trained on."""
+    epochs: int | None = 10
+    """How often it may read the text; None for any number."""
+    word_count: WordCountName = "white_space"
+    """The rule by which all these words are counted."""
 
 
 TRACKS: dict[TrackName, Track] = {
     "strict_small": Track(100_000_000, 10_000_000),
     "strict": Track(1_000_000_000, 100_000_000),
-    "multilingual": Track(1_000_000_000, None, corpus_bytes=543_000_000),
+    "multilingual": Track(1_000_000_000, 100_000_000, word_count="adjusted"),
+    "chinese": Track(None, 100_000_000, epochs=None, word_count="jieba"),
 }
 
 
@@ -77,20 +69,19 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
 
 
 def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterator[str]:
-    """Whether the size of the text can be compared with the limit of a track that counts bytes."""
-    if track.corpus_bytes is None:
-        return
+    """Yield whether the words of the text are counted by the rule of the track, and are too many in a mixture."""
     corpus = project.corpus(experiment.corpus)
-    words = corpus.sample.adjusted_words if corpus.made_from == "sample" else None
-    if words is None and corpus.byte_premium is None:
+    if corpus.word_count != track.word_count:
         yield (
-            f"the corpus {experiment.corpus!r} has no `byte_premium`, by which its size is compared with "
-            "that of others: 1 of English text, of Dutch and Mandarin what babybabellm_nld and babybabellm_zho have"
+            f"the words of the corpus {experiment.corpus!r} are counted by the rule {corpus.word_count}, expected "
+            f"`word_count: {track.word_count}` in its file"
+            + (", with its `byte_premium`" if track.word_count == "adjusted" else "")
         )
-    elif words is not None and words * ADJUSTED_BYTES_PER_WORD > track.corpus_bytes:
+    words = corpus.sample.adjusted_words if corpus.made_from == "sample" else None
+    if track.word_count == "adjusted" and words is not None and words > track.corpus_words:
         yield (
             f"the languages of the corpus {experiment.corpus!r} have {words:,} adjusted words together, "
-            f"expected at most {round(track.corpus_bytes / ADJUSTED_BYTES_PER_WORD):,}"
+            f"expected at most {track.corpus_words:,}"
         )
 
 
@@ -149,12 +140,12 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
     words, budget = pretraining.words_budget, pretraining.budget
     if words is None:
         yield ": expected a `budget` of words, which the track limits"
-    elif words > track.words_seen:
+    elif track.words_seen is not None and words > track.words_seen:
         yield (
             f".budget.words_seen: got {words:,}, expected at most {track.words_seen:,}, repetitions and earlier "
             "trainings included"
         )
-    if budget is not None and (budget.epochs or 0) > track.epochs:
+    if budget is not None and track.epochs is not None and (budget.epochs or 0) > track.epochs:
         yield f".budget.epochs: got {budget.epochs:g}, expected at most {track.epochs}"
 
 

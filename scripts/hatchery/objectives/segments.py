@@ -70,7 +70,13 @@ class Segment:
         return self._flags(self.document.word_bits)
 
     def text_words(self, special: SpecialIds) -> int:
-        """Words between white space that begin in the segment; special tokens but the unknown one are none."""
+        """The number of words that begin in the segment, by the rule of its corpus.
+
+        Of words between white space, special tokens but the unknown one begin none.
+        """
+        counts = self.document.word_counts
+        if counts is not None:
+            return int(counts[self.start : self.end].sum(dtype=np.int64))
         bits, ids = self.document.text_word_bits, self.tokens
         starts = self._flags(self.document.word_bits if bits is None else bits)
         return int(np.count_nonzero(starts & ((ids >= special.n_special) | (ids == special.unknown))))

@@ -145,6 +145,16 @@ def split_sentences(text: str) -> tuple[list[str], list[bool]]:
     return sentences, ends_paragraph
 
 
+def sentence_places(text: str) -> list[int]:
+    """Return the first character of each sentence of `split_sentences` in the document."""
+    places, begin = [], 0
+    for line in text.split("\n"):
+        if stripped := line.lstrip():
+            places.append(begin + len(line) - len(stripped))
+        begin += len(line) + 1
+    return places
+
+
 def _open(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path)

@@ -12,14 +12,16 @@ Which tokens begin a word: `word_starts`.
 import time
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import numpy as np
 
 from hatchery.artifacts.atomic import write_json, write_text
 from hatchery.artifacts.manifests import Manifest, StageRun
+from hatchery.corpora.word_counting import BETWEEN_WHITE_SPACE, WordCounting
 from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.sanitize import csv_text
@@ -27,6 +29,14 @@ from hatchery.tokenization.documents import count_documents, read_batches, shard
 from hatchery.tokenization.special_tokens import TEXT_MARKERS, SpecialTokens
 from hatchery.tokenization.token_bytes import paragraph_bytes, represented_bytes
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
+from hatchery.tokenization.token_words import (
+    WordCounter,
+    counting_measures,
+    counts_of_document,
+    sentence_token_ends,
+    whole_token_ends,
+    word_counter,
+)
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_threads
 from hatchery.tokenization.trainer_settings import EncodedUnit
 from hatchery.tokenization.word_starts import SENTENCES_PER_CALL, WordStarts, text_word_starts
@@ -38,17 +48,23 @@ UNKNOWN_TOLD = 0.001
 class DocumentEncoder:
     """Batches of documents to token tables, sentence by sentence or as a whole."""
 
-    def __init__(self, tokenizer: Tokenizer, units: EncodedUnit = "sentences") -> None:
-        self.tokenizer, self._units = tokenizer, units
+    def __init__(
+        self, tokenizer: Tokenizer, units: EncodedUnit = "sentences", counter: WordCounter | None = None
+    ) -> None:
+        """`counter` counts words by another rule than white space."""
+        self.tokenizer, self._units, self.counter = tokenizer, units, counter
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
         self.token_bytes: Counter[str] = Counter()
         """Bytes that the tokens encoded so far represent, of ordinary tokens and of special tokens by name."""
 
-    def encode(self, doc_ids: Sequence[str], texts: Sequence[str]) -> TokenTable:
-        """Encode some documents. A document without any sentence gives a row without tokens."""
+    def encode(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str] = ()) -> TokenTable:
+        """Encode some documents, with their sources where words are counted by a rule of theirs.
+
+        A document without any sentence gives a row without tokens.
+        """
         if self._units == "documents":
-            return self._encode_whole(doc_ids, texts)
+            return self._encode_whole(doc_ids, texts, sources)
         sentences: list[str] = []
         ends_paragraph: list[bool] = []
         sentence_bounds = np.zeros(len(texts) + 1, dtype=np.int64)
@@ -72,11 +88,12 @@ class DocumentEncoder:
             sentence_starts=sentence_starts - np.repeat(document_starts[:-1], np.diff(sentence_bounds)),
             sentence_bounds=sentence_bounds,
             text_word_starts=text_word_starts(self.tokenizer, sentences, sentence_starts, ids)
-            if by_pre_tokens
+            if by_pre_tokens and self.counter is None
             else None,
+            word_counts=self._sentence_words(doc_ids, texts, sources, sentences, sentence_bounds, np.diff(bounds)),
         )
 
-    def _encode_whole(self, doc_ids: Sequence[str], texts: Sequence[str]) -> TokenTable:
+    def _encode_whole(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str]) -> TokenTable:
         """Documents each as one text; where sentences begin in it is kept as well as tokens tell."""
         wholes, begins = zip(*map(whole_text, texts), strict=True) if texts else ((), ())
         encodings = self.tokenizer.backend.encode_batch(list(wholes), add_special_tokens=False)
@@ -101,9 +118,50 @@ class DocumentEncoder:
             sentence_starts=np.concatenate([np.zeros(0, np.int64), *starts]).astype(np.int64),
             sentence_bounds=np.concatenate([[0], np.cumsum([len(found) for found in starts])]).astype(np.int64),
             text_word_starts=text_word_starts(self.tokenizer, named, document_starts[filled], flat)
-            if by_pre_tokens
+            if by_pre_tokens and self.counter is None
             else None,
+            word_counts=self._words(
+                doc_ids,
+                texts,
+                sources,
+                (
+                    whole_token_ends(text, begin, [end for _, end in encoding.offsets])
+                    for text, begin, encoding in zip(texts, begins, encodings, strict=True)
+                ),
+            ),
         )
+
+    def _sentence_words(
+        self,
+        doc_ids: Sequence[str],
+        texts: Sequence[str],
+        sources: Sequence[str],
+        sentences: Sequence[str],
+        sentence_bounds: np.ndarray,
+        sizes: np.ndarray,
+    ) -> np.ndarray | None:
+        """Words that begin in each token of documents whose `sentences` have so many tokens (`sizes`)."""
+        if self.counter is None:
+            return None
+        parts = range(0, len(sentences), SENTENCES_PER_CALL)
+        spans = chain.from_iterable(
+            self.tokenizer.token_spans(sentences[first : first + SENTENCES_PER_CALL]) for first in parts
+        )
+        ends = (
+            sentence_token_ends(text, sentences[first:end], list(islice(spans, end - first)), sizes[first:end].tolist())
+            for text, (first, end) in zip(texts, pairwise(sentence_bounds.tolist()), strict=True)
+        )
+        return self._words(doc_ids, texts, sources, ends)
+
+    def _words(
+        self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str], ends: Iterable[np.ndarray]
+    ) -> np.ndarray | None:
+        """Words that begin in each token of documents, by the ends of their tokens; None without another rule."""
+        if self.counter is None:
+            return None
+        documents = zip(doc_ids, texts, sources, ends, strict=True)
+        counts = [counts_of_document(self.counter, *document) for document in documents]
+        return np.concatenate([np.zeros(0, np.uint16), *counts])
 
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
         """All ids in a row, and the offsets of the sentences in them with the total at the end."""
@@ -138,6 +196,7 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
         return np.concatenate([*parts, offsets[-1:]]).astype(np.int64)
 
     text_words = [table.text_word_starts for table in tables if table.text_word_starts is not None]
+    word_counts = [table.word_counts for table in tables if table.word_counts is not None]
     return TokenTable(
         doc_ids=[doc_id for table in tables for doc_id in table.doc_ids],
         ids=np.concatenate([np.zeros(0, dtype), *(table.ids for table in tables)]),
@@ -146,6 +205,7 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
         sentence_starts=np.concatenate([np.zeros(0, np.int64), *(table.sentence_starts for table in tables)]),
         sentence_bounds=shifted([table.sentence_bounds for table in tables]),
         text_word_starts=np.concatenate(text_words) if text_words else None,
+        word_counts=np.concatenate(word_counts) if word_counts else None,
     )
 
 
@@ -158,8 +218,10 @@ def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> 
         kept = [index for index, text in enumerate(batch.texts) if text and not text.isspace()]
         empty += len(batch.texts) - len(kept)
         n_bytes += sum(len(text.encode()) for text in batch.texts)
-        sources += [batch.sources[index] for index in kept]
-        tables.append(encoder.encode([batch.doc_ids[i] for i in kept], [batch.texts[i] for i in kept]))
+        kept_sources = [batch.sources[index] for index in kept]
+        sources += kept_sources
+        kept_texts = [batch.texts[index] for index in kept]
+        tables.append(encoder.encode([batch.doc_ids[index] for index in kept], kept_texts, kept_sources))
         progress.update(len(batch.texts))
     return concatenate(tables, id_dtype(encoder.tokenizer.vocabulary_size)), sources, empty, n_bytes
 
@@ -170,11 +232,12 @@ def encode(
     run: StageRun,
     threads: int | None = None,
     units: EncodedUnit = "sentences",
+    counting: WordCounting = BETWEEN_WHITE_SPACE,
 ) -> None:
     """Encode a corpus and write its shards; see the stage `encode_corpus`."""
     use_threads(threads)
     loaded = load_tokenizer(tokenizer.file("tokenizer.json"), recognise=TEXT_MARKERS)
-    encoder = DocumentEncoder(loaded, units)
+    encoder = DocumentEncoder(loaded, units, word_counter(counting))
     shards = shards_by_split(corpus)
     for stale in run.folder.glob("*-of-*.arrow"):
         stale.unlink()
@@ -190,6 +253,8 @@ def encode(
     with progress:
         for split, paths in shards.items():
             encoder.token_bytes = Counter()
+            if encoder.counter is not None:
+                encoder.counter.begin_split()
             for path in paths:
                 table, sources, empty, n_bytes = _encode_shard(encoder, path, progress)
                 empty_documents += empty
@@ -231,6 +296,7 @@ def encode(
         splits={split: total_counts.as_measures() for split, total_counts in totals.items()},
         text_words=text_words,
         text_bytes=text_bytes,
+        **counting_measures(counting),
         token_bytes=token_bytes,
         empty_documents=empty_documents,
         train_frequency_at_95_percent=frequency_at_95_percent(unigrams),
@@ -295,7 +361,12 @@ def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialT
 
 
 def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
-    """Words between white space that begin in the rows of a table; special tokens but the unknown one are none."""
+    """The number of words that begin in the rows of a table, by the rule of its corpus.
+
+    Of words between white space, special tokens but the unknown one begin none.
+    """
+    if table.word_counts is not None:
+        return int(table.word_counts.sum(dtype=np.int64))
     starts = table.word_starts if table.text_word_starts is None else table.text_word_starts
     is_text = (table.ids >= len(special.order)) | (table.ids == special.ids[special.unknown])
     return int(np.count_nonzero(starts & is_text))

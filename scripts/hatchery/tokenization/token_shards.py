@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from hatchery.artifacts.atomic import atomic_path
 from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.corpora.word_counting import word_count_of
 from hatchery.errors import CorpusError, TokenizationError, first_line
 from hatchery.tokenization.documents import TOKEN_SHARDS, shards_by_split
 from hatchery.tokenization.special_tokens import recorded_special_tokens
@@ -32,6 +33,7 @@ class TokenTable:
     `ids` [tokens] has the dtype of the vocabulary, `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
     offsets inside their document; document `d` owns those from `sentence_bounds[d]` to `sentence_bounds[d + 1]`.
     `text_word_starts` [tokens] says where words between white space start, where `word_starts` are of something else.
+    `word_counts` [tokens], uint16, are the words that begin in each token, of corpora that count words by another rule.
     """
 
     doc_ids: list[str]
@@ -41,6 +43,7 @@ class TokenTable:
     sentence_starts: np.ndarray
     sentence_bounds: np.ndarray
     text_word_starts: np.ndarray | None = None
+    word_counts: np.ndarray | None = None
 
 
 def id_dtype(vocabulary_size: int) -> np.dtype:
@@ -52,16 +55,22 @@ ORDINARY = "ordinary"
 """The key, in the measure `token_bytes`, of all tokens that are not special."""
 TEXT_WORDS = "text_word_starts"
 """The column of words between white space, of tokenizers whose `word_starts` are others."""
+WORD_COUNTS = "word_counts"
+"""The column of the number of words that begin in each token, where these are not words between white space."""
+COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
+"""The columns of which a shard has one or none."""
 
 
-def shard_schema(vocabulary_size: int, with_text_words: bool = False) -> pa.Schema:
-    """The columns of a shard for this vocabulary size."""
+def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
+    """The columns of a shard for this vocabulary size; `counted` is one of COUNTED."""
     columns = {
         "doc_id": pa.string(),
         "ids": _list_of(pa.from_numpy_dtype(id_dtype(vocabulary_size))),
         "sentence_starts": _list_of(pa.int32()),
         "word_starts": _list_of(pa.bool_()),
-    } | ({TEXT_WORDS: _list_of(pa.bool_())} if with_text_words else {})
+    }
+    if counted is not None:
+        columns[counted] = _list_of(pa.bool_() if counted == TEXT_WORDS else pa.uint16())
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
 
@@ -71,14 +80,15 @@ def write_shard(path: str | Path, table: TokenTable, vocabulary_size: int) -> No
         raise TokenizationError(
             f"{path}: {len(table.ids):,} tokens do not fit into one shard; lower documents_per_shard of the corpus"
         )
-    schema = shard_schema(vocabulary_size, table.text_word_starts is not None)
+    own = {TEXT_WORDS: table.text_word_starts, WORD_COUNTS: table.word_counts}
+    schema = shard_schema(vocabulary_size, next((name for name in own if own[name] is not None), None))
     document_starts = pa.array(table.document_starts, pa.int32())
     columns = {
         "doc_id": pa.array(table.doc_ids, pa.string()),
         "ids": (document_starts, table.ids),
         "sentence_starts": (pa.array(table.sentence_bounds, pa.int32()), table.sentence_starts),
         "word_starts": (document_starts, table.word_starts),
-        TEXT_WORDS: (document_starts, table.text_word_starts),
+        **{name: (document_starts, values) for name, values in own.items()},
     }
     arrays = []
     for field in schema:
@@ -100,7 +110,8 @@ class Document(NamedTuple):
 
     `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
     into `ids`, the first is 0. `word_bits` holds the word starts, eight to a byte, from bit `first_bit` on;
-    `text_word_bits` the starts of words between white space, where these are others.
+    `text_word_bits` the starts of words between white space, where these are others. `word_counts` [tokens], uint16,
+    are the words that begin in each token, where words are counted by another rule.
     """
 
     ids: np.ndarray
@@ -108,6 +119,7 @@ class Document(NamedTuple):
     word_bits: np.ndarray
     first_bit: int
     text_word_bits: np.ndarray | None = None
+    word_counts: np.ndarray | None = None
 
     @property
     def word_starts(self) -> np.ndarray:
@@ -141,15 +153,24 @@ class _Shard:
         self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
         # Booleans are packed, eight to a byte; they are unpacked for one document at a time, when it is asked for them.
         self.word_bits = self._bits(path, "word_starts", words)
-        has_text_words = TEXT_WORDS in reader.schema.names
-        self.text_word_bits = self._bits(path, TEXT_WORDS, batch.column(TEXT_WORDS)) if has_text_words else None
+        names = reader.schema.names
+        self.text_word_bits = self._bits(path, TEXT_WORDS, batch.column(TEXT_WORDS)) if TEXT_WORDS in names else None
+        self.word_counts = self._numbers(path, batch.column(WORD_COUNTS)) if WORD_COUNTS in names else None
         lengths = np.repeat(np.diff(self.document_starts), np.diff(self.sentence_bounds))
         if np.any((self.sentence_starts < 0) | (self.sentence_starts >= lengths)):
             raise TokenizationError(f"{path}: is damaged: a sentence starts outside of its document")
 
-    def _bits(self, path: Path, name: str, words: pa.ListArray) -> np.ndarray:
+    def _numbers(self, path: Path, words: pa.ListArray) -> np.ndarray:
+        self._check_length(path, WORD_COUNTS, words)
+        numbers: np.ndarray = words.values.to_numpy(zero_copy_only=True)
+        return numbers
+
+    def _check_length(self, path: Path, name: str, words: pa.ListArray) -> None:
         if not np.array_equal(_offsets(path, name, words), self.document_starts):
             raise TokenizationError(f"{path}: is damaged: {name} and ids differ in length")
+
+    def _bits(self, path: Path, name: str, words: pa.ListArray) -> np.ndarray:
+        self._check_length(path, name, words)
         bits = words.values.buffers()[1]
         return np.frombuffer(bits, dtype=np.uint8) if bits is not None else np.zeros(0, dtype=np.uint8)
 
@@ -162,6 +183,7 @@ class _Shard:
             self.word_bits[bits],
             first % 8,
             None if self.text_word_bits is None else self.text_word_bits[bits],
+            None if self.word_counts is None else self.word_counts[first:end],
         )
 
 
@@ -181,7 +203,7 @@ class TokenShards:
             self.special = recorded_special_tokens(manifest.measures.get("special_tokens"))
         except TokenizationError as error:
             raise TokenizationError(f"{manifest.path}: {error}") from error
-        schemas = [shard_schema(self.vocabulary_size, with_text_words) for with_text_words in (False, True)]
+        schemas = [shard_schema(self.vocabulary_size, counted) for counted in COUNTED]
         self._shards = [_Shard(path, schemas) for path in paths]
         self._first_rows = list(accumulate((shard.rows for shard in self._shards), initial=0))
         self.n_documents = self._first_rows[-1]
@@ -210,9 +232,14 @@ class TokenShards:
 
     @property
     def text_words(self) -> int | None:
-        """Words between white space in the split; None for shards that do not know where these start."""
+        """Words of the split, by `word_count`; None for shards that do not know where these start."""
         found = self.manifest.measures.get("text_words", {}).get(self.split)
         return None if found is None else int(found)
+
+    @property
+    def word_count(self) -> str:
+        """The rule by which `text_words` are counted."""
+        return word_count_of(self.manifest.measures)
 
     @property
     def text_bytes(self) -> int | None:

@@ -12,6 +12,8 @@ from typing import Any
 import torch.distributed
 from torch import Tensor
 
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.corpora.word_counting import word_count_of
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.documents import TRAINING_SPLIT
@@ -144,6 +146,13 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
         raise ConfigError(
             f"pretrain.budget: nobody has counted the words of {uncounted}; make it again, or give `steps`"
         )
+    if inputs.initial is not None:
+        rule = word_count_of(read_manifest(inputs.initial).measures)
+        if rule != shards.word_count:
+            raise ConfigError(
+                f"pretrain.budget: the words of {inputs.initial} are counted by the rule {rule}, those of the text by "
+                f"{shards.word_count}; expected one `word_count` of both corpora, or `steps`"
+            )
     most, first = most_words(settings.budget, shards.text_words, shards.text_bytes), 0
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         done = initial_position(inputs.initial)

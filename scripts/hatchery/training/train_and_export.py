@@ -17,6 +17,7 @@ from typing import Any
 
 from hatchery.artifacts.atomic import write_bytes, write_json, write_text
 from hatchery.artifacts.manifests import StageRun, is_made_from, read_manifest, reuse_complete, stage_run
+from hatchery.corpora.word_counting import WHITE_SPACE, word_count_of
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.layer_weighting import layer_weight_table
@@ -186,6 +187,9 @@ def _export(
     run.measures["tokens"] = record.position.tokens
     if record.position.words is not None:
         run.measures["words"] = record.position.words
+        rule = word_count_of(read_manifest(inputs.tokens).measures)
+        if rule != WHITE_SPACE:
+            run.measures["word_count"] = rule
         if inputs.initial is not None:
             before = words_before(settings, inputs.initial)
             run.measures["words_seen"] = None if before is None else before + record.position.words

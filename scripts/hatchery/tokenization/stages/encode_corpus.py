@@ -4,16 +4,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.settings.base import Settings
+from hatchery.corpora.word_counting import WordCounting
 from hatchery.stage import Stage
 from hatchery.tokenization.trainer_settings import EncodedUnit
+from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 
-@dataclass(frozen=True)
-class EncodingSettings(Settings):
+@dataclass(frozen=True, kw_only=True)
+class EncodingSettings(WordCounting):
     """What token shards depend on beside their corpus and tokenizer."""
 
     units: EncodedUnit = "sentences"
@@ -21,9 +22,9 @@ class EncodingSettings(Settings):
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """What the tokenizer's file says; nothing at its default."""
+    """What the tokenizer's file says, and how the corpus counts words; nothing at the defaults."""
     units = project.tokenizer(tokenizer).encoded_units
-    return {} if units == "sentences" else {"units": units}
+    return keys_of(project.corpus(corpus).word_counting) | ({} if units == "sentences" else {"units": units})
 
 
 @Stage(
@@ -45,10 +46,11 @@ def encode_corpus(
     Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
     (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role), `text_words` and
-    `text_bytes` (by split), `token_bytes` (by split, of ordinary tokens and of special tokens by name),
-    `empty_documents`, `train_frequency_at_95_percent`. `threads` is noted in the provenance
-    only. Raises ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
+    `text_bytes` (by split), `word_count` with its byte premiums where it is not white_space, `token_bytes` (by split,
+    of ordinary tokens and of special tokens by name), `empty_documents`, `train_frequency_at_95_percent`. `threads` is
+    noted in the provenance only. Raises ManifestError or TokenizationError, and CorpusError also for a corpus without
+    any text.
     """
     from hatchery.tokenization.encoder import encode
 
-    encode(corpus, tokenizer, run, threads, settings.units)
+    encode(corpus, tokenizer, run, threads, settings.units, settings)

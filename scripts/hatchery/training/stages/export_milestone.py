@@ -68,3 +68,5 @@ def export_milestone(
         run.measures |= {"steps": steps, "parameters": measures["parameters"]}
         if mark is not None:
             run.measures["words_seen"] = mark["words"]
+            if "word_count" in measures:
+                run.measures["word_count"] = measures["word_count"]

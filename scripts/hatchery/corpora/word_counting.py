@@ -1,0 +1,70 @@
+"""How the words of a text are counted where a budget, a checkpoint or a track limits them.
+
+Source: docs/babylm.md, "Words of every language". `white_space` is the rule of BabyLM's strict tracks (`str.split()`).
+`adjusted` is that of its multilingual track: 543 MB of English text (UTF-8) are 100 million words, and the bytes of
+another language are divided by its byte premium. `jieba` is the rule of the Chinese BabyLM challenge. Which tokens the
+words begin in: `hatchery.tokenization.token_words`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from hatchery.settings.base import Range, RefusedError, Settings, omitted_at_default
+
+WordCountName = Literal["white_space", "adjusted", "jieba"]
+WHITE_SPACE: WordCountName = "white_space"
+"""The rule of all corpora that name none."""
+BYTES_PER_WORD = Fraction(543, 100)
+"""Bytes of English text (UTF-8) per adjusted word."""
+PremiumName = Literal["eng_latn", "nld_latn", "zho_hans", "zho_hant"]
+BYTE_PREMIUMS: Mapping[PremiumName, float] = {
+    "eng_latn": 1.0,
+    "nld_latn": 1.0516057,
+    "zho_hans": 0.9359664,
+    "zho_hant": 0.9893825,
+}
+"""Byte premiums by language and script, of the challenge's table `byte_coefs_20240233.tsv`."""
+PremiumValue = Annotated[float, Range(ge=0.01, le=100)]
+BytePremium = PremiumValue | PremiumName
+
+
+def word_count_of(measures: Mapping[str, Any]) -> str:
+    """Return the rule by which the words in the measures of a manifest are counted."""
+    return str(measures.get("word_count", WHITE_SPACE))
+
+
+def premium_of(value: BytePremium) -> float:
+    """Return the number that a byte premium is or names."""
+    return BYTE_PREMIUMS[value] if isinstance(value, str) else float(value)
+
+
+def bytes_per_word(premium: float) -> Fraction:
+    """Return the number of bytes (UTF-8) per adjusted word, exact for premiums of up to seven decimals."""
+    return BYTES_PER_WORD * Fraction(str(premium)).limit_denominator(10**7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordCounting(Settings):
+    """How the words of a corpus are counted."""
+
+    word_count: WordCountName = omitted_at_default("white_space")
+    """The rule."""
+    byte_premium: PremiumValue | None = omitted_at_default(None)
+    """With adjusted: the premium of all sources that `byte_premiums` does not name."""
+    byte_premiums: dict[str, PremiumValue] = omitted_at_default({})
+    """With adjusted: premiums by the name of the source."""
+
+    def premium(self, source: str) -> float:
+        """Return the byte premium of a source. Raises ConfigError if it has none."""
+        found = self.byte_premiums.get(source, self.byte_premium)
+        if found is None:
+            raise RefusedError(
+                "byte_premium",
+                f"the source {source!r} has no premium; expected a number for all sources, or one for each of them",
+            )
+        return found
+
+
+BETWEEN_WHITE_SPACE = WordCounting()
