@@ -1,6 +1,7 @@
-"""Words that a model is shown are those between white space in its text, counted and not estimated."""
+"""Words that a model is shown are those of its text by the rule of the corpus, counted and not estimated."""
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.token_shards import TokenShards
+from hatchery.tokenization.token_words import load_jieba
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.data_order import order_of
@@ -43,6 +45,16 @@ TEXTS = [
     for number in range(40)
 ]
 WORDS = sum(len(text.split()) for text in TEXTS)
+BYTES = sum(len(text.encode()) for text in TEXTS)
+RULES: dict[str, tuple[dict[str, Any], int]] = {
+    "white_space": ({}, WORDS),
+    "adjusted": ({"word_count": "adjusted", "byte_premium": 0.9359664}, math.ceil(BYTES / (5.43 * 0.9359664))),
+    "jieba": (
+        {"word_count": "jieba"},
+        sum(not word.isspace() for word in load_jieba().cut("\n".join(TEXTS))),
+    ),
+}
+"""The settings of each rule, and the words of the texts."""
 
 
 @pytest.fixture(scope="module")
@@ -103,12 +115,20 @@ def test_encoding_counts_the_words_and_bytes_of_a_split(tokens: Path) -> None:
 
 
 @pytest.mark.parametrize("objective", [{"segments": "packed"}, {"task": "causal"}], ids=["masked", "causal"])
-def test_an_epoch_that_shows_every_token_once_shows_every_word_once(tokens: Path, objective: dict[str, Any]) -> None:
+@pytest.mark.parametrize("rule", RULES)
+def test_an_epoch_that_shows_every_token_once_shows_every_word_once(
+    tokens: Path, objective: dict[str, Any], rule: str, corpus: Path, tmp_path: Path
+) -> None:
+    counting, words = RULES[rule]
+    if counting:
+        tokenizer = tokens.parent.parent / "tokenizer/manifest.json"
+        tokens = tmp_path / "tokens/manifest.json"
+        run_stage(encode_corpus, counting, tokens, corpus=corpus, tokenizer=tokenizer)
     n_sequences = len(batches(tokens, objective, 1).examples_at(0))
     # As many steps as hold whole epochs, of batches of 6.
     made = batches(tokens, objective, n_sequences)
     drawn = [made.at(step) for step in range(n_sequences)]
-    assert sum(batch.words for batch in drawn) == 6 * WORDS
+    assert sum(batch.words for batch in drawn) == 6 * words
     half = Topology(1, 2, 1, "a", 1)
     assert batches(tokens, objective, 1, half).at(0).words < drawn[0].words
 
