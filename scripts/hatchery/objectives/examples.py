@@ -145,7 +145,7 @@ class PaddedExamples(ABC):
         """The text of sequence `index` in `epoch`, as `example` has it; nothing is hidden for it."""
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """How many words between white space begin in the text of each sequence, int64 [len(indices)]."""
+        """The number of words that begin in the text of each sequence, int64 [len(indices)]."""
         texts = (self.texts(seed, epoch, int(index)) for index in indices)
         return np.array([sum(text.text_words(self.special) for text in each) for each in texts], dtype=np.int64)
 
@@ -158,7 +158,7 @@ class PaddedExamples(ABC):
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """The same batch, and how many words between white space begin in its text."""
+        """The same batch, and the number of words that begin in its text."""
         examples = [self.example(seed, epoch, int(index), mask_rate) for index in indices]
         words = sum(text.text_words(self.special) for example in examples for text in example.texts)
         return self.padding.batch(examples), words

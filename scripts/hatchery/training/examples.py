@@ -34,7 +34,7 @@ class Examples(Protocol):
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """The same batch, and how many words between white space begin in its text."""
+        """The same batch, and the number of words that begin in its text."""
         ...
 
     @property
@@ -43,7 +43,7 @@ class Examples(Protocol):
         ...
 
     def words(self, seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:
-        """How many words between white space begin in the text of each sequence, int64 [len(indices)]."""
+        """The number of words that begin in the text of each sequence, int64 [len(indices)]."""
         ...
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:

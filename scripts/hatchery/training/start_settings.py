@@ -74,8 +74,8 @@ class BudgetSettings(OneOfKeys):
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("words_seen",): "words_seen: 100M", ("minutes",): "minutes: 10"}
 
     words_seen: WordCount = ABSENT
-    """Words between white space in the text that the model is shown, repetitions included and those that the models
-    saw which it starts from: 100M, or 100000000."""
+    """Words, by the `word_count` of the corpus, in the text that the model is shown, repetitions included and those
+    that the models saw which it starts from: 100M, or 100000000."""
     epochs: Positive | None = None
     """So many times the words of the text are a limit, too; null sets none."""
     corpus_words: WordCount | None = None
