@@ -1,9 +1,9 @@
 """In how many steps a budget of words is spent, and after which step each mark is passed: counted before the first one.
 
 Source: the rules of the BabyLM challenge of 2025 and 2026, which count words (`hatchery.corpora.word_counting`) in
-everything that a model is shown, repetitions included, and want checkpoints after given numbers of words. What a step shows is a function
-of its number (`batches`, `data_order`), so its words can be counted without training. With the steps known, schedules
-go over all of them, and a run that was killed keeps the same checkpoints.
+everything that a model is shown, repetitions included, and want checkpoints after given numbers of words. What a step
+shows is a function of its number (`batches`, `data_order`), so its words can be counted without training. With the
+steps known, schedules go over all of them, and a run that was killed keeps the same checkpoints.
 """
 
 import json
