@@ -140,6 +140,16 @@ def test_columns_with_blanks_and_named_labels_of_the_original_glue_are_read(make
     assert contents(read_task(source, task).train) == [((("one", "uno"),), 1), ((("two", "due"),), 0)]
 
 
+def test_a_table_between_tabs_has_quotes_around_cells_only_if_its_header_has(make_source):
+    # As R writes it: a name for each row and none above the names; below, as GLUE is: quotes are letters.
+    by_r = '"sentence"\t"label"\n"1"\t"He said \\"yes\\"."\t1\n"2"\t"Où?"\t0\n'
+    glue = 'sentence\tlabel\n"Yes."\t1\nHe said "yes\t0\n'
+    task = rows_task(files={"train": "train.tsv", "validation": "dev.tsv"})
+    read = read_task(make_source({"train.tsv": by_r, "dev.tsv": glue}), task)
+    assert contents(read.train) == [((('He said "yes".',),), 1), ((("Où?",),), 0)]
+    assert contents(read.scored["validation"]) == [((('"Yes."',),), 1), ((('He said "yes',),), 0)]
+
+
 def test_a_few_torn_rows_of_a_table_are_left_out_and_more_are_an_error(make_source):
     body = "".join(f"text {i}\t{i % 2}\n" for i in range(1500))
     task = rows_task(files={"train": "train.tsv", "validation": "dev.tsv"})

@@ -6,7 +6,8 @@ A set is patterns of the task against the names of its source. The formats of ed
 - `rows` go by the ending of the file. JSON lines are how SuperGLUE, BabyLM 2023 and MSGS are handed out (`.json` or
   `.jsonl`), Parquet is what a data set of the hub becomes here, tables between tabs are the original GLUE and HANS
   (`.tsv`, `.txt`), and `.csv` is what spreadsheets save: a header line, quotes where a cell needs them, and commas,
-  semicolons or tabs between its cells. Tables between tabs have no quoting. CoLA has no header; the task names its
+  semicolons or tabs between its cells. Tables between tabs have no quoting, unless the names of their header are in
+  quotes, as R writes them. CoLA has no header; the task names its
   columns. QQP's training file has a few rows that line breaks inside a question tore apart; the hub's copy leaves them
   out, and so do we, as long as they are few.
 - `labelled_lines` is made for collections such as the subjectivity data set (Pang and Lee 2004) that come without a
@@ -97,12 +98,16 @@ MOST_TORN_ROWS = 1e-3
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a table in order; `columns` names the columns of a file without a header.
 
-    Torn rows are left out. Raises EvaluationError naming file and line for a header that repeats a name, and for more
-    torn rows than MOST_TORN_ROWS.
+    Torn rows are left out. Quotes are letters, as in GLUE. If the header begins with a quote, R wrote the table, and
+    `read_csv` reads it. Raises EvaluationError naming file and line for a header that repeats a name, and for more torn
+    rows than MOST_TORN_ROWS.
     """
     names, rows, torn, first_torn = list(columns), 0, 0, ""
     for line, text in decode_lines(source, name):
         cells = text.split("\t")
+        if not names and text.startswith('"'):
+            yield from read_csv(source, name)
+            return
         if not names:
             names = [cell.strip() for cell in cells]
             if len(set(names)) < len(names):
