@@ -89,6 +89,11 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "\u00a0 batch_size: 32",
             "demo.yaml:9: mapping values are not allowed here; line 8 has U+00A0 (no-break space) in the place of",
         ),
+        "a no-break space behind a colon": (
+            "batch_size: 32",
+            "objective:\n    kind:\u00a0subword",
+            "'kind:\\xa0subword' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
+        ),
         "a no-break space behind a value": (
             "batch_size: 32",
             "batch_size: 32\u00a0",

@@ -112,7 +112,9 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
 def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     text: str = loader.construct_scalar(node)
     # Other blanks inside plain text, such as a description, are allowed: authors write them on purpose.
-    if not node.style and (blank := _blank(text[:1] + text[-1:])):
+    # A key, a colon and another blank than YAML's are text, too, and no author means that.
+    after_key = re.match(r"[\w.-]+:(.)", text)
+    if not node.style and (blank := _blank(text[:1] + text[-1:] + (after_key[1] if after_key else ""))):
         raise yaml.constructor.ConstructorError(
             None, None, f"{text.strip()!r} is written with {blank}, or put quotation marks around it", node.start_mark
         )
