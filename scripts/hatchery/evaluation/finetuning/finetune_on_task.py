@@ -147,7 +147,8 @@ def score(
         "predictions.parquet": predictions_of(task.sets, results),
     }
     texts = {}
-    if settings.protocol.has_template and (predicted := results[0].sets[task.sets[0].name].answers):
+    writes = settings.protocol.has_template and settings.protocol.track is None
+    if writes and (predicted := results[0].sets[task.sets[0].name].answers):
         texts[PREDICTIONS_FILE] = predictions_json(settings.task, predicted)
     if any(scored.task.facts for scored in task.sets):
         tables["breakdown.csv"] = breakdown_frame(task.sets, results)
@@ -239,7 +240,9 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
     """What the selection metric says of predictions for all rows."""
     metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
-    return lambda predicted: metric(development.scored(predicted, all_rows=True))
+    # The trainer with the slips chooses an epoch by the rows that it scores.
+    all_rows = not settings.protocol.official
+    return lambda predicted: metric(development.scored(predicted, all_rows=all_rows))
 
 
 def make_model(

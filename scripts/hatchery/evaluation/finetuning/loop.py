@@ -175,7 +175,7 @@ def train_model(
     optimizer = build_optimizer(model, protocol, learning_rate)
     selection = BestState(model, protocol.patience_evaluations, protocol.minimum_improvement)
     finite = FiniteWatch(device)
-    step = 0
+    step, last = 0, None
     for epoch in range(1, protocol.epochs + 1):
         batches = training_batches(train.lengths, protocol.batch_size, seed, epoch, protocol.drop_incomplete_batch)
         interval = protocol.evaluation_interval_steps or len(batches)
@@ -201,9 +201,10 @@ def train_model(
                 value = development.value(predict(model, development.data, device, protocol.edition))
                 if selection.note(step, value):
                     on_step(steps - step)
-                    return selection.restore(step)
+                    return TrainedModel(step, value) if protocol.official else selection.restore(step)
+                last = TrainedModel(step, value)
     finite.check()
-    return selection.restore(step)
+    return last if protocol.official and last is not None else selection.restore(step)
 
 
 def step_count(n_items: int, protocol: ProtocolSettings) -> int:

@@ -123,10 +123,19 @@ def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
         text=digest_of(sources) if sources else "",
         items=scored,
         selection="best on the scored rows" if given.get("selection") == "scored" and rows == MAIN_SET else "",
-        rules="" if edition == 2023 else f"BabyLM {edition}",
+        rules="" if edition == 2023 else f"BabyLM {edition}{_of_track(given)}",
     )
 
 
+def _of_track(protocol: Any) -> str:
+    """What follows the edition in the name of the rules."""
+    if protocol.get("track") is None:
+        return ""
+    return ", multilingual track" + (" with its slips" if protocol.get("official") else "")
+
+
+SLIPS = "slips of the official trainer included: last epoch trained, last incomplete batch of 8 validation rows dropped"
+NO_SLIPS = "without the slips of the official trainer: best epoch, all validation rows"
 _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the scored rows", "last": "last state"}
 
 
@@ -139,7 +148,7 @@ def settings_text(manifest: Manifest) -> str:
     head = given["task"].get("head", {})
     clip, pooling = protocol.max_gradient_norm, head.get("options", {}).get("pooling", "first_token")
     parts = [
-        f"rules of BabyLM {protocol.edition}" if protocol.edition != 2023 else "",
+        f"rules of BabyLM {protocol.edition}{_of_track(given['protocol'])}" if protocol.edition != 2023 else "",
         f"{protocol.epochs} epochs in batches of {protocol.batch_size}",
         f"peak rate {' or '.join(f'{rate:g}' for rate in protocol.learning_rates)}",
         f"{protocol.schedule.replace('_', ' ')} to {protocol.final_fraction:g}, warm-up {protocol.warmup_fraction:g}",
@@ -148,7 +157,8 @@ def settings_text(manifest: Manifest) -> str:
         f"dropout {protocol.dropout:g}",
         f"at most {protocol.max_length} tokens",
         pooling.replace("_", " ") if head.get("kind", "sequence_classification") == "sequence_classification" else "",
-        _CHOSEN[protocol.selection],
+        "" if protocol.official else _CHOSEN[protocol.selection],
+        "" if protocol.track is None else SLIPS if protocol.official else NO_SLIPS,
         f"seeds {', '.join(map(str, protocol.seeds))}",
     ]
     return "; ".join(part for part in parts if part)

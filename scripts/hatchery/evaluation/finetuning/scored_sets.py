@@ -24,6 +24,7 @@ from hatchery.evaluation.metrics import Failure
 from hatchery.evaluation.metrics.classification import classes, independent, mcc
 from hatchery.evaluation.metrics.grouped import margins
 from hatchery.evaluation.metrics.scored import Scored, metric_called
+from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
 
@@ -214,6 +215,27 @@ class ScoredSet:
         if labels.dtype.kind == "f":
             return None
         return metric_called("majority_accuracy")(Scored(labels, labels, np.empty((len(labels), 0))))
+
+
+OFFICIAL_SCORED_BATCH = 8
+"""Batch of validation rows of the trainer of the multilingual track, which drops the last incomplete batch."""
+
+
+def whole_batches(found: ScoredSet) -> ScoredSet:
+    """Return the set without the rows after its last whole batch of 8; sentences with spans all count.
+
+    Raises EvaluationError if there is no whole batch.
+    """
+    if isinstance(found.data, EncodedSpans):
+        return found
+    n_rows = len(found.is_scored)
+    n_whole = n_rows - n_rows % OFFICIAL_SCORED_BATCH
+    if n_whole == 0:
+        raise EvaluationError(
+            f"{found.task.name}: the set {found.name!r} has {n_rows} rows, expected at least {OFFICIAL_SCORED_BATCH} "
+            "with `official`, which drops the last incomplete batch"
+        )
+    return replace(found, is_scored=found.is_scored & (np.arange(n_rows) < n_whole))
 
 
 def scored_set(

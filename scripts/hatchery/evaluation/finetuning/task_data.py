@@ -12,11 +12,11 @@ from hatchery.evaluation.draws import input_groups
 from hatchery.evaluation.finetuning.batches import EncodedData
 from hatchery.evaluation.finetuning.encoding import encode_texts
 from hatchery.evaluation.finetuning.framing import TextTokenizer
-from hatchery.evaluation.finetuning.scored_sets import ScoredSet, label_mapping, scored_set
+from hatchery.evaluation.finetuning.scored_sets import ScoredSet, label_mapping, scored_set, whole_batches
 from hatchery.evaluation.probing.encoding import EncodedSpans, encode_spans
 from hatchery.evaluation.probing.formats import majority_baseline
 from hatchery.evaluation.tasks.example import Example, SpanExample
-from hatchery.evaluation.tasks.settings import FinetuneSettings, settings_of
+from hatchery.evaluation.tasks.settings import SPAN_HEADS, FinetuneSettings, settings_of
 from hatchery.evaluation.tasks.task_rows import read_task_with_report
 from hatchery.modeling.heads.registry import HEADS
 from hatchery.modeling.heads.span_classifier import ProbeOptions
@@ -70,8 +70,12 @@ def encode_task(
     sets += _transferred(settings, sources, vocabulary, tokenizer, data.labels)
     if len({found.name for found in sets}) < len(sets):
         raise ConfigError(f"finetune.transfer: a name is taken: {', '.join(found.name for found in sets)}")
+    counts = report.measures()
+    if settings.protocol.official:
+        sets = [whole_batches(found) for found in sets]
+        counts |= {f"scored_{found.name}": int(found.is_scored.sum()) for found in sets}
     train_set = scored_set("train", task, data.labels, train, data.train)
-    return EncodedTask(train_set, input_groups(kept), tuple(sets), n_labels, tokenizer.pad_id, report.measures())
+    return EncodedTask(train_set, input_groups(kept), tuple(sets), n_labels, tokenizer.pad_id, counts)
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
@@ -118,10 +122,12 @@ def _transferred(
 def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: TextTokenizer, n_labels: int | None) -> EncodedData:
     max_length, task = settings.protocol.max_length, settings.task
     if isinstance(rows[0], Example):
-        in_front = settings.protocol.edition == 2026
+        in_front = settings.protocol.edition == 2026 and settings.protocol.track is None
         return encode_texts(cast("Sequence[Example]", rows), tokenizer, max_length, pads_in_front=in_front)
-    if task.head.kind != "span_classification" or n_labels is None:
-        raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected span_classification for spans")
-    multi_label = build(ProbeOptions, task.head.options, "head.span_classification").multi_label
+    if task.head.kind not in SPAN_HEADS or n_labels is None:
+        expected = " or ".join(SPAN_HEADS)
+        raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected {expected} for spans")
+    options = build(HEADS[task.head.kind].options, task.head.options, f"head.{task.head.kind}")
+    multi_label = isinstance(options, ProbeOptions) and options.multi_label
     spans = cast("Sequence[SpanExample]", rows)
     return encode_spans(spans, tokenizer, max_length, n_labels, multi_label, task.normalisation)

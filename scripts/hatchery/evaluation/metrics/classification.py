@@ -55,6 +55,12 @@ def f1(scored: Scored) -> float:
 
 
 @metric
+def accuracy_or_f1(scored: Scored) -> float:
+    """F1 of the second class where there are two labels, else accuracy (BabyLM's multilingual track)."""
+    return f1(scored) if len(scored.label_names) == POSITIVE_CLASS + 1 else accuracy(scored)
+
+
+@metric
 def macro_f1(scored: Scored) -> float:
     """Unweighted mean of the F1 of every class that occurs among the labels or the predictions (SuperGLUE's CB)."""
     labels, predictions = classes(scored, "macro_f1")

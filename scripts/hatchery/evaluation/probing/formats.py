@@ -8,6 +8,7 @@ Beside every probe stands the answer without a model, the most frequent label of
 coreference score says little without it.
 """
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -94,10 +95,45 @@ def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
     return _task_data(source, task, lambda name: _layer_examples(source, name, layer))
 
 
+SENTENCES_OF_A_TREEBANK = 4000
+
+
+def read_treebanks(source: RawSource, task: TaskSettings) -> TaskData:
+    """The sentences of treebanks in CoNLL-U, divided anew; each key of the task's files is a language.
+
+    All files of a language are pooled and shuffled with `split_seed`. Of at most 4,000 sentences, 80 % are for
+    training, 10 % for validation and 10 % for testing. Training takes equal numbers of each language, shuffled
+    together. The sets are `validation` (of all languages), `<language>` (its validation sentences) and
+    `test_<language>`. Source: docs/papers/babylm-2026.md, "The multilingual track". Raises EvaluationError naming file
+    and line for broken rows, and for a language with fewer than 10 sentences.
+    """
+    parts: dict[str, tuple[list[NamedExample], ...]] = {}
+    for language in task.files:
+        names = task_files(source, task, language)
+        pooled = [
+            _conllu_example(sentence, task.label_field) for name in names for sentence in read_sentences(source, name)
+        ]
+        random.Random(task.split_seed).shuffle(pooled)
+        chosen = pooled[:SENTENCES_OF_A_TREEBANK]
+        tenth = len(chosen) // 10
+        if tenth == 0:
+            raise EvaluationError(f"{source.root}: {language}: {len(chosen)} sentences, expected at least 10")
+        ends = len(chosen) - 2 * tenth, len(chosen) - tenth
+        parts[language] = chosen[: ends[0]], chosen[ends[0] : ends[1]], chosen[ends[1] :]
+    least = min(len(train) for train, _, _ in parts.values())
+    together = [example for train, _, _ in parts.values() for example in train[:least]]
+    random.Random(task.split_seed).shuffle(together)
+    sets = {"validation": [example for _, validation, _ in parts.values() for example in validation]}
+    sets |= {language: validation for language, (_, validation, _) in parts.items()}
+    sets |= {f"test_{language}": test for language, (_, _, test) in parts.items()}
+    return indexed_task_data(together, sets, task)
+
+
 READERS: dict[Format, Callable[[RawSource, TaskSettings], TaskData]] = {
     "jiant": read_jiant,
     "conllu": read_conllu,
     "conll2012": read_conll2012,
+    "treebanks": read_treebanks,
 }
 
 
@@ -119,6 +155,13 @@ def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str
         groups = [example.words for example in train]
         kept, held = hold_out(groups, task.validation_fraction, random, str(source.root))
         train, sets = [train[i] for i in kept], {"validation": [train[i] for i in held]}
+    return indexed_task_data(train, sets, task)
+
+
+def indexed_task_data(
+    train: Sequence[NamedExample], sets: Mapping[str, Sequence[NamedExample]], task: TaskSettings
+) -> TaskData:
+    """Return sentences whose labels are indices into the label set of the training sentences, the main set first."""
     labels = _label_set(train, task)
     indices = {label: index for index, label in enumerate(labels)}
     # The main set comes first, in whatever order the files are listed.

@@ -6,12 +6,12 @@ from hatchery.errors import ConfigError
 from hatchery.evaluation.tasks.formats import FORMATS
 from hatchery.evaluation.tasks.layouts import layout_called
 from hatchery.evaluation.tasks.layouts.segments import PLACEHOLDER
-from hatchery.evaluation.tasks.settings import TaskSettings, label_text
+from hatchery.evaluation.tasks.settings import SPAN_HEADS, TaskSettings, label_text
 from hatchery.settings.base import RefusedError, require
 
-PROBING_FORMATS = ("jiant", "conllu", "conll2012")
+PROBING_FORMATS = ("jiant", "conllu", "conll2012", "treebanks")
 # Heads that need no label set.
-_REGRESSION, _CHOICE, _SPANS = "regression", "multiple_choice", "span_classification"
+_REGRESSION, _CHOICE = "regression", "multiple_choice"
 _MARKED = "marked_words_classification"
 
 
@@ -41,6 +41,10 @@ def _check_files(task: TaskSettings) -> None:
         require(not task.expected_rows, "expected_rows", task.expected_rows, "none with this format")
         require(not task.scored_rows, "scored_rows", task.scored_rows, "none with this format")
         return
+    if task.format == "treebanks":
+        reserved = sorted(keys & {"train", "validation"})
+        require(not reserved, "files", reserved, "names of languages as keys with the format treebanks")
+        return
     scored = keys - {"train"}
     require("train" in keys or task.transfer is not None, "files", sorted(keys), "train, or a transfer")
     require(not scored or "validation" in scored, "files", sorted(keys), "the main scored set to be validation")
@@ -51,10 +55,10 @@ def _check_head(task: TaskSettings) -> None:
     kind = task.head.kind
     spans = task.format in PROBING_FORMATS
     require(
-        spans == (kind == _SPANS),
+        spans == (kind in SPAN_HEADS),
         "head.kind",
         kind,
-        f"{_SPANS} with the formats {', '.join(PROBING_FORMATS)} only",
+        f"{' or '.join(SPAN_HEADS)} with the formats {', '.join(PROBING_FORMATS)} only",
     )
     choice = not spans and layout_called(task.layout).choices is not None
     require(choice == (kind == _CHOICE), "head.kind", kind, f"{_CHOICE} with the layout copa only")
@@ -66,8 +70,10 @@ def _check_labels(task: TaskSettings) -> None:
     require(len(set(names)) == len(names), "labels", task.labels, "labels that differ")
     if kind in (_REGRESSION, _CHOICE):
         require(not names, "labels", task.labels, f"none with the head {kind}")
-    elif kind != _SPANS:
-        require(len(names) >= 2, "labels", task.labels, "two or more")
+    elif kind not in SPAN_HEADS:
+        fits = task.format == "rows" and task.layout == "segments" and not names and task.transfer is None
+        require(fits or not task.sorted_labels, "sorted_labels", True, "false with `labels`, or with another format")
+        require(len(names) >= 2 or task.sorted_labels, "labels", task.labels, "two or more")
     if task.layout == "record":
         require(len(names) == 2, "labels", task.labels, "two: not an answer, an answer")
     if names:

@@ -27,13 +27,15 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareBelowOne,
+    omitted_at_default,
+    require,
     shortened,
 )
 from hatchery.settings.fields import BlockName, Reference, Unique, VocabularyName
 
 LabelValue = str | int | bool | float
 
-Format = Literal["rows", "labelled_lines", "rte_xml", "jiant", "conllu", "conll2012"]
+Format = Literal["rows", "labelled_lines", "rte_xml", "jiant", "conllu", "conll2012", "treebanks"]
 Normalisation = Literal["none", "ltg", "ltg_detokenised"]
 TransferRule = Literal["most_probable", "summed_probabilities"]
 HeadKind = Literal[
@@ -44,7 +46,10 @@ HeadKind = Literal[
     "token_classification",
     "extractive_span",
     "span_classification",
+    "word_classification",
 ]
+SPAN_HEADS: tuple[HeadKind, ...] = ("span_classification", "word_classification")
+"""Heads of sentences with labelled spans."""
 if TYPE_CHECKING:
     LayoutName = str
     MetricName = str
@@ -99,12 +104,13 @@ class TaskKeys(Settings):
     suite: BlockName = "finetuning"
     """Under which heading the results stand."""
     format: Format
-    """rows are JSON lines, Parquet or TSV; jiant, conllu and conll2012 (OntoNotes) are those of edge probing."""
+    """rows are JSON lines, Parquet or TSV; jiant, conllu and conll2012 (OntoNotes) are those of edge probing; treebanks
+    are CoNLL-U files of several languages, pooled and divided anew."""
     layout: LayoutName = "segments"
     """How a row becomes inputs."""
     files: Annotated[dict[str, Files], MinLen(1)]
     """train, validation and further scored sets by name (a file, a pattern or a list), without train in a task that is
-    only transferred to; labelled_lines: one entry for each label."""
+    only transferred to; labelled_lines: one entry for each label; treebanks: one entry for each language."""
     columns: tuple[str, ...] = ()
     """Names of the columns of .tsv files that have no header."""
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
@@ -115,6 +121,8 @@ class TaskKeys(Settings):
     labels: Annotated[tuple[LabelValue, ...], Unique()] = ()
     """In the order of their ids; the second is the positive class. Empty for numbers, choices and label sets taken from
     the training rows."""
+    sorted_labels: bool = omitted_at_default(False)
+    """Of a task with the format rows and no `labels`: its labels are those of the training rows, sorted as texts."""
     label_values: dict[str, LabelValue] = field(default_factory=dict)
     """Spellings in the files and the labels they stand for."""
     head: HeadSettings = field(default_factory=HeadSettings)
@@ -230,6 +238,12 @@ class ProtocolSettings(Settings):
     tokenizer of others frames texts by its own template alone and numbers none, scored rows are judged in batches of
     64 in the order of the file, and predictions.json has the predictions of the first seed and rate as the server takes
     them. 2026 pads in front of the texts."""
+    track: Literal["multilingual"] | None = omitted_at_default(None)
+    """In the edition 2026, multilingual has the rules of that track: texts are padded at their end, and the file for
+    the leaderboard takes accuracies and predicted labels."""
+    official: bool = omitted_at_default(False)
+    """In the track multilingual: reproduce two slips of the trainer. Validation rows after the last whole batch of 8
+    are not scored, and the last epoch counts, not the best one. By default all rows and the best epoch count."""
     output_bias: Literal["zero", "prior"] = "zero"
     """prior starts the classifier's bias at the logarithm of the class shares of the training rows."""
 
@@ -237,6 +251,11 @@ class ProtocolSettings(Settings):
     def has_template(self) -> bool:
         """Whether a tokenizer of others frames texts by its template alone, and predictions.json is written (2025)."""
         return self.edition != 2023
+
+    def __post_init__(self) -> None:
+        fits = self.track is None or self.edition == 2026
+        require(fits, "track", self.track, "null unless the edition is 2026")
+        require(self.track is not None or not self.official, "official", self.official, "false without a track")
 
 
 @dataclass(frozen=True, kw_only=True)

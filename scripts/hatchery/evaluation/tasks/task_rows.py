@@ -19,11 +19,12 @@ from hatchery.evaluation.tasks.formats import (
     FORMATS,
     check_disjoint,
     read_records,
+    read_rows,
     set_names,
     task_files,
     text_fields,
 )
-from hatchery.evaluation.tasks.layout import Context, LayOut, check_suite
+from hatchery.evaluation.tasks.layout import Context, LayOut, check_suite, label_value
 from hatchery.evaluation.tasks.layouts import layout_called
 from hatchery.evaluation.tasks.layouts.segments import field_names
 from hatchery.evaluation.tasks.settings import TaskSettings, label_text
@@ -92,6 +93,7 @@ def read_task_with_report(
     """The same with the number of rows that were read, kept, used and scored in every set."""
     if task.vocabulary is not None and vocabulary is None:
         raise EvaluationError(f"{source.root}: the task {task.name!r} is filtered by a vocabulary, but none was given")
+    task = with_sorted_labels(source, task)
     data, report = _probing(source, task) if task.format in PROBING_FORMATS else _texts(source, task, vocabulary)
     data = _with_validation(data, task, str(source.root))
     data = _limited(data, task)
@@ -160,6 +162,7 @@ def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = la
     """
     used = used_fields(task)
     by_label = FORMATS[task.format].files_by_label
+    task = with_sorted_labels(source, task, most_rows)
     if not by_label:
         check_disjoint(source, task)
     for name in set_names(task):
@@ -181,6 +184,27 @@ def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = la
             _check_number(task, name, number, str(source.root))
             if name == "train":
                 check_label_set(found, task, str(source.root))
+
+
+def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> TaskSettings:
+    """Return the task, with the labels of its training rows, sorted as texts, if it asks for these (`sorted_labels`).
+
+    If `most_rows` limits a file, labels of all sets are taken, so that no label of a row is unknown. Raises
+    EvaluationError naming file and line for a label that is neither a text nor a number.
+    """
+    if not task.sorted_labels:
+        return task
+    files = {set_name: task_files(source, task, set_name) for set_name in set_names(task)}
+    is_whole = all(most_rows(file) is None for names in files.values() for file in names)
+    found: dict[str, None] = {}
+    for file in [file for name, names in files.items() if name == "train" or not is_whole for file in names]:
+        for record in islice(read_rows(source, file, task.columns, {task.label_field}), most_rows(file)):
+            value = label_value(record, task)
+            if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
+                expected = "a text or a whole number"
+                raise EvaluationError(f"{record.where}: the label {value!r}: expected {expected}")
+            found.setdefault(label_text(task.label_values.get(str(value), value)))
+    return replace(task, labels=tuple(sorted(found)), sorted_labels=False)
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:

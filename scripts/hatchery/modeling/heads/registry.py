@@ -23,9 +23,11 @@ from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.heads.word_classifiers import (
     ExtractiveOptions,
     ExtractiveSpan,
+    GivenWordsOptions,
     MarkedWordsClassifier,
     MarkedWordsOptions,
     TokenClassifier,
+    WordClassifier,
     WordOptions,
 )
 from hatchery.modeling.roberta.encoder import RobertaEncoder
@@ -94,4 +96,6 @@ HEADS: dict[str, HeadDefinition] = {
     "extractive_span": HeadDefinition(ExtractiveOptions, False, ExtractiveSpan),
     # Labels of given spans or pairs of spans: edge probing (POS, NER, SRL, coreference, dependencies).
     "span_classification": HeadDefinition(ProbeOptions, True, SpanClassifier),
+    # One class per given word: parts of speech.
+    "word_classification": HeadDefinition(GivenWordsOptions, True, WordClassifier),
 }

@@ -24,7 +24,7 @@ from hatchery.modeling.norm_and_dropout import Dropout, full_precision, set_drop
 from hatchery.settings.base import Settings
 
 Step = Literal["layer_norm", "linear", "dropout", "gelu", "relu", "tanh"]
-TransformName = Literal["ltg_wrapper", "ltg_code", "roberta", "none", "probe"]
+TransformName = Literal["ltg_wrapper", "ltg_code", "roberta", "none", "dropout", "probe"]
 
 ACTIVATIONS: dict[Step, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu, "tanh": torch.tanh}
 
@@ -38,6 +38,8 @@ TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
     "roberta": ("dropout", "linear", "tanh", "dropout"),
     # Output layer alone, no dropout: the custom family of the reduced-vocabulary study, after position_linear.
     "none": (),
+    # Dropout and the output layer: parts of speech in BabyLM's multilingual track.
+    "dropout": ("dropout",),
     # One hidden layer, as the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.
     "probe": ("linear", "gelu", "dropout"),
 }

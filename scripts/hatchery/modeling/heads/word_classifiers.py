@@ -2,6 +2,8 @@
 
 - `TokenClassifier`: one of K classes at every token, for labelled words (their first subword, say). Source: Devlin et
   al. 2019 with any of the transforms; LTG-BERT itself asks about words by edge probing.
+- `WordClassifier`: one of K classes for given words, from the mean of the last states of their pieces (parts of speech
+  in BabyLM's multilingual track; docs/papers/babylm-2026.md, "The multilingual track").
 - `MarkedWordsClassifier`: one class for words that are marked: does a word mean the same in two sentences (WiC)?
   Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which puts the marked words' vectors beside that of [CLS];
   LTG-BERT reads [CLS] alone (Appendix B.1). A word of several subwords is their mean here, without parameters.
@@ -48,6 +50,15 @@ class WordOptions(EncoderOptions):
 
 
 @dataclass(frozen=True)
+class GivenWordsOptions(EncoderOptions):
+    """Options of `word_classification`."""
+
+    transform: TransformName = "dropout"
+    # Spans of a target, which formats of sentences with spans ask for.
+    n_spans: int = 1
+
+
+@dataclass(frozen=True)
 class MarkedWordsOptions(WordOptions):
     """Options of `marked_words_classification`."""
 
@@ -77,6 +88,42 @@ class TokenClassifier(TaskModel):
         return scores.where(token_mask(input_ids, attention_mask).unsqueeze(-1), 0.0)
 
 
+class WordClassifier(TaskModel):
+    """A score per label and given word, from the mean of the last states of its pieces."""
+
+    def __init__(self, encoder: Encoder, context: HeadContext, options: GivenWordsOptions) -> None:
+        if options.n_spans != 1:
+            raise ModelError(f"n_spans: got {options.n_spans!r}, expected 1")
+        head = score_head(encoder, context.n_outputs, options.transform)
+        super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        *,
+        spans: Tensor,
+        sentences: Tensor,
+        widest: int | None = None,
+    ) -> Tensor:
+        """Scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T], mask bool [B, T].
+
+        `spans` int64 [N, 1, 2] are token positions [start, end), `sentences` int64 [N] the sequences that they are in;
+        `widest` is the length of the longest span. Raises EvaluationError for spans that are empty or reach outside of
+        the tokens.
+        """
+        check_spans(spans, sentences, token_mask(input_ids, attention_mask))
+        states = self.encoder(input_ids, attention_mask)[-1]
+        return self.head(mean_of_pieces(states, sentences, spans[:, 0], widest))
+
+
+def mean_of_pieces(states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
+    """Means [N, D] of the states [B, T, D] at the tokens of `spans` int64 [N, 2] in `sentences` int64 [N]."""
+    rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
+    weights = inside.unsqueeze(-1).to(states.dtype)
+    return (select_tokens(states, rows) * weights).sum(dim=1) / weights.sum(dim=1)
+
+
 class MarkedWordsClassifier(TaskModel):
     """A score per label and sequence with marked words, from [CLS] and the words' vectors side by side."""
 
@@ -95,11 +142,7 @@ class MarkedWordsClassifier(TaskModel):
         sentences = torch.arange(len(input_ids), device=input_ids.device)
         check_spans(spans, sentences, token_mask(input_ids, attention_mask))
         states = self.encoder(input_ids, attention_mask)[-1]
-        vectors = [states[:, 0]]
-        for span in spans.unbind(dim=1):
-            rows, inside = tokens_of_spans(sentences, span, states.shape[1])
-            weights = inside.unsqueeze(-1).to(states.dtype)
-            vectors.append((select_tokens(states, rows) * weights).sum(dim=1) / weights.sum(dim=1))
+        vectors = [states[:, 0], *(mean_of_pieces(states, sentences, span) for span in spans.unbind(dim=1))]
         return self.head(torch.cat(vectors, dim=-1))
 
 
