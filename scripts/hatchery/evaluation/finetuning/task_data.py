@@ -127,7 +127,7 @@ def _encode(settings: FinetuneSettings, rows: Rows, tokenizer: TextTokenizer, n_
     if task.head.kind not in SPAN_HEADS or n_labels is None:
         expected = " or ".join(SPAN_HEADS)
         raise ConfigError(f"finetune.task.head.kind: got {task.head.kind!r}, expected {expected} for spans")
-    options = build(HEADS[task.head.kind].options, task.head.options, f"head.{task.head.kind}")
+    options: Any = build(HEADS[task.head.kind].options, task.head.options, f"head.{task.head.kind}")
     multi_label = isinstance(options, ProbeOptions) and options.multi_label
     spans = cast("Sequence[SpanExample]", rows)
     return encode_spans(spans, tokenizer, max_length, n_labels, multi_label, task.normalisation)
