@@ -8,6 +8,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import os
 import platform
 import zipfile
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from hatchery.artifacts.manifests import stage_run
 from hatchery.provenance.crate_graph import named_by_digest
 from hatchery.runner import run_stage
 from hatchery.views.stages.write_crate import write_crate
@@ -187,6 +189,27 @@ def test_equal_results_make_equal_crates_that_name_no_machine(toy: Any) -> None:
     whole = b"".join(Read(path).files.values())
     for private in (str(toy.folder), str(Path.home()), f'"{platform.node()}"'):
         assert private.encode() not in whole
+
+
+def test_a_model_of_another_folder_is_named_without_its_folder(toy: Any) -> None:
+    other = type(toy)(toy.folder.parent / "unshown")
+    other.folder.mkdir()
+    theirs = other.stage("models/theirs", {"stage": "pretrain", "stage_version": 1}, {})
+    with contextlib.chdir(toy.folder):
+        settings = {"stage": "score_minimal_pairs", "stage_version": 2, "suite": "pairs"}
+        with stage_run(toy.manifest("exp/minimal_pairs/elc_bert-s1/pairs"), settings, {"model": from_here(theirs)}):
+            pass
+    toy.write_summary()
+    crate = Read(made(toy))
+    (held,) = [name for name in crate.files if name.startswith("outside/")]
+    assert crate.files[held] == theirs.read_bytes()
+    assert held in set(crate.read_by("results/exp/minimal_pairs/elc_bert-s1/pairs/manifest.json"))
+    assert b"unshown" not in b"".join(crate.files.values())
+    assert not [name for name in crate.files if ".." in name or name.startswith("/")]
+
+
+def from_here(path: Path) -> Path:
+    return Path(os.path.relpath(path))
 
 
 def test_a_crate_says_how_many_inputs_are_gone(toy: Any) -> None:

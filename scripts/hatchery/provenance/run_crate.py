@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from graphlib import TopologicalSorter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from hatchery.artifacts.manifests import volatile_facts
@@ -115,10 +115,10 @@ def _add_skeleton(crate: Crate, run: Run) -> None:
 
 def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
     """Add what a digest of the chain names, and return the identifier of what other stages read of it."""
-    place = chain.shown(node.path)
     if node.manifest is not None and node.path is not None:
         for output in node.manifest.outputs:
-            crate.file(chain.shown(output.path), output.sha256, output.bytes)
+            crate.file(_name(chain, output.path), output.sha256, output.bytes)
+        place = chain.shown(node.path) if _is_inside(chain, node.path) else f"outside/{node.short}/{node.path.name}"
         text = "Settings of a stage, and checksums of its inputs and outputs"
         return crate.held(place, node.path.read_bytes(), description=text)
     if node.source is not None:
@@ -134,9 +134,18 @@ def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
             usageInfo=source.terms,
             hasPart=[reference(part) for part in parts],
         )
-    inside = node.path is not None and node.path.is_relative_to(chain.project)
-    name = place if inside else PurePosixPath(place).name or "a file that is not there any more"
-    return crate.file(name, node.digest, node.path.stat().st_size if node.path else None)
+    if node.path is None:
+        return crate.file("a file that is not there any more", node.digest, None)
+    return crate.file(_name(chain, node.path), node.digest, node.path.stat().st_size)
+
+
+def _is_inside(chain: Chain, path: Path) -> bool:
+    return path.is_relative_to(chain.project) and ".." not in path.relative_to(chain.project).parts
+
+
+def _name(chain: Chain, path: Path) -> str:
+    """Return a path in the project; the name alone of a file outside."""
+    return chain.shown(path) if _is_inside(chain, path) else path.name
 
 
 def _add_action(crate: Crate, node: Node, ids: Mapping[str, str]) -> str:
