@@ -149,6 +149,20 @@ test-mutants: env ## put mistakes into MODULE=package/module, one at a time, and
 	@PYTHONPATH="$$PWD/$(MUTATION)" OMP_NUM_THREADS=1 PATH="$$PWD/.venv/bin:$$PATH" \
 	  python tests/mutation/run.py "$(MODULE)" --minutes "$(MINUTES)"
 
+SITE := .site
+$(SITE)/installed: docs/site/site.lock
+	@rm -rf $(SITE)
+	@.venv/bin/python -m pip install --quiet --no-deps --require-hashes --target $(SITE) --requirement $<
+	@touch $@
+
+.PHONY: site
+site: env ## build the site of the documentation: .site/html/index.html, with search, which needs no network
+	@$(MAKE) --no-print-directory $(SITE)/installed
+	@PYTHONPATH="$$PWD/$(SITE):$$PWD/scripts" .venv/bin/python -m sphinx --quiet --fail-on-warning --keep-going \
+	  -j auto -c docs/site -d $(SITE)/doctrees docs $(SITE)/html
+	@cp $(SITE)/html/README.html $(SITE)/html/index.html
+	@echo "site: $(SITE)/html/index.html"
+
 BENCH_OPTIONS ?=
 .PHONY: bench-gpu
 bench-gpu: ## measure a GPU in nine minutes (docs/gpu.md); uses .venv, or PYTHON=name with what PYTHONPATH=folder holds

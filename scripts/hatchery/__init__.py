@@ -33,3 +33,8 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return resolve_name(f"hatchery.public:{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return all names, also those that were not yet imported, for tab completion and the site of the documentation."""
+    return sorted({*globals(), *__all__})
