@@ -26,6 +26,7 @@ from hatchery.settings.fields import (
     NotEmpty,
     OneOfKeys,
     PartOf,
+    ReadingTableName,
     Reference,
     SuiteName,
     Sweepable,
@@ -256,6 +257,9 @@ class ExperimentFile(OneOfKeys):
     results/<experiment>/surprisal/<model>/<name>/surprisal.parquet, and as .csv."""
     reading: ReadingTimes | None = None
     """Reading times that the surprisal of words is to explain; null measures none."""
+    reading_times: Annotated[tuple[ReadingTableName, ...], Unique()] = ()
+    """Tables of reading times, files of config/reading_tables/: how much better regressions predict the times with the
+    surprisals of each model."""
     acquisition: AgeOfAcquisition | None = None
     """When children say words, beside when models know them, by the checkpoints of runs with `checkpoints_at`; null
     measures none."""

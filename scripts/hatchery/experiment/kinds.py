@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
+from hatchery.evaluation.reading_times.settings import ReadingTableSettings
 from hatchery.evaluation.settings import BaselineSettings, SuiteSettings
 from hatchery.evaluation.tasks.settings import NamedVocabularyFilter, TaskKeys, TaskSettings, VocabularyFilter
 from hatchery.experiment.cluster import ClusterSettings
@@ -59,6 +60,22 @@ class SuiteFile(SuiteVariant):
 
     variants: dict[BlockName, Annotated[dict[str, Any], PartOf(SuiteVariant)]] = field(default_factory=dict)
     """More suites by their names, each with what differs from this one, or from the `base` that it names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingTableFile(ReadingTableSettings):
+    """Reading times of people: which table has them, its columns, and the regressions of the times."""
+
+    description: str = ""
+    """What it is, for people."""
+    base: Annotated[str, Reference("reading_table", inherited=True)] | None = None
+    """Another table whose keys come first."""
+    data: DataName
+    """A raw input of config.yaml."""
+
+    def measured(self, name: str) -> dict[str, object]:
+        """Settings of the stage for the table `name`."""
+        return {"name": name, **keys_of(self, of=ReadingTableSettings)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +179,7 @@ FOLDERS = {
     "model": "models",
     "suite": "suites",
     "task": "tasks",
+    "reading_table": "reading_tables",
     "vocabulary": "vocabularies",
     "selection": "selections",
     "tokenizer_sweep": "tokenizer_sweeps",
@@ -177,6 +195,7 @@ FILES: Mapping[str, Any] = {
     "model": ModelFile,
     "suite": SuiteFile,
     "task": TaskFile,
+    "reading_table": ReadingTableFile,
     "vocabulary": VocabularyFile,
     "selection": SelectionFile,
     "tokenizer_sweep": TokenizerSweepFile,

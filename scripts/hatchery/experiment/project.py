@@ -20,7 +20,7 @@ from hatchery.experiment.expansion import Expansion, write_out
 from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyFile
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
 from hatchery.experiment.given_settings import Given, place_of
-from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, SuiteFile, TaskFile
+from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, ReadingTableFile, SuiteFile, TaskFile
 from hatchery.experiment.milestones import chain_of_marks, milestones_of, own_marks
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
@@ -108,6 +108,7 @@ class Project:
     model = _named("model", EncoderSizes)
     suite = _named("suite", SuiteFile)
     task = _named("task", TaskFile)
+    reading_table = _named("reading_table", ReadingTableFile)
     vocabulary = _named("vocabulary", VocabularyFile)
     selection = _named("selection", SelectionFile)
     tokenizer_sweep = _named("tokenizer_sweep", TokenizerSweepFile)

@@ -86,6 +86,8 @@ def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str
         yield f"minimal_pairs: {name!r}", suite.scoring, suite.edition
     for name, texts in experiment.surprisal.items():
         yield f"surprisal.{name}", texts.scoring, 2023
+    for name in experiment.reading_times:
+        yield f"reading_times: {name!r}", project.reading_table(name).scoring, 2023
     for key, entry in (("reading", experiment.reading), ("acquisition", experiment.acquisition)):
         if entry is not None:
             yield key, entry.scoring, 2023

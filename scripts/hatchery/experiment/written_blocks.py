@@ -32,7 +32,7 @@ VARIANTS = "variants"
 _VARIED = ("task", "suite")
 """Kinds of blocks that can be variants in each other's files."""
 
-_BASED = (*_VARIED, "study", "experiment")
+_BASED = (*_VARIED, "reading_table", "study", "experiment")
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
 """Where a file has entries by names of its own, of which one that is null leaves out that of the base."""
 

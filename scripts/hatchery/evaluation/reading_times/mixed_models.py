@@ -1,0 +1,166 @@
+"""Maximum likelihood of linear regressions, alone or with random effects of one grouping factor, such as participants.
+
+The random effects are independent normal variables: an intercept, or an intercept and a slope of every predictor, for
+each group (`y ~ x + (1 + x || participant)` of lme4, with REML = FALSE). Then the likelihood of a table is a function
+of sums over the rows of each group, so that one evaluation costs some small matrices per group, however many rows
+there are (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with one factor). Variances
+and coefficients are profiled out; the remaining parameters are the deviations of the random effects in units of the
+residual deviation.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+START = 0.3
+"""First deviation of every random effect, in units of the residual deviation."""
+FROM_ZERO = 0.05
+"""Where the search goes on for a deviation that ended at 0, although a larger one is more probable."""
+MOST_RESTARTS = 10
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted regression.
+
+    `coefficients` and `errors` float64 [P] are the fixed effects, the intercept first, with their standard errors.
+    `random_deviations` float64 [Q] are the standard deviations of random effects, none for a linear regression.
+    `by_group` float64 [G] has the part of each group in `log_likelihood` (nats).
+    """
+
+    log_likelihood: float
+    coefficients: np.ndarray
+    errors: np.ndarray
+    residual_deviation: float
+    random_deviations: np.ndarray
+    by_group: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of products over the rows of each group: design with design [G, P, P], with outcome [G, P], outcome with
+    itself [G], and the number of rows [G]."""
+
+    xx: np.ndarray
+    xy: np.ndarray
+    yy: np.ndarray
+    rows: np.ndarray
+
+
+def fit_linear(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray) -> Fit:
+    """Fit `outcome` float64 [N] by an intercept and `predictors` float64 [N, P]; `groups` int64 [N] are from 0.
+
+    The variance is the mean square of the residuals, the estimate of maximum likelihood.
+    """
+    design = _design(predictors)
+    coefficients = np.linalg.lstsq(design, outcome, rcond=None)[0]
+    residuals = outcome - design @ coefficients
+    squares = np.bincount(groups, weights=np.square(residuals))
+    variance = float(squares.sum()) / len(outcome)
+    rows = np.bincount(groups)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_group = -0.5 * (rows * np.log(2 * math.pi * variance) + squares / variance)
+    errors = _errors(design.T @ design, variance)
+    return Fit(float(by_group.sum()), coefficients, errors, math.sqrt(variance), np.zeros(0), by_group)
+
+
+def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, slopes: bool = True) -> Fit:
+    """As `fit_linear`, with an independent random intercept of each group and, with `slopes`, one slope per predictor.
+
+    The estimate is that of maximum likelihood, not of restricted maximum likelihood.
+    """
+    from scipy.optimize import minimize
+
+    # The likelihood does not depend on the mean of the outcome, and sums of squares lose fewer digits around 0.
+    mean = float(outcome.mean())
+    sums = _sums(outcome - mean, _design(predictors), groups)
+    random = np.arange(predictors.shape[1] + 1) if slopes else np.arange(1)
+    first = _Profile(sums, random, np.full(len(random), START))
+    # Differences decide when the search ends, and the likelihood of a large table has many digits before the point.
+    offset, at = first.deviance, np.full(len(random), START)
+
+    def relative(deviations: np.ndarray) -> tuple[float, np.ndarray]:
+        profile = _Profile(sums, random, deviations)
+        return profile.deviance - offset, 2 * deviations * profile.by_variance
+
+    options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-14, "gtol": 1e-6, "maxcor": 30}
+    for _ in range(MOST_RESTARTS):
+        found: Any = minimize(relative, at, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(at), options=options)
+        at = np.asarray(found.x)
+        # At 0 the slope of the deviance vanishes whatever the data: the derivative by the variance decides.
+        stuck = (at < 1e-6) & (_Profile(sums, random, at).by_variance < 0)
+        if not stuck.any():
+            break
+        at = np.where(stuck, FROM_ZERO, at)
+    best = _Profile(sums, random, at)
+    coefficients = best.coefficients.copy()
+    coefficients[0] += mean
+    return Fit(
+        -0.5 * best.deviance,
+        coefficients,
+        _errors(best.design_products, best.variance),
+        math.sqrt(best.variance),
+        at * math.sqrt(best.variance),
+        best.by_group,
+    )
+
+
+class _Profile:
+    """The likelihood at given deviations of the random effects, with the best coefficients and residual variance.
+
+    `deviance` is -2 times the log-likelihood, `by_variance` [Q] its derivatives by the squared deviations.
+    """
+
+    def __init__(self, sums: _Sums, random: Sequence[int] | np.ndarray, deviations: np.ndarray) -> None:
+        products = sums.xx[:, random][:, :, random]
+        scaled = deviations[None, :, None] * products * deviations[None, None, :]
+        root = np.linalg.cholesky(scaled + np.eye(len(random)))
+        known = np.concatenate([sums.xx[:, random], sums.xy[:, random, None]], axis=2)
+        explained = np.linalg.solve(root, deviations[None, :, None] * known)
+        of_design, of_outcome = explained[:, :, :-1], explained[:, :, -1]
+        self.design_products = sums.xx.sum(axis=0) - np.einsum("gqp,gqr->pr", of_design, of_design)
+        right = sums.xy.sum(axis=0) - np.einsum("gqp,gq->p", of_design, of_outcome)
+        self.coefficients = np.linalg.lstsq(self.design_products, right, rcond=None)[0]
+        left = of_outcome - of_design @ self.coefficients
+        squares = (
+            sums.yy
+            - 2 * sums.xy @ self.coefficients
+            + np.einsum("p,gpr,r->g", self.coefficients, sums.xx, self.coefficients)
+            - np.square(left).sum(axis=1)
+        )
+        count = int(sums.rows.sum())
+        self.variance = float(squares.sum()) / count
+        determinants = 2 * np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        self.by_group = -0.5 * (
+            sums.rows * math.log(2 * math.pi * self.variance) + determinants + squares / self.variance
+        )
+        self.deviance = float(determinants.sum()) + count * (math.log(2 * math.pi * self.variance) + 1)
+        of_random = of_design[:, :, random]
+        spread = np.diagonal(products, axis1=1, axis2=2) - np.square(of_random).sum(axis=1)
+        residual = sums.xy[:, random] - sums.xx[:, random] @ self.coefficients
+        weighted = residual - np.einsum("gqr,gq->gr", of_random, left)
+        self.by_variance = spread.sum(axis=0) - np.square(weighted).sum(axis=0) / self.variance
+
+
+def _design(predictors: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.ones(len(predictors)), predictors])
+
+
+def _sums(outcome: np.ndarray, design: np.ndarray, groups: np.ndarray) -> _Sums:
+    order = np.argsort(groups, kind="stable")
+    counts = np.bincount(groups)
+    ends = np.cumsum(counts)
+    parts = [(design[own], outcome[own]) for own in np.split(order, ends[:-1])]
+    return _Sums(
+        np.array([x.T @ x for x, _ in parts]),
+        np.array([x.T @ y for x, y in parts]),
+        np.array([y @ y for _, y in parts]),
+        counts,
+    )
+
+
+def _errors(products: np.ndarray, variance: float) -> np.ndarray:
+    return np.sqrt(np.clip(np.diagonal(np.linalg.pinv(products, hermitian=True)) * variance, 0, None))

@@ -1,0 +1,253 @@
+"""The words of running texts under one model: surprisal in nats, contextual entropy, and corrected word boundaries.
+
+A text begins with the token that begins texts, and each token is predicted from all tokens of the text before it, or
+from the latest tokens if the text is longer than the model's window. A window is moved for each word, so that its
+tokens are predicted from the longest context that the model can see. Where no token begins texts, the first token of a
+text has no probability, and counts 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import numpy as np
+import polars as pl
+import torch
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.baselines.encoder import BaselineModel
+from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores, tokens_per_batch_for
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, TokenizedModel
+from hatchery.evaluation.reading_times.settings import ReadingTableSettings
+from hatchery.evaluation.reading_times.table import Passage
+from hatchery.evaluation.surprisal.splitting import joined_words
+from hatchery.evaluation.surprisal.words import LONGEST_INPUT_TOKENS
+from hatchery.evaluation.ways_of_scoring import WAYS
+
+Model = TokenizedModel | BaselineModel
+BLANKS = ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t")
+"""First characters of tokens that begin with white space: of bytes, of SentencePiece, and as written."""
+SCHEMA = {
+    "item": pl.String,
+    "position": pl.Float64,
+    "word": pl.String,
+    "sentence": pl.String,
+    "surprisal": pl.Float64,
+    "entropy": pl.Float64,
+    "tokens": pl.UInt32,
+}
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A part of a passage that the model reads at once; `first` is the index of its first scored token."""
+
+    passage: int
+    first: int
+    sentence: EncodedSentence
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """Values of the tokens of a passage, float64 [N]: log-probabilities, entropies of their distributions, and the
+    logarithms of the probability that a word begins, before each token and [N] after it."""
+
+    nats: np.ndarray
+    entropy: np.ndarray
+    begins_before: np.ndarray
+    begins_after: np.ndarray
+
+
+def passage_words(
+    model: Model, passages: Sequence[Passage], settings: ReadingTableSettings, tokens_per_batch: int | None = None
+) -> pl.DataFrame:
+    """Return a row for each word of the passages, of the columns SCHEMA: surprisal and entropy in nats.
+
+    A word in which no token begins has neither. `entropy` is null unless `settings` ask for it. Raises ConfigError for
+    a model that cannot be asked so, and EvaluationError naming the item that is too long for a masked model.
+    """
+    if model.architecture == "encoder_decoder":
+        raise ConfigError("reading times: an encoder-decoder has no surprisals; expected a causal or a masked model")
+    way = scoring_name(settings.scoring, model.architecture, model.predicted_before)
+    corrected, entropy = settings.word_boundaries == "corrected", "entropy" in settings.of_model
+    if (corrected or entropy) and way != "left_to_right":
+        key = "word_boundaries: corrected" if corrected else "of_model: entropy"
+        raise ConfigError(f"{key} needs scoring from left to right, and this model is scored by {way}")
+    begins = begins_words(model) if corrected else None
+    blank = " " * bool(model.leading_blank)
+    joined = [joined_words([blank + one.words[0], *one.words[1:]], settings.joined_by) for one in passages]
+    texts = [words.text for words in joined]
+    encoded = model.encode(texts, words=WAYS[way].needs_words)
+    encodings = model.tokenizer.backend.encode_batch(texts, add_special_tokens=False)
+    of_tokens = [np.array(words.of_tokens(one.offsets)) for words, one in zip(joined, encodings, strict=True)]
+    framing = max(settings.window_margin, len(model.frame.before) + len(model.frame.after))
+    longest = (model.longest_input or LONGEST_INPUT_TOKENS) - framing
+    if longest < 2:
+        raise ConfigError(f"window_margin: got {settings.window_margin}, expected less than the input of the model")
+    windows = []
+    for number, (sentence, owners) in enumerate(zip(encoded, of_tokens, strict=True)):
+        if way != "left_to_right" and len(sentence.ids) > longest:
+            raise EvaluationError(
+                f"item {passages[number].item}: becomes {len(sentence.ids):,} tokens, expected at most {longest:,} for "
+                "a masked model"
+            )
+        windows += _windows(number, sentence, owners, longest, bool(model.frame.before) or way != "left_to_right")
+    scored = _scored(model, windows, [len(one.ids) for one in encoded], way, begins, entropy, tokens_per_batch)
+    return pl.concat(
+        [
+            pl.DataFrame(schema=SCHEMA),
+            *(
+                _rows(passage, owners, values, sentence, begins)
+                for passage, owners, values, sentence in zip(passages, of_tokens, scored, encoded, strict=True)
+            ),
+        ]
+    )
+
+
+def begins_words(model: Model) -> np.ndarray:
+    """Bool [V]: which tokens begin with a blank, or end the text. Raises ConfigError if no token begins with one."""
+    backend = model.tokenizer.backend
+    found = np.zeros(model.vocabulary_size, dtype=bool)
+    for token, number in backend.get_vocab().items():
+        if number < len(found):
+            found[number] = token.startswith(BLANKS)
+    if not found.any():
+        raise ConfigError(
+            "word_boundaries: corrected needs a tokenizer whose tokens begin with the blank before a word, and this "
+            "one has no such token"
+        )
+    special = [number for number, token in backend.get_added_tokens_decoder().items() if token.special]
+    found[[number for number in special if number < len(found)]] = True
+    return found
+
+
+def _windows(
+    number: int, sentence: EncodedSentence, owners: np.ndarray, longest: int, has_beginning: bool
+) -> list[_Window]:
+    """The windows of a passage, of which each token is scored once."""
+    ids, length = sentence.ids, len(sentence.ids)
+    if length <= longest:
+        pieces = [(0, length)]
+    else:
+        ends = [*(np.flatnonzero(np.diff(owners)) + 1).tolist(), length]
+        fitting = [end for end in ends if end <= longest]
+        first = fitting[-1] if fitting else 0
+        pieces = [(0, first)] if first else []
+        starts = [first, *(end for end in ends if end > first)]
+        for start, end in pairwise(starts):
+            # A word that fills a window by itself is divided.
+            most = max(1, longest // 2)
+            pieces += [(at, min(at + most, end)) for at in range(start, end, most)]
+    found = []
+    for start, end in pieces:
+        begin = max(0, end - longest)
+        given = start - begin
+        if not has_beginning and start == 0:
+            given, start = 1, 1
+        if end > start:
+            found.append(
+                _Window(
+                    number, start, EncodedSentence(ids[begin:end], sentence.words and sentence.words[begin:end], given)
+                )
+            )
+    return found
+
+
+def _scored(
+    model: Model,
+    windows: Sequence[_Window],
+    lengths: Sequence[int],
+    way: str,
+    begins: np.ndarray | None,
+    entropy: bool,
+    tokens_per_batch: int | None,
+) -> list[_Scored]:
+    """Values of all tokens of all passages; a token that no window scores has log-probability 0."""
+    found = [_Scored(np.zeros(n), np.full(n, np.nan), np.zeros(n), np.zeros(n)) for n in lengths]
+    sentences = [one.sentence for one in windows]
+    for window, nats in zip(windows, token_scores(model, sentences, way, tokens_per_batch), strict=True):
+        found[window.passage].nats[window.first : window.first + len(nats)] = nats
+    if begins is not None or entropy:
+        budget = tokens_per_batch_for(model, tokens_per_batch)
+        for window, (entropies, masses) in zip(windows, _distributions(model, sentences, begins, budget), strict=True):
+            values, own = found[window.passage], slice(window.first, window.first + window.sentence.scored)
+            values.entropy[own] = entropies[:-1]
+            values.begins_before[own], values.begins_after[own] = masses[:-1], masses[1:]
+    return found
+
+
+def _distributions(
+    model: Model, sentences: Sequence[EncodedSentence], begins: np.ndarray | None, tokens_per_batch: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each sentence, the entropy (nats) of the next token and the logarithm of the probability of `begins`.
+
+    Float64 [scored + 1] each: before every scored token, and after the last.
+    """
+    before = model.frame.before
+    mask = None if begins is None else torch.from_numpy(begins).to(model.device)
+    found: dict[EncodedSentence, tuple[np.ndarray, np.ndarray]] = {}
+    distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.given))
+    for length, bucket in groupby(distinct, key=lambda one: len(one.ids)):
+        listed = list(bucket)
+        at_once = max(1, tokens_per_batch // (len(before) + length))
+        for start in range(0, len(listed), at_once):
+            rows = listed[start : start + at_once]
+            ids = torch.tensor([[*before, *one.ids] for one in rows], device=model.device)
+            # The distribution of the token at `given` is at the position before it.
+            places = [
+                [row * ids.shape[1] + at for at in range(len(before) + one.given - 1, ids.shape[1])]
+                for row, one in enumerate(rows)
+            ]
+            flat = torch.tensor([place for own in places for place in own], device=model.device)
+            values = torch.cat([_summaries(model, ids, part, mask) for part in flat.split(tokens_per_batch)], dim=1)
+            ends = np.cumsum([len(own) for own in places])[:-1]
+            entropies, masses = values.cpu().numpy()
+            found |= dict(zip(rows, zip(np.split(entropies, ends), np.split(masses, ends), strict=True), strict=True))
+    return [found[one] for one in sentences]
+
+
+@torch.inference_mode()
+def _summaries(model: Model, ids: torch.Tensor, rows: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """Float64 [2, M]: entropy, and the logarithm of the probability of the tokens of `mask` (0 without a mask)."""
+    log_probabilities = torch.log_softmax(model.logits_at(ids, rows).double(), dim=-1)
+    entropy = -(log_probabilities.exp() * log_probabilities.clamp(min=torch.finfo(torch.float64).min)).sum(dim=-1)
+    if mask is None:
+        return torch.stack([entropy, torch.zeros_like(entropy)])
+    return torch.stack([entropy, torch.logsumexp(log_probabilities[:, mask], dim=-1)])
+
+
+def _rows(
+    passage: Passage, owners: np.ndarray, values: _Scored, sentence: EncodedSentence, begins: np.ndarray | None
+) -> pl.DataFrame:
+    count = len(passage.words)
+    tokens = np.bincount(owners, minlength=count)
+    nats = np.bincount(owners, weights=-values.nats, minlength=count)
+    firsts = np.searchsorted(owners, np.arange(count), side="left")
+    lasts = np.searchsorted(owners, np.arange(count), side="right") - 1
+    entropy: list[float | None] = []
+    surprisal: list[float | None] = []
+    for word in range(count):
+        if not tokens[word]:
+            entropy.append(None)
+            surprisal.append(None)
+            continue
+        first, last = firsts[word], lasts[word]
+        found = float(nats[word])
+        if begins is not None:
+            # The first word of a text may have no blank in front; then nothing is conditioned on one.
+            found += float(values.begins_before[first]) if begins[sentence.ids[first]] else 0.0
+            found -= float(values.begins_after[last])
+        surprisal.append(found)
+        entropy.append(None if np.isnan(values.entropy[first]) else float(values.entropy[first]))
+    return pl.DataFrame(
+        {
+            "item": [passage.item] * count,
+            "position": passage.positions,
+            "word": passage.words,
+            "sentence": passage.sentences,
+            "surprisal": surprisal,
+            "entropy": entropy,
+            "tokens": tokens.tolist(),
+        },
+        schema=SCHEMA,
+    )

@@ -1,0 +1,142 @@
+"""The frame of the regressions: words that are kept, values of the previous words, and predictors on one scale."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.reading_times.settings import LENGTH, ZIPF, ReadingTableSettings
+from hatchery.evaluation.reading_times.table import ReadTable, zipf
+
+PLACE = ["item", "position"]
+
+
+def column_of(name: str, before: int) -> str:
+    """Return the name of the column with the value `before` words earlier: `surprisal`, `surprisal_1p`."""
+    return f"{name}_{before}p" if before else name
+
+
+def columns_of(names: Iterable[tuple[str, int]]) -> list[str]:
+    """Return the columns of predictors with their numbers of previous words."""
+    return [column_of(name, before) for name, most in names for before in range(most + 1)]
+
+
+def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
+    """Return all predictors, those of the model first, with their numbers of previous words."""
+    found: dict[str, int] = {name: settings.spillover for name in settings.of_model}
+    return found | settings.predictors
+
+
+def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
+    """Return the words without the first and the last of each sentence; those without a sentence are one of their item."""
+    own = pl.col("position")
+    ends = pl.struct("item", "sentence")
+    return words.filter(own != own.min().over(ends), own != own.max().over(ends))
+
+
+def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings) -> pl.DataFrame:
+    """Return a row for each reading of a kept word that has its previous words, in the order of the table.
+
+    Columns are `item`, `position`, `participant` if there is one, the responses, and the predictors with those of
+    previous words (`column_of`), not scaled; null or NaN is a missing value.
+    """
+    rows = table.frame().with_row_index("row")
+    values = _values_of_words(words, rows, table, settings)
+    kept = drop_sentence_ends(values) if settings.drop_sentence_ends else values
+    spilled = spilled_predictors(settings)
+    # The value of a column of the table is that of the row; only previous words need the value of a word.
+    missing = [name for name in spilled if name not in rows.columns]
+    frame = rows.join(kept.select(*PLACE, *missing), on=PLACE, how="inner")
+    looked_up = kept if settings.spillover_from == "kept_words" else values
+    for before in range(1, max(spilled.values()) + 1):
+        own = {name: column_of(name, before) for name, most in spilled.items() if before <= most}
+        previous = looked_up.select(
+            "item", pl.col("position") + before, *(pl.col(name).alias(new) for name, new in own.items())
+        )
+        frame = frame.join(previous, on=PLACE, how="inner")
+    readers = ["participant"] if settings.participant else []
+    found = frame.sort("row").select(
+        *PLACE, *readers, *(name for name in settings.responses), *columns_of(spilled.items())
+    )
+    return found.with_columns(_response(found, name, settings) for name in settings.responses)
+
+
+def _values_of_words(
+    words: pl.DataFrame, rows: pl.DataFrame, table: ReadTable, settings: ReadingTableSettings
+) -> pl.DataFrame:
+    """The words of the texts with the values of all predictors; of a column, the value of the word's first row."""
+    known = words.with_columns(pl.col("word").str.len_chars().cast(pl.Float64).alias(LENGTH))
+    if table.frequencies is not None:
+        known = known.with_columns(pl.Series(ZIPF, zipf(words["word"], table.frequencies), pl.Float64))
+    own = [name for name in settings.predictors if name in rows.columns and name not in PLACE]
+    first = rows.unique(PLACE, keep="first", maintain_order=True).select(*PLACE, *own)
+    return known.drop(name for name in own if name in known.columns).join(first, on=PLACE, how="left")
+
+
+def _response(frame: pl.DataFrame, name: str, settings: ReadingTableSettings) -> pl.Expr:
+    value = pl.col(name).fill_nan(None)
+    if settings.lowest is not None:
+        value = pl.when(value >= settings.lowest).then(value)
+    if settings.highest is not None:
+        value = pl.when(value <= settings.highest).then(value)
+    if not settings.log_response:
+        return value.alias(name)
+    least = frame.select(value.min()).item()
+    if least is not None and least <= 0:
+        raise EvaluationError(
+            f"log_response: {name}: the smallest response is {least:g}, expected positive numbers; `lowest` leaves out "
+            "smaller ones"
+        )
+    return value.log().alias(name)
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Rows without missing values: outcome float64 [N], scaled predictors by name, each [N], group of each row, [N].
+
+    `clusters` are the groups whose parts of the likelihood are compared: participants, or items without participants.
+    """
+
+    outcome: np.ndarray
+    predictors: Mapping[str, np.ndarray]
+    groups: np.ndarray
+    clusters: list[str]
+    constant: list[str]
+    """Predictors with one value only, which are left out."""
+
+
+def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSettings) -> Regression:
+    """Scale each predictor by its mean and deviation over the frame, and leave out rows with a missing value.
+
+    The deviation is that of a sample (n - 1), over all values that are present. Raises EvaluationError for fewer rows
+    than coefficients, and for a response with one value only.
+    """
+    spilled = spilled_predictors(settings)
+    names = columns_of(spilled.items())
+    numbers = {name: pl.col(name).fill_nan(None) for name in names}
+    spread = frame.select(value.std(ddof=1).alias(name) for name, value in numbers.items()).row(0, named=True)
+    means = frame.select(value.mean().alias(name) for name, value in numbers.items()).row(0, named=True)
+    constant = [name for name in names if not spread[name] or spread[name] <= 1e-12 * abs(means[name] or 0.0)]
+    cluster = "participant" if settings.participant else "item"
+    whole = frame.select(
+        cluster, response, *((value - means[name]) / (spread[name] or 1.0) for name, value in numbers.items())
+    ).drop_nulls()
+    groups, clusters = _numbered(whole[cluster])
+    outcome = whole[response].to_numpy()
+    least = len(names) + 2
+    if len(outcome) < least or np.ptp(outcome) == 0:
+        raise EvaluationError(
+            f"{response}: got {len(outcome):,} rows with a response and all predictors ({', '.join(names)}), expected "
+            f"at least {least}, with different responses"
+        )
+    used = {name: whole[name].to_numpy() for name in names if name not in constant}
+    return Regression(outcome, used, groups, clusters, constant)
+
+
+def _numbered(names: pl.Series) -> tuple[np.ndarray, list[str]]:
+    """The number of each name in the order of first occurrences, and the names."""
+    distinct = names.unique(maintain_order=True).to_list()
+    place = {name: number for number, name in enumerate(distinct)}
+    return np.array([place[name] for name in names.to_list()], dtype=np.int64), distinct

@@ -1,0 +1,252 @@
+"""A table of reading times: its rows, checked, and the words of its texts.
+
+Planning reads it, too, so what computes is imported inside the functions.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.evaluation import MostRows
+from hatchery.evaluation.json_lines import Record, shorten
+from hatchery.evaluation.reading_times.settings import LENGTH, ZIPF, ReadingTableSettings
+from hatchery.evaluation.surprisal.texts import CLEANING, ROWS, is_missing
+from hatchery.raw.registration import RawSource
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FREQUENCY_WORD, FREQUENCY_COUNT = "word", "count"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A running text: its words in the order of their positions."""
+
+    item: str
+    positions: tuple[float, ...]
+    words: tuple[str, ...]
+    sentences: tuple[str | None, ...]
+
+
+@dataclass
+class ReadTable:
+    """The rows of a table, column by column, and its texts.
+
+    `columns` are `item`, `position`, `participant` (if there is one), and the numbers of responses and predictors by
+    the names of their columns, NaN for a missing one. `passages` are in the order of their first rows. `counts` are the
+    numbers of rows that were left out, by reason.
+    """
+
+    columns: dict[str, list[Any]]
+    passages: list[Passage] = field(default_factory=list)
+    frequencies: dict[str, int] | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def frame(self) -> "pl.DataFrame":
+        """Return the rows as a frame."""
+        import polars as pl
+
+        types: dict[str, Any] = {"item": pl.String, "participant": pl.String}
+        return pl.DataFrame(self.columns, schema={name: types.get(name, pl.Float64) for name in self.columns})
+
+
+def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
+    """Return the names of the files that are read. Raises EvaluationError for an unknown ending."""
+    patterns = (settings.files, settings.texts, settings.frequencies)
+    names = [source.one_name(pattern) for pattern in patterns if pattern is not None]
+    for name in names:
+        _rows(source, name)
+    return list(dict.fromkeys(names))
+
+
+def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows = lambda name: None) -> ReadTable:
+    """Read a table of reading times; `most` is the number of rows of a file that are read, None for all.
+
+    Raises EvaluationError naming file and line for a missing column, item or position and for text in place of a
+    number; and the file for a table without rows.
+    """
+    name = source.one_name(settings.files)
+    numbers: dict[str, list[float]] | None = None
+    computed = {LENGTH, *([ZIPF] if settings.frequencies else [])}
+    items: list[str] = []
+    positions: list[float] = []
+    readers: list[str] = []
+    words: list[str] = []
+    texts: dict[str, dict[float, tuple[str, str | None]]] = {}
+    without_word = others = 0
+    for record in _chosen(source, name, settings, most):
+        if numbers is None:
+            own = [key for key in settings.predictors if record.has(key) or key not in computed]
+            numbers = {key: [] for key in dict.fromkeys((*settings.responses, *own))}
+        # Every column is asked for, so that a table without it is an error in its first row.
+        values = [_number(record, key, settings) for key in numbers]
+        reader = _name(record, settings.participant, settings) if settings.participant else ""
+        item, position = _name(record, settings.item, settings), _number(record, settings.position, settings)
+        word = _word(record, settings)
+        if word is None or math.isnan(position):
+            without_word += 1
+            continue
+        if settings.texts is None:
+            known = texts.setdefault(item, {}).setdefault(position, (word, _sentence(record, settings)))
+            if known[0] != word:
+                others += 1
+                continue
+        items.append(item)
+        positions.append(position)
+        words.append(word)
+        if settings.participant:
+            readers.append(reader)
+        for column, value in zip(numbers.values(), values, strict=True):
+            column.append(value)
+    if not items:
+        raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")
+    assert numbers is not None
+    columns: dict[str, list[Any]] = {"item": items, "position": positions}
+    if settings.participant:
+        columns["participant"] = readers
+    found = ReadTable({**columns, **numbers}, counts={"without_word": without_word, "other_word": others})
+    if settings.texts is not None:
+        texts = _texts(source, settings, most)
+        _keep(
+            found,
+            [
+                texts.get(item, {}).get(at, ("",))[0] == word
+                for item, at, word in zip(items, positions, words, strict=True)
+            ],
+        )
+    found.passages = [_passage(item, places) for item, places in texts.items()]
+    if settings.frequencies is not None:
+        found.frequencies = _frequencies(source, source.one_name(settings.frequencies), most)
+    return found
+
+
+def _rows(source: RawSource, name: str) -> Iterator[Record]:
+    ending = PurePosixPath(name).suffix.lower()
+    if ending not in ROWS:
+        raise EvaluationError(f"{name}: the ending {ending!r} is unknown, expected {', '.join(ROWS)}")
+    return ROWS[ending](source, name)
+
+
+def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: MostRows) -> Iterator[Record]:
+    """Yield the rows with the values of `only`."""
+    limit = most(name)
+    for number, record in enumerate(_rows(source, name)):
+        if limit is not None and number >= limit:
+            return
+        if all(_text(record.value(column)) == value for column, value in settings.only.items()):
+            yield record
+
+
+def _texts(
+    source: RawSource, settings: ReadingTableSettings, most: MostRows
+) -> dict[str, dict[float, tuple[str, str | None]]]:
+    """The words of the texts in the table `texts`; of several rows of a word, the first counts."""
+    assert settings.texts is not None
+    found: dict[str, dict[float, tuple[str, str | None]]] = {}
+    for record in _chosen(source, source.one_name(settings.texts), settings, most):
+        word, position = _word(record, settings), _number(record, settings.position, settings)
+        if word is not None and not math.isnan(position):
+            places = found.setdefault(_name(record, settings.item, settings), {})
+            places.setdefault(position, (word, _sentence(record, settings)))
+    return found
+
+
+def _keep(table: ReadTable, kept: list[bool]) -> None:
+    table.counts["other_word"] = kept.count(False)
+    for name, values in table.columns.items():
+        table.columns[name] = [value for value, keep in zip(values, kept, strict=True) if keep]
+
+
+def _passage(item: str, places: dict[float, tuple[str, str | None]]) -> Passage:
+    order = sorted(places)
+    return Passage(item, tuple(order), tuple(places[at][0] for at in order), tuple(places[at][1] for at in order))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        # A column of numbers with a missing cell becomes one of floats in Parquet files.
+        return str(int(value))
+    return str(value).strip()
+
+
+def _name(record: Record, column: str, settings: ReadingTableSettings) -> str:
+    value = record.value(column)
+    if is_missing(value, settings.missing) or isinstance(value, list | dict):
+        raise EvaluationError(f"{record.where}: {column}: got {shorten(value)}, expected a name")
+    return _text(value)
+
+
+def _word(record: Record, settings: ReadingTableSettings) -> str | None:
+    value = record.value(settings.word)
+    # An empty cell alone is no word: NA and null are words.
+    if is_missing(value, ()):
+        return None
+    return CLEANING[settings.cleaning](record.text(settings.word)).strip() or None
+
+
+def _sentence(record: Record, settings: ReadingTableSettings) -> str | None:
+    if settings.sentence is None:
+        return None
+    value = record.value(settings.sentence)
+    return None if is_missing(value, settings.missing) else _text(value)
+
+
+def _number(record: Record, column: str, settings: ReadingTableSettings) -> float:
+    """Return the number in a cell, NaN if it is missing. Raises EvaluationError naming file, line and column."""
+    value = record.value(column)
+    if is_missing(value, settings.missing):
+        return math.nan
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.inf
+    if math.isinf(number):
+        raise EvaluationError(f"{record.where}: {column}: got {shorten(value)}, expected a number or a missing value")
+    return number
+
+
+def _frequencies(source: RawSource, name: str, most: MostRows) -> dict[str, int]:
+    found: dict[str, int] = {}
+    limit = most(name)
+    for number, record in enumerate(_rows(source, name)):
+        if limit is not None and number >= limit:
+            break
+        word = frequency_key(record.string(FREQUENCY_WORD))
+        try:
+            count = int(record.value(FREQUENCY_COUNT))
+        except (TypeError, ValueError):
+            count = -1
+        if count < 0:
+            got = shorten(record.value(FREQUENCY_COUNT))
+            raise EvaluationError(f"{record.where}: {FREQUENCY_COUNT}: got {got}, expected a number of occurrences")
+        found[word] = found.get(word, 0) + count
+    return found
+
+
+def frequency_key(word: str) -> str:
+    """Return a word as its frequency is looked up: in small letters, without punctuation around it."""
+    inner = word.strip().casefold()
+    start, end = 0, len(inner)
+    while start < end and not inner[start].isalnum():
+        start += 1
+    while end > start and not inner[end - 1].isalnum():
+        end -= 1
+    return inner[start:end] or inner
+
+
+def zipf(words: Iterable[str], counts: Mapping[str, int]) -> list[float]:
+    """Return log10 of the occurrences of each word per billion words, with one added to each count.
+
+    `counts` are those of all words of a corpus (van Heuven et al., 2014).
+    """
+    total = sum(counts.values()) + len(counts)
+    return [math.log10((counts.get(frequency_key(word), 0) + 1) / total) + 9 for word in words]
+
+
+def _of_these(settings: ReadingTableSettings) -> str:
+    chosen = ", ".join(f"{column} {value}" for column, value in settings.only.items())
+    return f" and {chosen}" if chosen else ""

@@ -1,0 +1,83 @@
+"""The stage `measure_reading_times`: how well the surprisals of one model predict the times of a table of readers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.evaluation import DataCheck, Evaluation, MostRows, ReadData
+from hatchery.evaluation.reading_times.measurements import gain_rows
+from hatchery.evaluation.reading_times.settings import NamedReadingTable
+from hatchery.evaluation.settings import EvaluationRuntime
+from hatchery.raw.listings import source_of
+from hatchery.stage import Shared, Stage
+from hatchery.typed import build, stage_body
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
+
+
+def reading_times_settings(project: "Project", reading_table: str) -> dict[str, object]:
+    """Columns, predictors and regressions of a table."""
+    return project.reading_table(reading_table).measured(reading_table)
+
+
+def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The tables of reading times, words and frequencies."""
+    from hatchery.evaluation.reading_times.table import table_files
+
+    return table_files(source, build(NamedReadingTable, stage_body(settings)))
+
+
+def tables_read(project: "Project", experiment: str) -> Iterator[ReadData]:
+    """Yield the tables of an experiment."""
+    for name, table in project.readable("reading_table", project.experiment(experiment).reading_times):
+        yield ReadData(project.place("reading_table", name), table.data, build(NamedReadingTable, table.measured(name)))
+
+
+def check_table(source: "RawSource", settings: NamedReadingTable, rows: MostRows) -> Iterable[str]:
+    """Read a table of reading times."""
+    from hatchery.evaluation.reading_times.table import read_table
+
+    read_table(source, settings, rows)
+    return ()
+
+
+@Stage(
+    version=1,
+    settings=reading_times_settings,
+    inputs=lambda of, project, reading_table: {
+        "source": of("register_source", source=source_of(project.reading_table(reading_table)))
+    },
+    files_read=files_read,
+    shared=Shared("reading_times", ("reading_table",)),
+    evaluation=Evaluation(
+        place=37,
+        title="Likelihood of reading times",
+        note="Nats that the log-likelihood of a regression of the times gains with the surprisals of the model, per "
+        "row and in total; chance is 0. The interval is that over readers.",
+        asked=lambda experiment, run: experiment.reading_times,
+        rows=gain_rows,
+        data=DataCheck(settings=NamedReadingTable, reads=tables_read, check=check_table),
+        direct="hatchery.evaluation.reading_times.measure:evaluate",
+    ),
+    keep=True,
+    environment="evaluation",
+    runs_on="gpu",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=240,
+    runtime=("device", "tokens_per_batch"),
+)
+def measure_reading_times(
+    settings: NamedReadingTable, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
+) -> None:
+    """Write `words.parquet`, `scores.csv` and `coefficients.csv` of a model.
+
+    Raises EvaluationError for wrong data (file and line) and for too few rows, ConfigError for settings that do not fit
+    the model, and the errors of the model, tokenizer and source loaders.
+    """
+    from hatchery.evaluation.reading_times.measure import measure
+
+    measure(settings, runtime, model, source, run)
