@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import HatcheryError
 
 if TYPE_CHECKING:
-    from hatchery.public import evaluate, export, job, model, results, suites, surprisals, train
+    from hatchery.public import evaluate, export, job, model, reading, results, suites, surprisals, train
 
 __all__ = [
     "HatcheryError",
@@ -18,6 +18,7 @@ __all__ = [
     "export",
     "job",
     "model",
+    "reading",
     "results",
     "suites",
     "surprisals",

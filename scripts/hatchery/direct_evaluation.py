@@ -31,7 +31,7 @@ from hatchery.evaluation.stages.finetune import task_settings
 from hatchery.evaluation.surprisal.direct import given_texts, scored_words
 from hatchery.experiment.experiment_file import Finetuning
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol
-from hatchery.experiment.kinds import SuiteVariant, Variant
+from hatchery.experiment.kinds import ReadingTableFile, SuiteVariant, Variant
 from hatchery.experiment.project import Project
 from hatchery.experiment.shipped import open_project
 from hatchery.settings.base import DeviceName, dumped_values
@@ -39,7 +39,7 @@ from hatchery.settings.problems import nearest
 from hatchery.shipped import shipped_config
 from hatchery.typed import build, keys_of, plain, validated
 
-PAIRS, TASKS = "minimal_pairs", "finetuning"
+PAIRS, TASKS, READING_TIMES = "minimal_pairs", "finetuning", "reading_times"
 OF_FILES = ("description", "base", "data", "embedded", "variants")
 """Keys of the file of a suite that say where it is, and not how it is scored."""
 NORMAL_95 = 1.96
@@ -131,6 +131,31 @@ def evaluate(
     return _result(kind, name, shown, stand_in(opened), answer)
 
 
+def reading(
+    model: str | Path | nn.Module,
+    table: Any,
+    like: str | None = None,
+    *,
+    tokenizer: Any = None,
+    architecture: Named | None = None,
+    device: DeviceName | None = None,
+    tokens_per_batch: int | None = None,
+    **settings: Any,
+) -> EvaluationResult:
+    """Return how much better regressions predict the times of a table with the surprisals of a model.
+
+    `model` is that of `evaluate`. `table` is a table of polars or pandas, or a file or folder, with a row for each word
+    that a person read. `like` is the name of a file of config/reading_tables/, such as `meco_l1_eng`, whose keys are
+    defaults. Other `settings` are keys of such a file: `response`, `item`, `position`, `word`, `participant` name
+    columns, and `predictors`, `spillover` and `random_effects` describe the regressions. `tables` of the result have
+    the surprisal of each word (`words.parquet`), and likelihoods (`scores.csv`) and coefficients (`coefficients.csv`).
+
+    Raises like `evaluate`.
+    """
+    about = {"tokenizer": tokenizer, "architecture": architecture, "device": device}
+    return evaluate(model, like or READING_TIMES, table, **about, tokens_per_batch=tokens_per_batch, **settings)
+
+
 def surprisals(
     model: str | Path | nn.Module,
     texts: Any,
@@ -196,7 +221,12 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
     if name in project.names("task"):
         task = project.task(name)
         return TASKS, name, _task(task, name, settings), _here(project, task, data)
-    known = sorted({*project.names("suite"), *project.names("task"), *kinds} - set(own_names))
+    if name in project.names("reading_table"):
+        table = project.reading_table(name)
+        own = {key: value for key, value in table.measured(name).items() if key != "name"}
+        return READING_TIMES, name, {**own, **settings}, _here(project, table, data)
+    tables = project.names("reading_table")
+    known = sorted({*project.names("suite"), *project.names("task"), *tables, *kinds} - set(own_names))
     raise ConfigError(f"suite: got {name!r}, no such suite{nearest(name, known)}; hatchery.suites() lists all")
 
 
@@ -210,6 +240,8 @@ def suites() -> pl.DataFrame:
     project = _project()
     rows = [(name, PAIRS, project.suite(name).description) for name in project.names("suite")]
     rows += [(name, TASKS, project.task(name).description) for name in project.names("task")]
+    tables = project.names("reading_table")
+    rows += [(name, READING_TIMES, project.reading_table(name).description) for name in tables]
     others = {kind: one for kind, one in evaluations().items() if one.direct and kind not in (PAIRS, TASKS)}
     rows += [(kind, kind, one.title) for kind, one in others.items()]
     return pl.DataFrame(rows, schema=["name", "kind", "description"], orient="row")
@@ -230,7 +262,7 @@ def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str,
     return task_settings(own, head_of_task(finetuning, own.head), resolved)
 
 
-def _here(project: Project, block: SuiteVariant | Variant, data: Any) -> Any:
+def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, data: Any) -> Any:
     """The data that the caller gave, or the path that config.yaml says; None if it says none."""
     if data is not None:
         return data

@@ -16,7 +16,7 @@ from torch import nn
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TidyTable, read_frame
 from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import RESULTS
-from hatchery.direct_evaluation import evaluate, suites, surprisals
+from hatchery.direct_evaluation import evaluate, reading, suites, surprisals
 from hatchery.direct_job import job
 from hatchery.direct_training import train
 from hatchery.errors import ConfigError, ManifestError, first_line
@@ -173,6 +173,7 @@ __all__: Sequence[str] = [
     "export",
     "job",
     "model",
+    "reading",
     "results",
     "suites",
     "surprisals",

@@ -20,6 +20,7 @@ from hatchery.evaluation.minimal_pairs.measurements import (
 )
 from hatchery.evaluation.perplexity.measurements import PERPLEXITY_SUITE
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE, HELD_OUT_METRICS
+from hatchery.evaluation.reading_times.measurements import GAINS, PERPLEXITY_OF_WORDS
 from hatchery.evaluation.settings import TRANSLATION_SUITE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK
@@ -207,9 +208,9 @@ def depends_on_objective(suite: str, metric: str) -> bool:
 
 def direction(metric: str) -> int:
     """1 where more is better, -1 where less is, 0 where neither is known."""
-    if metric.endswith("_nats"):
+    if metric.endswith("_nats") or metric == PERPLEXITY_OF_WORDS:
         return -1
-    if metric.endswith(("_percent", *METRICS)):
+    if metric.endswith(("_percent", *METRICS)) or metric in GAINS:
         return 1
     return HELD_OUT_METRICS[metric].better if metric in HELD_OUT_METRICS else 0
 

@@ -76,6 +76,12 @@ class BaselineTokenizer:
         has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
         return has_no_class if named is None else "token_type_ids" in named
 
+    @property
+    def bos_id(self) -> int | None:
+        """The token that begins texts; None if the tokenizer has no `bos_token`."""
+        found = getattr(self._tokenizer, "bos_token_id", None)
+        return None if found is None else int(found)
+
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of each sentence, without the tokens that frame it, in the tokenizer's own normalisation."""
         # The fast variant leaves out character offsets.

@@ -5,6 +5,7 @@ the values of the model, and of a regression with the predictors alone, both on 
 values of the model: a row for each word of the texts.
 """
 
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +32,8 @@ from hatchery.evaluation.scores import Scores
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.raw.registration import open_source
 
+MOST_NATS = 700
+"""Mean surprisal up to which the perplexity is a number."""
 WORDS_FILE, SCORES_FILE, COEFFICIENTS_FILE = "words.parquet", "scores.csv", "coefficients.csv"
 WORDS = {
     "item": pl.String,
@@ -87,6 +90,7 @@ def score(model: Model, table: ReadTable, settings: ReadingTableSettings, runtim
     whole = {
         "words": len(words),
         "items": len(table.passages),
+        **_perplexity(words["surprisal"].drop_nulls().to_numpy()),
         "rows": len(table.columns["item"]),
         "architecture": model.architecture,
         "scoring": scoring_name(settings.scoring, model.architecture, model.predicted_before),
@@ -152,6 +156,12 @@ def item_words(words: pl.DataFrame) -> dict[str, float]:
     for item, position, value in rows.iter_rows():
         found.setdefault(f"{item}:{int(position) if position.is_integer() else position}", value)
     return found
+
+
+def _perplexity(nats: np.ndarray) -> dict[str, Any]:
+    """The number of scored words and their perplexity, which is infinite, and then null, beyond float64."""
+    mean = float(nats.mean()) if len(nats) else math.inf
+    return {"scored_words": len(nats), "perplexity_of_words": math.exp(mean) if mean < MOST_NATS else None}
 
 
 def _terms(response: str, kind: str, names: list[str], fitted: Fit) -> list[list[Any]]:

@@ -7,8 +7,12 @@ from hatchery.evaluation.basis import basis, digest_of, shortened
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
 
 SUITE = "reading_times"
-PER_WORD, TOTAL = "gain_nats_per_word", "gain_nats"
+PER_WORD, LOG_LIKELIHOOD = "gain_millinats_per_word", "gain_log_likelihood"
+GAINS = (PER_WORD, LOG_LIKELIHOOD)
+PERPLEXITY_OF_WORDS = "perplexity_of_words"
+MILLINATS = 1000
 OF_MODEL = ("scoring", "name", "stage", "stage_version")
+"""Settings that are no part of the rules of a table: the way of scoring has an aspect of its own."""
 
 
 @dataclass(frozen=True)
@@ -20,28 +24,33 @@ class _Gain(Record):
 
 
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """The gain of each response, per row of the regression and in total."""
-    manifest = evaluated.manifest
-    asked = {key: value for key, value in manifest.settings.items() if key not in OF_MODEL}
+    """The gain of each response, per row of the regression and in total, and the perplexity of the words of the texts.
+
+    The interval is that over readers, or over items if there are no readers.
+    """
+    manifest, name = evaluated.manifest, evaluated.name
+    rules = digest_of(sorted((key, str(value)) for key, value in manifest.settings.items() if key not in OF_MODEL))
+
+    def about(items: int) -> str:
+        text, scoring = shortened(manifest.inputs.get("source")), manifest.measures["scoring"]
+        return basis(text=text, items=items, scoring=scoring, rules=rules)
+
     found = []
     scores = evaluated.records("scores.csv", _Gain, ("response",))
     for row in scores:
-        task = evaluated.name if len(scores) == 1 else f"{evaluated.name}/{row.response}"
-        about = basis(
-            text=shortened(manifest.inputs.get("source")),
-            items=row.rows,
-            scoring=manifest.measures["scoring"],
-            rules=digest_of(sorted(asked.items())),
-        )
-        for metric, count in ((PER_WORD, row.rows), (TOTAL, 1)):
+        task = name if len(scores) == 1 else f"{name}/{row.response}"
+        for metric, factor in ((PER_WORD, MILLINATS / row.rows), (LOG_LIKELIHOOD, 1)):
             found.append(
                 measured(
-                    *(SUITE, task, "task", metric, row.gain_nats / count),
+                    *(SUITE, task, "task", metric, factor * row.gain_nats),
                     items=row.rows,
                     blind_guess=0.0,
                     primary=metric == PER_WORD,
-                    sampling_deviation=None if row.gain_deviation_nats is None else row.gain_deviation_nats / count,
-                    basis=about,
+                    sampling_deviation=row.gain_deviation_nats and factor * row.gain_deviation_nats,
+                    basis=about(row.rows),
                 )
             )
-    return found
+    words = manifest.measures["scored_words"]
+    perplexity = manifest.measures["perplexity_of_words"]
+    own = measured(SUITE, name, "task", PERPLEXITY_OF_WORDS, perplexity, items=words, primary=False, basis=about(words))
+    return [*found, own]

@@ -6,6 +6,7 @@ tokens are predicted from the longest context that the model can see. Where no t
 text has no probability, and counts 0.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -17,7 +18,7 @@ import torch
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.scoring import scoring_name, token_scores, tokens_per_batch_for
-from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, TokenizedModel
+from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, TokenizedModel
 from hatchery.evaluation.reading_times.settings import ReadingTableSettings
 from hatchery.evaluation.reading_times.table import Passage
 from hatchery.evaluation.surprisal.splitting import joined_words
@@ -73,6 +74,7 @@ def passage_words(
     if (corrected or entropy) and way != "left_to_right":
         key = "word_boundaries: corrected" if corrected else "of_model: entropy"
         raise ConfigError(f"{key} needs scoring from left to right, and this model is scored by {way}")
+    model = with_bos(model)
     begins = begins_words(model) if corrected else None
     blank = " " * bool(model.leading_blank)
     joined = [joined_words([blank + one.words[0], *one.words[1:]], settings.joined_by) for one in passages]
@@ -102,6 +104,19 @@ def passage_words(
             ),
         ]
     )
+
+
+def with_bos(model: Model) -> Model:
+    """Return the model with the token that begins texts in front of a text: BOS of a causal model of others, if any.
+
+    Other models are returned as they are.
+    """
+    if not isinstance(model, BaselineModel) or model.architecture != "causal":
+        return model
+    beginning = model.tokenizer.bos_id
+    framed = copy.copy(model)
+    framed.frame = Frame(() if beginning is None else (beginning,), ())
+    return framed
 
 
 def begins_words(model: Model) -> np.ndarray:

@@ -25,12 +25,15 @@ def columns_of(names: Iterable[tuple[str, int]]) -> list[str]:
 
 def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
     """Return all predictors, those of the model first, with their numbers of previous words."""
-    found: dict[str, int] = {name: settings.spillover for name in settings.of_model}
+    found: dict[str, int] = dict.fromkeys(settings.of_model, settings.spillover)
     return found | settings.predictors
 
 
 def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
-    """Return the words without the first and the last of each sentence; those without a sentence are one of their item."""
+    """Return the words without the first and the last of each sentence.
+
+    Words without a sentence are one sentence of their item.
+    """
     own = pl.col("position")
     ends = pl.struct("item", "sentence")
     return words.filter(own != own.min().over(ends), own != own.max().over(ends))

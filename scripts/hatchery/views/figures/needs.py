@@ -183,6 +183,13 @@ NEEDS = {
         lambda project, experiment: project.experiment(experiment).surprisal,
         of_others=True,
     ),
+    "reading_times": Need(
+        "measurements",
+        "tables under `reading_times`",
+        lambda project, experiment: project.experiment(experiment).reading_times,
+        of_others=True,
+        asks=Asks(MilestonesFigure, values=_milestones),
+    ),
     "milestones": Need(
         "measurements",
         "models of inside a training under `evaluate_milestones`",

@@ -1,0 +1,139 @@
+"""Gains of reading times against perplexity and against words seen: a row of two panels for each table and response."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from hatchery.analysis.aggregates import aggregate_values
+from hatchery.analysis.comparability import told_apart
+from hatchery.analysis.read_tables import read_measurements, read_runs
+from hatchery.analysis.settings import models_in_order, models_with_counts
+from hatchery.evaluation.reading_times.measurements import PER_WORD, PERPLEXITY_OF_WORDS
+from hatchery.experiment.seeded_run import SeededRun
+from hatchery.rendering.drawing import (
+    MUTED,
+    abbreviated,
+    entry_rows,
+    is_narrow,
+    legend_below,
+    line_handles,
+    no_measurements,
+    wrapped,
+)
+from hatchery.rendering.escaping import readable
+from hatchery.views.figures.marks import Point, draw_band
+from hatchery.views.figures.needs import MilestonesFigure
+from hatchery.views.figures.registry import Declaration, Tables
+
+FIGURE = Declaration(
+    title="Likelihood gain of reading times",
+    needs=("reading_times", "runs"),
+    version=1,
+    caption="Gain in log-likelihood per word of regressions of reading times with the surprisals of a model, against "
+    "the perplexity of the model on the texts that were read, and against the words that it had seen; means over "
+    "pretraining seeds, with their deviation as a band (of a single seed, the 95 % interval over readers).",
+    explanation="""
+A row is a table of reading times, or one of its responses. A point is a finished model or, with `reading_times` in
+`evaluate_milestones`, a model of inside a training; a line joins the points of a training. The gain is the difference of
+two maximum log-likelihoods, of the regression with and of the regression without the values of the model, over the
+number of rows, in thousandths of a nat. The perplexity is per word of the texts, so that it compares across tokenizers;
+of masked models, which see the words after a word, it is a pseudo-perplexity. Both axes are logarithmic. Models of
+others, of whose training the words are unknown, are in the left panels alone. Numbers that do not compare have rows of
+their own.
+
+Source: `measurements.parquet`, `runs.parquet`.
+""",
+)
+
+
+@dataclass
+class Gains:
+    """Seeds of models at their milestones: perplexity, words seen (None: unknown), gain, and its deviation."""
+
+    points: dict[str, dict[str, list[tuple[float | None, float | None, float, float | None]]]] = field(
+        default_factory=dict
+    )
+
+    def of(self, model: str, axis: int) -> list[Point]:
+        """The points of a model over the perplexity (axis 0) or the words (axis 1), in the order of their places."""
+        found = []
+        for seeds in self.points.get(model, {}).values():
+            places = [seed[axis] for seed in seeds]
+            known = [place for place in places if place is not None]
+            if len(known) < len(places):
+                continue
+            gain = aggregate_values([(value, "", deviation) for _, _, value, deviation in seeds])
+            assert gain.mean is not None
+            found.append((fmean(known), gain.mean, gain.whisker or 0.0))
+        return sorted(found)
+
+
+def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
+    """The figure. Raises ManifestError for an altered table."""
+    runs = (*settings.runs, *settings.milestones)
+    words = {row["run"]: row["words"] for row in read_runs(tables["runs"], runs)}
+    rows = rows_of(runs, words, read_measurements(tables["measurements"], runs, kind="reading_times"))
+    models, style = models_in_order(settings.runs), settings.style
+    looks, labels, size = settings.looks(models), models_with_counts(settings.runs), settings.style.font_size
+    shown = list(rows.items()) or [("", Gains())]
+    columns = 1 if is_narrow(style) else 2
+    n_rows = len(shown) * (2 // columns)
+    legend = entry_rows(list(labels.values()), style)
+    height = n_rows * style.width_inches * (0.7 if columns == 1 else 0.4) + (4 + 1.6 * legend) * size / 72
+    figure = Figure(figsize=(style.width_inches, height), layout="constrained")
+    grid = figure.subplots(n_rows, columns, squeeze=False).reshape(len(shown), 2)
+    for (title, gains), own in zip(shown, grid, strict=True):
+        for axis, axes in enumerate(own):
+            for model in models:
+                if points := gains.of(model, axis):
+                    draw_band(axes, points, looks[model], marker=looks[model].marker, markersize=size * 0.4)
+            label = "words seen" if axis else "perplexity per word"
+            _finish(axes, wrapped(title, style.width_inches * 72 / columns * 0.8, size), label)
+    legend_below(figure, line_handles(labels, looks, linewidth=1.6), style)
+    return figure
+
+
+def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Gains]:
+    """The rows of the figure by their titles, in the order of the table."""
+    named = {run.name: run for run in runs}
+    trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
+    perplexity = {
+        (run, task): value
+        for run, task, value in measured.filter(metric=PERPLEXITY_OF_WORDS).select("run", "task", "value").iter_rows()
+    }
+    columns = ("task", "run", "value", "sampling_deviation")
+    gains = measured.filter(pl.col("value").is_not_null(), metric=PER_WORD)
+    rows = gains.select(*columns, pl.col("basis").fill_null("")).rows()
+    bases: dict[str, list[str]] = {}
+    for task, *_, basis in rows:
+        bases.setdefault(task, []).append(basis)
+    told = {task: told_apart(own) for task, own in bases.items()}
+    found: dict[str, Gains] = {}
+    for task, name, value, deviation, basis in rows:
+        run = named[name]
+        row = found.setdefault(", ".join(filter(None, (readable(task), told[task][basis]))), Gains())
+        model = trainings.get(run.milestone_of, run.model)
+        milestone = run.milestone if run.milestone_of else ""
+        of_texts = perplexity.get((name, task.partition("/")[0]))
+        seeds = row.points.setdefault(model, {}).setdefault(milestone, [])
+        seeds.append((of_texts, words.get(name) or None, value, deviation))
+    return found
+
+
+def _finish(axes: Axes, title: str, label: str) -> None:
+    axes.set_title(title, loc="left")
+    axes.set_xlabel(label)
+    axes.set_ylabel("gain (millinats per word)")
+    if not axes.lines:
+        no_measurements(axes)
+        return
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))
+    axes.axhline(0, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
+    axes.grid(visible=True)
