@@ -16,6 +16,7 @@ from demo.grammar import text_of
 from demo.multilingual import multilingual_files
 from demo.paradigms import PARADIGMS
 from demo.parallel import parallel_files
+from demo.reading_times import reading_files
 from demo.rows import Pair, blimp_rows, draw_pairs, json_lines
 from demo.suites import suite_files
 from hatchery.artifacts.atomic import write_bytes
@@ -37,6 +38,7 @@ FOLDERS = (
     "minimal_pairs",
     "multilingual",
     "parallel",
+    "reading_times",
     "superglue",
     "text",
     "wikipedia",
@@ -154,5 +156,6 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     write("babylm_evaluation", evaluation_files(generator.pairs, settings.seed, count, generator.sentences))
     texts = max(_SMALL_LEAST, round(settings.documents * _SMALL_SHARE))
     write("multilingual", multilingual_files(generator.pairs, settings.seed, texts, count))
+    write("reading_times", reading_files(generator.pairs, settings.seed))
     run.measures["words"] = generator.words
     run.measures["different_sentences"] = len(generator.sentences)

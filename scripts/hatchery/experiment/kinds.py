@@ -63,15 +63,22 @@ class SuiteFile(SuiteVariant):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingTableFile(ReadingTableSettings):
+class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     """Reading times of people: which table has them, its columns, and the regressions of the times."""
+
+    ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
+        ("data",): "data: my_reading_times",
+        ("embedded",): "embedded: reading_times",
+    }
 
     description: str = ""
     """What it is, for people."""
     base: Annotated[str, Reference("reading_table", inherited=True)] | None = None
     """Another table whose keys come first."""
-    data: DataName
+    data: DataName = ABSENT
     """A raw input of config.yaml."""
+    embedded: Literal["reading_times"] = ABSENT
+    """A folder of the generated sources."""
 
     def measured(self, name: str) -> dict[str, object]:
         """Settings of the stage for the table `name`."""

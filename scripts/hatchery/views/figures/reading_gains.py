@@ -39,8 +39,8 @@ FIGURE = Declaration(
     "pretraining seeds, with their deviation as a band (of a single seed, the 95 % interval over readers).",
     explanation="""
 A row is a table of reading times, or one of its responses. A point is a finished model or, with `reading_times` in
-`evaluate_milestones`, a model of inside a training; a line joins the points of a training. The gain is the difference of
-two maximum log-likelihoods, of the regression with and of the regression without the values of the model, over the
+`evaluate_milestones`, a model of inside a training; a line joins the points of a training. The gain is the difference
+of two maximum log-likelihoods, of the regression with and of the regression without the values of the model, over the
 number of rows, in thousandths of a nat. The perplexity is per word of the texts, so that it compares across tokenizers;
 of masked models, which see the words after a word, it is a pseudo-perplexity. Both axes are logarithmic. Models of
 others, of whose training the words are unknown, are in the left panels alone. Numbers that do not compare have rows of
