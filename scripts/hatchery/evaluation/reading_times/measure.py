@@ -165,7 +165,7 @@ def _perplexity(nats: np.ndarray) -> dict[str, Any]:
 
 
 def _terms(response: str, kind: str, names: list[str], fitted: Fit) -> list[list[Any]]:
-    deviations = [*fitted.random_deviations.tolist(), *[None] * len(names)]
+    deviations = [*fitted.random_deviations.tolist(), *[None] * (len(names) + 1)]
     rows = zip(["intercept", *names], fitted.coefficients.tolist(), fitted.errors.tolist(), deviations, strict=False)
     found: list[list[Any]] = [[response, kind, *row] for row in rows]
     return [*found, [response, kind, "residual", None, None, fitted.residual_deviation]]

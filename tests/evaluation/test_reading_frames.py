@@ -1,0 +1,288 @@
+"""Tables of reading times and the frames of their regressions, against rows and sums by hand."""
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.reading_times.measure import deviation_of_sum, fit_responses, item_words
+from hatchery.evaluation.reading_times.predictors import regression_frame, regression_of
+from hatchery.evaluation.reading_times.settings import ReadingTableSettings
+from hatchery.evaluation.reading_times.table import ReadTable, read_table, zipf
+from hatchery.typed import build
+
+MECO = {
+    "response": "firstrun.dur",
+    "item": "itemid",
+    "position": "wordnum",
+    "participant": "subid",
+    "sentence": "sentnum",
+    "only": {"lang": "en"},
+    "spillover": 2,
+    "predictors": {"wordnum": 0, "length": 2, "freq": 2},
+    "drop_sentence_ends": True,
+    "spillover_from": "kept_words",
+}
+
+
+def settings_of(**keys: Any) -> ReadingTableSettings:
+    return build(ReadingTableSettings, keys)
+
+
+def table_of(source: Any, **keys: Any) -> ReadTable:
+    return read_table(source, settings_of(**keys))
+
+
+def words_of(table: ReadTable, surprisal: Any) -> pl.DataFrame:
+    """The words of the texts, each with the surprisal that `surprisal` says of its item and position."""
+    rows = [
+        (one.item, position, word, sentence, surprisal(one.item, position), None)
+        for one in table.passages
+        for position, word, sentence in zip(one.positions, one.words, one.sentences, strict=True)
+    ]
+    schema = {"item": pl.String, "position": pl.Float64, "word": pl.String, "sentence": pl.String}
+    return pl.DataFrame(rows, schema={**schema, "surprisal": pl.Float64, "entropy": pl.Float64}, orient="row")
+
+
+def test_rows_are_grouped_into_texts_by_item_in_the_order_of_positions(make_source) -> None:
+    source = make_source(
+        {
+            "a.csv": "participant,item,position,word,rt\n"
+            "p1,b,2, dog ,300\np1,b,10,sees,NA\np1,b,1,The,200.5\np2,b,1,The,\np1,a,1,NA,1e2\np2,b,2,Dog,5\np1,b,,x,7\n"
+        }
+    )
+    table = table_of(source)
+    assert [(one.item, one.positions, one.words) for one in table.passages] == [
+        ("b", (1.0, 2.0, 10.0), ("The", "dog", "sees")),
+        ("a", (1.0,), ("NA",)),
+    ]
+    assert table.columns["participant"] == ["p1", "p1", "p1", "p2", "p1"]
+    assert str(table.columns["rt"]) == "[300.0, nan, 200.5, nan, 100.0]"
+    assert table.counts == {"without_word": 1, "other_word": 1}, "the row with another word at b:2 is left out"
+
+
+def test_only_the_rows_of_a_language_are_read(make_source) -> None:
+    content = "lang,participant,item,position,word,rt\nen,p,1,1,dog,3\ndu,p,1,1,hond,4\nen,p,1,2,sees,5\n"
+    table = table_of(make_source({"a.csv": content}), only={"lang": "du"})
+    assert table.passages[0].words == ("hond",) and table.columns["rt"] == [4.0]
+    with pytest.raises(EvaluationError, match=r"a\.csv: the table has no row with a word and lang fr"):
+        table_of(make_source({"a.csv": content}), only={"lang": "fr"})
+
+
+def test_words_of_texts_may_be_in_a_table_of_their_own(make_source) -> None:
+    files = {
+        "times.csv": "participant,item,position,word,rt\np,1,2,dog,3\np,1,3,cat,4\np,2,1,x,5\n",
+        "texts.csv": "item,position,word\n1,1,The\n1,2,dog\n1,3,sees\n1,2,cat\n",
+    }
+    table = table_of(make_source(files), files="times.csv", texts="texts.csv")
+    assert table.passages[0].words == ("The", "dog", "sees"), "of two rows of a word, the first counts"
+    assert table.columns["position"] == [2.0] and table.counts["other_word"] == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "keys", "message"),
+    [
+        ("p,1,1,dog,abc", {}, r"a\.csv:2: rt: got 'abc', expected a number or a missing value"),
+        ("p,,1,dog,1", {}, r"a\.csv:2: item: got '', expected a name"),
+        ("p,1,one,dog,1", {}, r"a\.csv:2: position: got 'one', expected a number"),
+        ("p,1,1,dog,1", {"response": "ffd"}, r"a\.csv:2: the field 'ffd' is missing; the record has: item, "),
+        ("p,1,1,dog,1", {"predictors": {"freq": 1}}, r"a\.csv:2: the field 'freq' is missing"),
+        ("p,1,1,dog,1", {"predictors": {"zipf": 1}}, r"a\.csv:2: the field 'zipf' is missing"),
+        ("p,1,1,dog,1", {"participant": "subject"}, r"a\.csv:2: the field 'subject' is missing"),
+    ],
+)
+def test_a_mistake_is_reported_with_its_line(make_source, row: str, keys: dict, message: str) -> None:
+    source = make_source({"a.csv": f"participant,item,position,word,rt\n{row}\n"})
+    with pytest.raises(EvaluationError, match=message):
+        table_of(source, **keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"participant": None}, "random_effects: got 'slopes', expected none without `participant`"),
+        ({"drop_sentence_ends": True}, "drop_sentence_ends: needs `sentence`"),
+        ({"word_boundaries": "corrected", "joined_by": ""}, "word_boundaries: corrected needs words that are joined"),
+        ({"lowest": 3.0, "highest": 2.0}, "lowest: got 3, expected at most `highest`, 2"),
+        ({"spillover": -1}, "spillover: got -1"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(keys: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        settings_of(**keys)
+
+
+# Sentence 1 is words 1 to 4, the words 5 to 7 have none, sentence 2 is words 8 to 12; item 2 is one sentence.
+SENTENCES = {**dict.fromkeys(range(1, 5), "1"), **dict.fromkeys(range(5, 8), "NA"), **dict.fromkeys(range(8, 13), "2")}
+
+
+def meco(readers: int = 3) -> str:
+    lines = ["lang,subid,itemid,sentnum,wordnum,word,firstrun.dur,freq"]
+    for reader in range(readers):
+        for item in (1, 2):
+            for place in range(1, 13):
+                word = "w" * (1 + (place * 5 + item) % 4)
+                time = 200 + 17 * len(word) + 31 * math.sin(place * 2.1 + item) + 20 * reader
+                time += 13 * math.cos(7.7 * place * (reader + 1) + item * item)
+                sentence = SENTENCES[place] if item == 1 else "1"
+                cell = "NA" if (reader + place + item) % 7 == 0 else f"{time:.3f}"
+                freq = round(3 + 2 * math.sin(place * item), 3)
+                lines.append(f"en,s{reader},{item},{sentence},{place},{word},{cell},{freq}")
+    return "\n".join(lines) + "\n"
+
+
+def surprisal_of(item: str, position: float) -> float:
+    return 5 + 3 * math.sin(1.3 * position + int(item))
+
+
+def test_first_and_last_words_of_sentences_are_dropped_and_previous_words_are_those_that_are_kept(make_source) -> None:
+    settings = settings_of(**MECO)
+    table = read_table(make_source({"a.csv": meco()}), settings)
+    frame = regression_frame(table, words_of(table, surprisal_of), settings)
+    # Kept of item 1 are 2, 3, 6, 9, 10, 11; of item 2 the words 2 to 11. Two previous words have 11, and 4 to 11.
+    kept = frame.filter(participant="s0").select("item", "position").rows()
+    assert kept == [("1", 11.0), *(("2", float(place)) for place in range(4, 12))]
+    row = frame.filter(participant="s1", item="2", position=6.0).row(0, named=True)
+    for before in range(3):
+        suffix = f"_{before}p" if before else ""
+        assert row[f"surprisal{suffix}"] == pytest.approx(surprisal_of("2", 6 - before))
+        assert row[f"length{suffix}"] == 1 + ((6 - before) * 5 + 2) % 4
+        assert row[f"freq{suffix}"] == round(3 + 2 * math.sin((6 - before) * 2), 3)
+    assert row["wordnum"] == 6
+
+
+def test_previous_words_of_the_text_include_those_that_are_dropped(make_source) -> None:
+    settings = settings_of(**{**MECO, "spillover_from": "text"})
+    table = read_table(make_source({"a.csv": meco()}), settings)
+    frame = regression_frame(table, words_of(table, surprisal_of), settings)
+    kept = frame.filter(participant="s0", item="1")["position"].to_list()
+    assert kept == [3, 6, 9, 10, 11], "only the second word has no two words before it"
+
+
+def by_hand() -> tuple[list[list[float]], list[float], list[int]]:
+    """The rows of MECO's regression by loops: scaled predictors with those of the model first, outcome, reader."""
+    lines = [line.split(",") for line in meco().splitlines()[1:]]
+    words = {(row[2], int(row[4])): (row[3], len(row[5]), float(row[7])) for row in lines}
+    groups: dict[tuple[str, str], list[int]] = {}
+    for (item, place), (sentence, *_) in words.items():
+        groups.setdefault((item, sentence), []).append(place)
+    kept = {
+        (item, place)
+        for (item, place), (sentence, *_) in words.items()
+        if place not in (min(groups[item, sentence]), max(groups[item, sentence]))
+    }
+    rows, times, readers = [], [], []
+    for row in lines:
+        item, place = row[2], int(row[4])
+        if any((item, place - before) not in kept for before in range(3)):
+            continue
+        before = [(item, place - back) for back in range(3)]
+        model = [surprisal_of(*one) for one in before]
+        rows.append([*model, float(place), *(words[one][1] for one in before), *(words[one][2] for one in before)])
+        times.append(math.nan if row[6] == "NA" else float(row[6]))
+        readers.append(int(row[1][1:]))
+    design = np.array(rows)
+    # Scaled over all rows of the frame, those with a missing time included.
+    design = (design - design.mean(axis=0)) / design.std(axis=0, ddof=1)
+    known = ~np.isnan(times)
+    return design[known].tolist(), np.array(times)[known].tolist(), np.array(readers)[known].tolist()
+
+
+def closed_form(design: np.ndarray, outcome: np.ndarray) -> float:
+    whole = np.column_stack([np.ones(len(outcome)), design])
+    squares = np.square(outcome - whole @ np.linalg.lstsq(whole, outcome, rcond=None)[0]).sum()
+    return -len(outcome) / 2 * (math.log(2 * math.pi * squares / len(outcome)) + 1)
+
+
+def test_the_gain_of_linear_regressions_is_the_closed_form_of_rows_by_hand(make_source) -> None:
+    settings = settings_of(**MECO, random_effects="none")
+    table = read_table(make_source({"a.csv": meco()}), settings)
+    scores, coefficients, facts = fit_responses(table, words_of(table, surprisal_of), settings)
+    design, outcome, _ = (np.array(part) for part in by_hand())
+    whole, without = closed_form(design, outcome), closed_form(design[:, 3:], outcome)
+    (row,) = scores.iter_rows(named=True)
+    assert row["rows"] == len(outcome) == 27 - 5 and row["participants"] == 3
+    assert row["log_likelihood"] == pytest.approx(whole, abs=1e-8)
+    assert row["gain_nats"] == pytest.approx(whole - without, abs=1e-8)
+    assert facts["left_out"]["without_previous_words"] == 3 * (24 - 9)
+    of_full = coefficients.filter(regression="with")["term"].to_list()
+    assert of_full == [
+        *("intercept", "surprisal", "surprisal_1p", "surprisal_2p", "wordnum"),
+        *("length", "length_1p", "length_2p", "freq", "freq_1p", "freq_2p", "residual"),
+    ]
+
+
+def test_a_constant_surprisal_gains_nothing_and_is_reported(make_source) -> None:
+    settings = settings_of(**MECO)
+    table = read_table(make_source({"a.csv": meco()}), settings)
+    scores, _, facts = fit_responses(table, words_of(table, lambda item, position: 2.5), settings)
+    assert scores["gain_nats"].to_list() == [0.0]
+    assert facts["constant_predictors"] == ["surprisal", "surprisal_1p", "surprisal_2p"]
+
+
+def test_several_responses_have_regressions_of_their_own_and_limits_leave_rows_out(make_source) -> None:
+    content = "item,position,word,one,two\n" + "".join(
+        f"{item},{place},{'w' * (place % 3 + 1)},{100 + place * 10 + item},{50 - (place * item) % 7}\n"
+        for item in range(1, 4)
+        for place in range(1, 9)
+    )
+    keys = {"response": ["one", "two"], "participant": None, "random_effects": "none", "predictors": {"length": 0}}
+    settings = settings_of(**keys, lowest=30, highest=150.0, spillover=0)
+    table = read_table(make_source({"a.csv": content}), settings)
+    scores, _, _ = fit_responses(table, words_of(table, surprisal_of), settings)
+    assert scores["response"].to_list() == ["one", "two"] and scores["participants"].to_list() == [None, None]
+    # 150 and 30 themselves are kept: 100 + 10 p + i is at most 150 for p = 1 to 4.
+    assert scores["rows"].to_list() == [12, 24]
+    logs = settings_of(**keys, log_response=True)
+    frame = regression_frame(table, words_of(table, surprisal_of), logs)
+    assert frame["one"][0] == pytest.approx(math.log(100 + 20 + 1))
+
+
+def test_logarithms_of_times_need_positive_times(make_source) -> None:
+    settings = settings_of(log_response=True, participant=None, random_effects="none")
+    table = read_table(make_source({"a.csv": "item,position,word,rt\n1,1,a,3\n1,2,b,0\n"}), settings)
+    with pytest.raises(EvaluationError, match="log_response: rt: the smallest response is 0, expected positive"):
+        regression_frame(table, words_of(table, surprisal_of), settings)
+
+
+def test_too_few_rows_are_an_error_and_one_more_is_enough(make_source) -> None:
+    settings = settings_of(participant=None, random_effects="none", predictors={}, spillover=0)
+    made = [
+        "item,position,word,rt\n" + "".join(f"1,{place},a,{place * place}\n" for place in range(1, count + 1))
+        for count in (2, 3)
+    ]
+    short, enough = (read_table(make_source({"a.csv": content}), settings) for content in made)
+    with pytest.raises(EvaluationError, match="rt: got 2 rows with a response and all predictors"):
+        regression_of(regression_frame(short, words_of(short, surprisal_of), settings), "rt", settings)
+    data = regression_of(regression_frame(enough, words_of(enough, surprisal_of), settings), "rt", settings)
+    assert len(data.outcome) == 3
+
+
+def test_zipf_frequencies_have_the_published_formula(make_source) -> None:
+    # (count + 1) / (words + types) * 1e9, in base 10.
+    assert zipf(["The", "dog,", "unseen"], {"the": 9, "dog": 0, "a": 88}) == pytest.approx([8.0, 7.0, 7.0])
+    files = {
+        "times.csv": "item,position,word,rt\n1,1,Dog!,3\n1,2,the,4\n1,3,x,5\n",
+        "counts.tsv": "word\tcount\nthe\t5\nThe\t4\nx\t88\nX.\t0\n",
+    }
+    keys = {"participant": None, "random_effects": "none", "predictors": {"zipf": 0}, "spillover": 0}
+    settings = settings_of(**keys, files="times.csv", frequencies="counts.tsv")
+    table = read_table(make_source(files), settings)
+    frame = regression_frame(table, words_of(table, surprisal_of), settings)
+    assert frame["zipf"].to_list() == pytest.approx([math.log10(n / 99) + 9 for n in (1, 10, 89)])
+
+
+def test_the_deviation_of_a_gain_is_that_of_a_sum_over_readers() -> None:
+    parts = np.array([1.0, 3.0, 2.0, 6.0])
+    # Sample variance 14/3, four readers.
+    assert deviation_of_sum(parts) == pytest.approx(math.sqrt(4 * 14 / 3))
+    assert deviation_of_sum(parts[:1]) is None
+
+
+def test_surprisals_by_item_and_word_number_keep_the_first() -> None:
+    rows = [("3", 1.0, 0.5), ("3", 2.0, None), ("3", 1.0, 9.0), ("x", 12.0, 2.25)]
+    words = pl.DataFrame(rows, schema=["item", "position", "surprisal_nats"], orient="row")
+    assert item_words(words) == {"3:1": 0.5, "x:12": 2.25}
