@@ -29,6 +29,7 @@ UNITS = {
     "phenomena": "accuracy (%)",
     "word_surprisals": "(bits)",
     "scores_by_words": "in percent",
+    "reading_gains": "gain (millinats per word)",
     "task_scores": "score (%)",
     "bias_violins": "−1 surface feature, +1 linguistic feature",
     "feature_dots": "linguistic bias score",
