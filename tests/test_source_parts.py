@@ -132,6 +132,12 @@ READ = {
         "source",
         ["full_eval/reading/reading_data.csv"],
     ),
+    "reading times of any readers": (
+        "measure_reading_times",
+        {"reading_table": "demo_reading_times"},
+        "source",
+        ["self_paced.csv"],
+    ),
     "children": (
         "measure_acquisition",
         {"experiment": "babylm_mini", "run": "gpt_bert-s42"},

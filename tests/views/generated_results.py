@@ -166,6 +166,20 @@ def reading(asked: Asked) -> Generated:
     return files | ({PREDICTIONS: json.dumps({"reading": {"predictions": rows}})} if rows else {}), {"words": 99}
 
 
+def reading_times(asked: Asked) -> Generated:
+    """The gain of each response, and the perplexity of the words that were read."""
+    response = asked.settings["response"]
+    columns = ("response", "rows", "gain_nats", "gain_deviation_nats")
+    names = [response] if isinstance(response, str) else response
+    rows = [(name, 900, 20 * drawn(asked.result, name), 2.5) for name in names]
+    facts = {
+        "scoring": "left_to_right",
+        "scored_words": 99,
+        "perplexity_of_words": 10 + 90 * drawn(asked.result, "words"),
+    }
+    return {"scores.csv": table(columns, rows)}, facts
+
+
 def acquisition(asked: Asked) -> Generated:
     """The correlation, and the surprisals of all checkpoints."""
     word = {"word_count": 10**6, "target_word": "dog", "context_id": 0, "context": "the", "surprisal": 3.5}
@@ -182,6 +196,7 @@ GENERATED: dict[str, Callable[[Asked], Generated]] = {
     "surprisal": surprisal,
     "translation": translation,
     "reading": reading,
+    "reading_times": reading_times,
     "acquisition": acquisition,
 }
 

@@ -72,6 +72,10 @@ def walked(experiment: Any, project: Project) -> Any:
             experiment.add_surprisal(run, "mine", {"the": 3.0, "dog": 9.0 + place})
             gains = [("eye_tracking", 0.02 + 0.01 * place), ("self_paced", 0.01)]
             experiment.add_scores("reading", run, "scores.csv", table(("outcome", "gain"), gains), words=99)
+            columns = ("response", "rows", "gain_nats", "gain_deviation_nats")
+            facts = {"scoring": "left_to_right", "scored_words": 99, "perplexity_of_words": 50.0 - place}
+            gained = table(columns, [("rt", 500, 5.0 + place, 1.5)])
+            experiment.add_scores("reading_times", run, "scores.csv", gained, **facts)
             experiment.add_scores("acquisition", run, "aoa.txt", "", words=40, aoa=0.4, edition=2026)
             scores = [("mine", "corpus", "test", 100, metric, 20.0 + place, "s") for metric in ("bleu", "chrf")]
             columns = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
