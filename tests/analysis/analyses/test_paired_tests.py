@@ -11,8 +11,8 @@ from scipy.stats import binomtest, permutation_test
 
 from hatchery.analysis.analyses import finetuning_tests
 from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, MinimalPairTestsSettings
-from hatchery.analysis.analyses.paired_tests import holm, is_beyond_chance, sign_flip_p
+from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, NOUNS, MinimalPairTestsSettings
+from hatchery.analysis.analyses.paired_tests import answer, holm, is_beyond_chance, sign_flip_p
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
@@ -190,6 +190,18 @@ def test_the_answer_names_who_is_ahead_by_how_much_and_who_does_not_differ(tmp_p
         f"{model}, rate 1 and a, rate 1 differ as trained on own (50.0 and 100.0, corrected p < 0.001; "
         "one pretraining seed alone)."
         for model in "bc"
+    ]
+
+
+def test_the_answer_rounds_as_the_table_does() -> None:
+    row = {
+        **{"suite": "own", "model": "a", "against": "b", "difference": 0.74999, "p_corrected": 1.0},
+        **{"accuracy_percent": 50.74999, "against_accuracy_percent": 50.04999, "seeds": 2, "against_seeds": 2},
+        "deviation_over_seeds": 1.0,
+    }
+    # The tables show four decimals that are rounded: 50.7500 and 50.0500.
+    assert answer([row], {}, NOUNS) == [
+        "a and b do not differ beyond chance on own (50.8 and 50.0, corrected p = 1.000)."
     ]
 
 

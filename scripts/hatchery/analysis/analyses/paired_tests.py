@@ -276,6 +276,7 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
 
 def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
     """Return which models differ on each set of items, as sentences; a count if there are more than MOST_NAMED."""
+    from hatchery.analysis.summary_rows import summarised_text
     from hatchery.rendering.escaping import listed, readable
 
     sentences = []
@@ -303,9 +304,10 @@ def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: 
             first, second = (labels.get(row[key], row[key]) for key in ("model", "against"))
             verb = "differ as trained" if row["p_corrected"] < BEYOND_CHANCE else "do not differ beyond chance"
             seeds = "; one pretraining seed alone" if _has_single(row) else ""
+            both = [summarised_text(row[key]) for key in ("accuracy_percent", "against_accuracy_percent")]
             sentences.append(
-                f"{first} and {second} {verb} on {readable(items)} ({row['accuracy_percent']:.1f} and "
-                f"{row['against_accuracy_percent']:.1f}, corrected p {_p_text(row['p_corrected'])}{seeds})."
+                f"{first} and {second} {verb} on {readable(items)} ({' and '.join(both)}, "
+                f"corrected p {_p_text(row['p_corrected'])}{seeds})."
             )
     return sentences
 
