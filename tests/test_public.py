@@ -33,6 +33,8 @@ def test_importing_loads_none_of_the_large_packages_and_the_package_experiment_s
         "from hatchery.experiment.project import Project\n"
         "import hatchery.experiment\n"
         "assert callable(hatchery.experiment) and hatchery.experiment.project.Project is Project\n"
+        "import hatchery.export.direct\n"
+        "assert callable(hatchery.export) and hatchery.export.direct.export\n"
         "found = hatchery.experiment('config/experiments/demo.yaml')\n"
         "runs = [f'{run}-s{seed}' for run in ('random', 'ltg_bert', 'elc_bert') for seed in (42, 43, 44)]\n"
         "assert found.runs['run'].to_list() == runs\n"

@@ -29,8 +29,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from pkgutil import resolve_name
 
-    if name == "experiment":
-        return resolve_name("hatchery.experiment")
+    if name in ("experiment", "export"):
+        # Packages, which are the functions when they are called.
+        return resolve_name(f"hatchery.{name}")
     if name in __all__:
         return resolve_name(f"hatchery.public:{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

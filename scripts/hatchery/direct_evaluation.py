@@ -4,7 +4,8 @@ The numbers are those of the workflow's stages, to the last bit, because the sam
 written but temporary files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -18,7 +19,9 @@ from torch import nn
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.yaml_files import read_yaml
+from hatchery.direct_training import Training
 from hatchery.errors import ConfigError
+from hatchery.evaluation.direct.checkpoints import Checkpoints, checkpoints_of
 from hatchery.evaluation.direct.numerics import device_of, kept_numerics
 from hatchery.evaluation.direct.request import Answer, Request
 from hatchery.evaluation.evaluation import Evaluated, TidyRow
@@ -34,6 +37,7 @@ from hatchery.experiment.finetuning import head_of_task, resolve_protocol
 from hatchery.experiment.kinds import ReadingTableFile, SuiteVariant, Variant
 from hatchery.experiment.project import Project
 from hatchery.experiment.shipped import open_project
+from hatchery.numerics import kept_settings
 from hatchery.settings.base import DeviceName, dumped_values
 from hatchery.settings.problems import nearest
 from hatchery.shipped import shipped_config
@@ -98,7 +102,7 @@ class EvaluationResult:
 
 
 def evaluate(
-    model: str | Path | nn.Module,
+    model: str | Path | nn.Module | Training | Mapping[int, str | Path | nn.Module],
     suite: Any,
     data: Any = None,
     *,
@@ -111,7 +115,9 @@ def evaluate(
     """Return the numbers of a model on a suite.
 
     `model` is a folder of ours, an exported folder, a folder in the layout of `transformers`, a name on the hub, or a
-    module with its `tokenizer` (see `evaluation.opening.open_model`). `suite` is the name of a suite or a task of ours,
+    module with its `tokenizer` (see `evaluation.opening.open_model`), or what `hatchery.train` returned. For the age of
+    `acquisition`, it is a mapping from numbers of words seen to the checkpoints of one training, or the folder of a
+    training that kept some. `suite` is the name of a suite or a task of ours,
     the name of a kind of evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table or
     a list of (good, bad). `data` is the file, folder or archive with its data, or a table; None: where config.yaml
     says. Other `settings` are keys of the file, such as `pairs_per_paradigm=100`. By default, a folder is evaluated on
@@ -122,13 +128,15 @@ def evaluate(
     EvaluationError naming file and line for wrong data; what `open_model` raises.
     """
     kind, name, asked, where = _suite_of(suite, data, settings)
-    opened = open_model(model, tokenizer, architecture)
-    with TemporaryDirectory(prefix="hatchery-") as scratch, kept_numerics(opened):
-        at, runtime = _prepared(model, opened, device, tokens_per_batch)
+    record = evaluations()[kind]
+    given, tokenizer = model.opened_as(tokenizer) if isinstance(model, Training) else (model, tokenizer)
+    open_it: Callable[..., Pretrained | Checkpoints] = checkpoints_of if record.of_checkpoints else open_model
+    opened = open_it(given, tokenizer, architecture)
+    with TemporaryDirectory(prefix="hatchery-") as scratch, _kept(opened):
+        at, runtime = _prepared(given, opened, device, tokens_per_batch)
         request = Request(opened, at, name, asked, where, Path(scratch), runtime)
-        answer: Answer = resolve_name(evaluations()[kind].direct)(request)
-    shown = type(model).__name__ if isinstance(model, nn.Module) else str(model)
-    return _result(kind, name, shown, stand_in(opened), answer)
+        answer: Answer = resolve_name(record.direct)(request)
+    return _result(kind, name, _shown(given), stand_in(opened), answer)
 
 
 def reading(
@@ -157,7 +165,7 @@ def reading(
 
 
 def surprisals(
-    model: str | Path | nn.Module,
+    model: str | Path | nn.Module | Training,
     texts: Any,
     column: str | None = None,
     *,
@@ -177,24 +185,36 @@ def surprisals(
     Raises EvaluationError naming the number of a text that is none, or too long for the model; ConfigError for a
     column that is not there and for wrong settings; what `open_model` raises.
     """
-    opened = open_model(model, tokenizer, architecture)
+    given, tokenizer = model.opened_as(tokenizer) if isinstance(model, Training) else (model, tokenizer)
+    opened = open_model(given, tokenizer, architecture)
     with TemporaryDirectory(prefix="hatchery-") as scratch, kept_numerics(opened):
-        at, runtime = _prepared(model, opened, device, tokens_per_batch)
-        given = given_texts(texts, column, settings, Path(scratch))
-        words, _ = scored_words(opened.asked(at, given.settings.scoring), given, runtime)
+        at, runtime = _prepared(given, opened, device, tokens_per_batch)
+        read = given_texts(texts, column, settings, Path(scratch))
+        words, _ = scored_words(opened.asked(at, read.settings.scoring), read, runtime)
     return words
 
 
+def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
+    """Return the context that puts back the state of PyTorch and of a model; checkpoints are opened one by one."""
+    return kept_settings() if isinstance(opened, Checkpoints) else kept_numerics(opened)
+
+
+def _shown(model: Any) -> str:
+    if isinstance(model, Mapping):
+        return f"{len(model)} checkpoints"
+    return type(model).__name__ if isinstance(model, nn.Module) else str(model)
+
+
 def _prepared(
-    model: Any, opened: Pretrained, device: DeviceName | None, tokens_per_batch: int | None
+    model: Any, opened: Pretrained | Checkpoints, device: DeviceName | None, tokens_per_batch: int | None
 ) -> tuple[torch.device, EvaluationRuntime]:
     """The device, by default that of a module, and `auto` of a folder, and how the evaluation is carried out."""
-    is_module = isinstance(model, nn.Module)
-    wanted: DeviceName = device or ("cpu" if is_module else "auto")
+    own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
+    wanted: DeviceName = device or ("auto" if own is None else "cpu")
     at = prepare_device(wanted)
     # The caller's module stays as it is.
-    runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="off" if is_module else "auto")
-    return (device_of(opened.network) if is_module and device is None else at), runtime
+    runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="auto" if own is None else "off")
+    return (at if own is None or device is not None else device_of(own)), runtime
 
 
 def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any], Any]:
@@ -273,8 +293,10 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
     return Path(path).expanduser() if Path(path).is_absolute() else project.folder.parent / path
 
 
-def stand_in(opened: Pretrained) -> Manifest:
+def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
     """Return what rows are told of a model that has no manifest: whether it was imported, and its objective."""
+    if isinstance(opened, Checkpoints):
+        return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")
     if not isinstance(opened, ModelOfOthers):
         its = {} if opened.objective is None else {"objective": plain(dumped_values(opened.objective))}
         return Manifest(Path(opened.where), "pretrain", its, {}, [], {}, "")

@@ -6,6 +6,7 @@ on from its last checkpoint.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,9 +18,11 @@ import polars as pl
 from safetensors.torch import load_file
 from torch import nn
 
-from hatchery.artifacts.atomic import atomic_path
+from hatchery.artifacts.atomic import atomic_path, write_text
 from hatchery.artifacts.manifests import MANIFEST, is_made_from, read_manifest
 from hatchery.artifacts.yaml_files import read_yaml
+from hatchery.corpora.corpus_writer import OneDocumentError
+from hatchery.corpora.raw_files import LONGEST
 from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.errors import ConfigError
 from hatchery.evaluation.asked_model import AskedModel
@@ -67,12 +70,17 @@ class Training:
     module: nn.Module | None = None
     """The module that the caller gave, or that the caller's function made, with its trained weights."""
 
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
     @cached_property
     def model(self) -> AskedModel:
         """The model, to be asked; a module of the caller's is put in evaluation mode, and answers from its logits."""
-        if self.module is None:
-            return AskedModel(open_model(self.folder))
-        return AskedModel(open_model(self.module, self.folder))
+        return AskedModel(open_model(*self.opened_as()))
+
+    def opened_as(self, tokenizer: Any = None) -> tuple[Path | nn.Module, Any]:
+        """Return the model and the tokenizer by which `open_model` opens it: its folder, or the caller's module."""
+        return (self.folder, tokenizer) if self.module is None else (self.module, tokenizer or self.folder)
 
     @cached_property
     def curve(self) -> pl.DataFrame:
@@ -98,8 +106,11 @@ def train(
     """Train a tokenizer and a language model on texts, and return the training, whose model is in the folder `into`.
 
     `texts` are a file or folder (docs/corpora.md lists the formats), the folder of a corpus of ours, or texts, each of
-    which is a document. `model` is a name of `config/models/`, a YAML file or a mapping of the same keys; or a module
-    of your own, or a function that makes one of the size of the vocabulary (`training.own_model` says its interface).
+    which is a document. A file and a single text are divided into documents; if the text is too short for two, no
+    development text is held out, and a line on standard error says so.
+
+    `model` is a name of `config/models/`, a YAML file or a mapping of the same keys; or a module of your own, or a
+    function that makes one of the size of the vocabulary (`training.own_model` says its interface).
     `tokenizer` is a name of `config/tokenizers/`, a YAML file or a mapping of the same keys, or the folder of a trained
     tokenizer or model. `corpus` holds keys of a corpus file, such as `split`, and `options` of the reader
     `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`,
@@ -204,29 +215,54 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> Path:
             return manifest.resolve()
         root = root.resolve()
     else:
-        root = _written(texts, parts / "texts.jsonl")
+        root = _written(texts, parts)
     source = parts / f"{NAME}.json"
     source.parent.mkdir(parents=True, exist_ok=True)
     register_source(NAME, root, source)
     options = keys.pop("options", {})
     sources = [{"name": NAME, "data": NAME, "reader": "plain_text", "options": options}]
-    block = validated(FILES["corpus"], {**keys, "sources": sources}, "train: corpus")
-    chosen = _settings(convert_corpus, SimpleNamespace(corpus=lambda _: block), corpus=NAME)
-    return _made(convert_corpus, chosen, parts / "corpus" / MANIFEST, source={NAME: source})
+
+    def converted(**more: Any) -> Path:
+        block = validated(FILES["corpus"], {**keys, **more, "sources": sources}, "train: corpus")
+        chosen = _settings(convert_corpus, SimpleNamespace(corpus=lambda _: block), corpus=NAME)
+        return _made(convert_corpus, chosen, parts / "corpus" / MANIFEST, source={NAME: source})
+
+    try:
+        return converted()
+    except OneDocumentError:
+        if "split" in keys:
+            raise
+        print(
+            "texts: one short document, of which no text is held out for a development loss; several texts, or one "
+            f"of more than {LONGEST:,} bytes, are divided",
+            file=sys.stderr,
+        )
+        return converted(split={"development_fraction": 0.0})
 
 
-def _written(texts: Iterable[str], path: Path) -> Path:
-    """Write texts as JSON lines. Raises ConfigError naming the number of a value that is no text."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _written(texts: Iterable[str], folder: Path) -> Path:
+    """Write texts as JSON lines, a single text as a text file, which the reader divides into documents.
+
+    Raises ConfigError naming the number of a value that is no text.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "texts.jsonl"
     with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as file:
-        number = 0
+        number, only = 0, ""
         for number, text in enumerate(texts, 1):
             if not isinstance(text, str):
                 raise ConfigError(f"texts: text {number:,} is {text!r}, of the type {type(text).__name__}")
+            if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+                raise ConfigError(f"texts: text {number:,} has half of a surrogate pair, expected Unicode text")
+            only = text if number == 1 else ""
             file.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
         if not number:
             raise ConfigError("texts: got no text")
-    return path
+    if number > 1:
+        return path
+    path.unlink()
+    write_text(path.with_suffix(".txt"), only)
+    return path.with_suffix(".txt")
 
 
 def _tokenizer(tokenizer: Block, corpus: Path, parts: Path) -> tuple[Path, str]:

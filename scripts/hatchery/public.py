@@ -4,7 +4,6 @@ Results and models are read where they lie; nothing here writes, and nothing nee
 `HatcheryError`. Nothing in the library imports this module.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -16,16 +15,20 @@ from torch import nn
 from hatchery.analysis.tidy_tables import CURVES, LAYERS, MEASUREMENTS, RUNS, TidyTable, read_frame
 from hatchery.artifacts.checksums import verified_view
 from hatchery.artifacts.manifests import RESULTS
-from hatchery.direct_evaluation import evaluate, reading, suites, surprisals
-from hatchery.direct_job import job
-from hatchery.direct_training import train
+from hatchery.direct_evaluation import evaluate as evaluate
+from hatchery.direct_evaluation import reading as reading
+from hatchery.direct_evaluation import suites as suites
+from hatchery.direct_evaluation import surprisals as surprisals
+from hatchery.direct_job import job as job
+from hatchery.direct_training import Training
+from hatchery.direct_training import train as train
 from hatchery.errors import ConfigError, ManifestError, first_line
 from hatchery.evaluation.asked_model import AskedModel
 from hatchery.evaluation.opening import MOST_LISTED, Named, open_model
 from hatchery.experiment.kinds import FOLDERS
 from hatchery.experiment.project import Project
 from hatchery.experiment.shipped import open_project
-from hatchery.export.direct import export
+from hatchery.export.direct import export as export
 from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import alternatives, nearest
 from hatchery.training.stages.pretrain import pretraining_settings
@@ -145,7 +148,7 @@ def experiment(path: str | Path) -> Experiment:
 
 
 def model(
-    path: str | Path | nn.Module,
+    path: str | Path | nn.Module | Training,
     device: DeviceName = "cpu",
     tokenizer: Any = None,
     architecture: Named | None = None,
@@ -153,10 +156,12 @@ def model(
     """Return a model to be asked; see `AskedModel` for its answers, and `opening.open_model` for all that it may be.
 
     `path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, an exported folder, a name on the hub or a
-    folder in the layout of `transformers`, or a module with its `tokenizer`.
+    folder in the layout of `transformers`, a module with its `tokenizer`, or what `hatchery.train` returned.
 
     Raises ManifestError for a folder without a model, with the nearest that lies beside it, and what `AskedModel` does.
     """
+    if isinstance(path, Training):
+        path, tokenizer = path.opened_as(tokenizer)
     return AskedModel(open_model(path, tokenizer, architecture), device)
 
 
@@ -165,17 +170,3 @@ def _beside(folder: Path, file: str) -> str:
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{file}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
     return listed(folder.name, names)
-
-
-__all__: Sequence[str] = [
-    "evaluate",
-    "experiment",
-    "export",
-    "job",
-    "model",
-    "reading",
-    "results",
-    "suites",
-    "surprisals",
-    "train",
-]

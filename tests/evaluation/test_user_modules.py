@@ -1,11 +1,15 @@
 """A module that a user wrote has the numbers of a few lines of PyTorch, and of our own model where it wraps one."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from baseline_cases import transformers, wordpiece
+from finetuning_cases import PROTOCOL, TASK, sentences
 from torch import Tensor, nn
 
 import hatchery
@@ -148,6 +152,161 @@ def test_a_module_that_wraps_a_model_of_ours_has_its_numbers(task: str, make_mod
                 assert found[name].drop_nulls().to_list() == pytest.approx(wanted, abs=1e-4, rel=1e-4, nan_ok=True)
 
 
+class OfThree(Bag):
+    """A module that holds no more than three tokens of text between [CLS] and [SEP]."""
+
+    longest_input = 5
+
+
+def test_a_longer_text_than_the_module_states_is_split_or_refused(tokenizer: Tokenizer) -> None:
+    free, limited = Bag(tokenizer.vocabulary_size), OfThree(tokenizer.vocabulary_size)
+    ids = ids_of(tokenizer, "She likes old")
+    assert len(ids) == 3
+    given: dict[str, Any] = {"tokenizer": tokenizer, "architecture": "masked"}
+    for text in ("She likes old", "She likes old dogs"):
+        ask = [hatchery.evaluate, hatchery.surprisals]
+        asked: list[Any] = [[(text, "A cat sleeps")], [text]]
+        for function, data in zip(ask, asked, strict=True):
+            if text.count(" ") == 2:
+                assert function(limited, data, **given) is not None
+            else:
+                with pytest.raises(hatchery.HatcheryError, match=r"4 tokens, expected (1 to|at most) 3"):
+                    function(limited, data, **given)
+    # From left to right, with [CLS] alone, it holds four: the fifth token follows the half of them that is seen again.
+    given["architecture"], text = "causal", "She likes old dogs sleep near"
+    ids = ids_of(tokenizer, text)
+    found = hatchery.surprisals(limited, [text], **given)["surprisal"].to_list()
+    whole = hatchery.surprisals(free, [text], **given)["surprisal"].to_list()
+    assert len(found) == len(ids) and found[:4] == pytest.approx(whole[:4]) and found[4] != pytest.approx(whole[4])
+    seen = [[tokenizer.cls_id, *ids[start:4]] for start in range(4)]
+    assert min(abs(found[4] + by_hand(limited, each, -1, each, ids[4]) / math.log(2)) for each in seen) < 1e-4
+    with pytest.raises(hatchery.HatcheryError, match=r"sequence_length: got 6, expected at most 5, the longest input"):
+        hatchery.evaluate(limited, "perplexity", DOCUMENTS, sequence_length=6, **given)
+    assert hatchery.evaluate(limited, "perplexity", DOCUMENTS, sequence_length=5, **given).rows.height
+
+
+class Positions(nn.Module):
+    """Learned positions, of which nobody states the number."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.words, self.positions = nn.Embedding(size, size), nn.Embedding(6, size)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        return self.words(input_ids) + self.positions(torch.arange(input_ids.shape[1]))
+
+
+def test_an_embedding_without_an_entry_is_reported_with_the_attribute_that_helps(tokenizer: Tokenizer) -> None:
+    module = Positions(tokenizer.vocabulary_size)
+    given: dict[str, Any] = {"tokenizer": tokenizer, "architecture": "causal"}
+    ids = ids_of(tokenizer, "She likes old dogs sleep near dogs")
+    assert len(ids) == 7
+    # The last token is asked for and not read: six positions are [CLS] and five of six tokens.
+    hatchery.surprisals(module, ["She likes old dogs sleep near"], **given)
+    with pytest.raises(hatchery.HatcheryError, match=r"Positions: index out of .* input of 7 tokens; .* longest_input"):
+        hatchery.surprisals(module, ["She likes old dogs sleep near dogs"], **given)
+
+
+@pytest.mark.parametrize("architecture", ["masked", "causal", "hybrid"])
+def test_a_fast_tokenizer_of_the_library_gives_the_sums_of_a_loop(architecture: Any) -> None:
+    library = wordpiece()
+    bag, text, other = Bag(len(library)), "an old dog sleep .", "an old cat sleep ."
+    cls_id, sep_id, mask_id = library.cls_token_id, library.sep_token_id, library.mask_token_id
+    expected = []
+    for sentence in (text, other):
+        body, total = library.encode(sentence, add_special_tokens=False), 0.0
+        # As of models of the library: from left to right behind EOS, or else BOS; this tokenizer has them as [SEP].
+        ids = [sep_id, *body] if architecture == "causal" else [cls_id, *body, sep_id]
+        for place in range(1, len(body) + 1):
+            if architecture == "causal":
+                total += by_hand(bag, ids, place - 1, ids[:place], ids[place])
+            else:
+                hidden = [*ids[:place], mask_id, *ids[place + 1 :]]
+                total += by_hand(bag, hidden, place - (architecture == "hybrid"), hidden, ids[place])
+        expected.append(total)
+    library.eos_token = "[SEP]"
+    padding = library.padding_side, library.model_max_length
+    given: dict[str, Any] = {"tokenizer": library, "architecture": architecture}
+    row = hatchery.evaluate(bag, [(text, other)], **given).tables["scores.parquet"].row(0, named=True)
+    assert (row["score_good"], row["score_bad"]) == pytest.approx(expected, abs=1e-4)
+    assert hatchery.evaluate(bag, [(text, other)], **given).facts["model_kind"] == "module"
+    words = hatchery.surprisals(bag, [text], **given)
+    assert sum(words["surprisal"]) * math.log(2) == pytest.approx(-expected[0], abs=1e-4)
+    assert hatchery.evaluate(bag, "perplexity", DOCUMENTS * 8, sequence_length=16, **given).summary["value"][0] > 0
+    assert padding == (library.padding_side, library.model_max_length)
+    with pytest.raises(hatchery.HatcheryError, match="architecture: got None with the module Bag, expected one of"):
+        hatchery.evaluate(bag, [(text, other)], tokenizer=library)
+
+
+class WithStates(Wrapped):
+    """A module that returns the states of our model, too."""
+
+    def hidden_states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
+        states: list[Tensor] = self.model.encoder(input_ids, attention_mask, causal=False)
+        return states
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_fine_tuning_and_probing_of_a_wrapped_model_have_the_numbers_of_the_model(
+    causal: bool, make_model_manifest: Any, make_source: Any, json_lines: Any, tmp_path: Path
+) -> None:
+    folder = make_model_manifest(causal, objective={"task": "causal" if causal else "masked"}).parent
+    ours = open_model(folder)
+    assert isinstance(ours, OurModel)
+    rows = {"train.jsonl": json_lines(sentences(48, 0)), "validation.jsonl": json_lines(sentences(32, 1))}
+    source = make_source(rows)
+    task = {key: value for key, value in TASK.items() if key != "name"}
+    (tmp_path / "agreement.yaml").write_text(json.dumps({"data": "x", **task}))
+    protocol = {**PROTOCOL, "epochs": 2, "learning_rates": [1e-3], "seeds": [1]}
+    # Of a module of the user's, PyTorch's dropouts and norms are known, and not those of this library.
+    protocol |= {"dropout": 0.0, "weight_decay": 0.0}
+    ours.network.encoder.set_dropout(0.0)
+    options = {"layer_norm_eps": 1e-5}
+    module = WithStates(ours.network).train()
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    asked: list[dict[str, Any]] = [{"tokenizer": folder}]
+    # The library's tokenizer frames texts as ours; its model is causal, but texts end in the separator.
+    asked += [{"tokenizer": library_of(folder, ours.tokenizer), "architecture": "masked"}] * (not causal)
+    told = {"protocol": protocol, "head_options": options}
+    expected = hatchery.evaluate(folder, tmp_path / "agreement.yaml", source.root, **told)
+    scores = expected.tables["predictions.parquet"]
+    for given in asked:
+        found = hatchery.evaluate(module, tmp_path / "agreement.yaml", source.root, **told, **given)
+        assert found.rows["value"].to_list() == pytest.approx(expected.rows["value"].to_list(), abs=1e-4)
+        table = found.tables["predictions.parquet"]
+        assert len(set(map(tuple, scores["scores"]))) > 9 and table["prediction"].equals(scores["prediction"])
+        assert np.array(table["scores"].to_list()) == pytest.approx(np.array(scores["scores"].to_list()), abs=1e-3)
+        # The module of the caller stays as it was.
+        assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+        assert module.training
+    if not causal:
+        states = hatchery.model(module, tokenizer=folder).hidden_states("She likes a cat .")
+        wanted = hatchery.model(folder).hidden_states("She likes a cat .")
+        assert states.tokens == wanted.tokens and states.states == pytest.approx(wanted.states, abs=1e-5)
+
+
+def library_of(folder: Path, tokenizer: Tokenizer) -> Any:
+    """The tokenizer of a folder as one of the library, with its special tokens."""
+    special = tokenizer.special
+    roles = {"cls": special.cls, "sep": special.sep, "mask": special.mask, "pad": special.pad, "unk": special.unknown}
+    named = {f"{role}_token": token for role, token in roles.items()}
+    return transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **named)
+
+
+def test_states_of_wrong_shapes_are_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    module = Bag(tokenizer.vocabulary_size)
+    asked: dict[str, Any] = {"tokenizer": tokenizer, "architecture": "masked"}
+    for states, message in (
+        (lambda ids, mask: [], r"returned the shapes \[\], expected \[B, T, D\]"),
+        (lambda ids, mask: torch.zeros(1, 3), r"returned the shapes \[\[1, 3\]\], expected \[B, T, D\]"),
+        (lambda ids, mask: torch.zeros(1, 1, 4), r"returned \[1, 1, 4\], expected \[1, \d\] and a width"),
+        (lambda ids, mask: [torch.zeros(1, 2, 4), torch.zeros(1, 2, 5)], r"expected \[B, T, D\], all the same"),
+    ):
+        module.hidden_states = states  # type: ignore[assignment]
+        with pytest.raises(hatchery.HatcheryError, match=message):
+            hatchery.model(module, **asked).hidden_states("She likes a cat .")
+
+
 def test_what_is_missing_and_what_a_module_cannot_be_asked_is_one_line(tokenizer: Tokenizer, tmp_path: Path) -> None:
     bag, pairs = Bag(tokenizer.vocabulary_size), [texts[:2] for texts in PAIRS]
     given: dict[str, Any] = {"tokenizer": tokenizer, "architecture": "causal"}
@@ -160,9 +319,10 @@ def test_what_is_missing_and_what_a_module_cannot_be_asked_is_one_line(tokenizer
         (lambda: hatchery.evaluate(bag, pairs, **{**given, "architecture": "encoder_decoder"}), "'encoder_decoder' wi"),
         (lambda: hatchery.evaluate(bag, pairs, **given, scoring="pll"), "needs a masked language model"),
         (lambda: hatchery.evaluate(narrow, pairs, **given), r"Bag: its output has the shape \[.*, 9\], expected"),
-        (lambda: hatchery.evaluate(bag, "glue_rte", tmp_path, **given), "Bag: .*neither fine-tuned nor probed"),
+        (lambda: hatchery.evaluate(bag, "glue_rte", tmp_path, **given), r"Bag: has no method hidden_states\(input_ids"),
         (lambda: hatchery.model(bag, **given).continuation("The"), "continuation: got Bag, a module of your own"),
-        (lambda: hatchery.model(bag, **given).hidden_states("The"), "hidden_states: got Bag, a module of your own"),
+        (lambda: hatchery.model(bag, **given).hidden_states("The"), "Bag: has no method hidden_states"),
+        (lambda: hatchery.model(3), "model: got int, expected a folder, a name on the hub or a torch.nn.Module"),
     ):
         with pytest.raises(hatchery.HatcheryError, match=message) as raised:
             ask()

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, ManifestError, ModelError
+from hatchery.errors import ConfigError, CorpusError, ManifestError, ModelError
+from hatchery.evaluation.direct.checkpoints import checkpoints_of
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training import run
 from hatchery.training.objectives import objective_of, objective_settings
@@ -57,6 +58,8 @@ def _here(single_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def train(tmp_path: Path) -> Callable[..., Any]:
     def trained(given: Any = None, into: str = "made", model: Any = MODEL, **changes: Any) -> Any:
         chosen = {"tokenizer": TOKENIZER, "device": "cpu", **SETTINGS, **changes}
+        if "budget" in changes:
+            del chosen["steps"]
         return hatchery.train(texts() if given is None else given, tmp_path / into, model, **chosen)
 
     return trained
@@ -290,6 +293,106 @@ def test_a_token_reads_what_the_objective_lets_it_and_itself() -> None:
     assert may_read(ids[:1, :2], pieces, None).tolist() == [[[True, False], [False, True]]]
 
 
+@pytest.mark.parametrize("kept", ["marks", "milestones"])
+def test_the_age_of_acquisition_is_measured_of_what_a_training_kept(kept: str, train: Any, tmp_path: Path) -> None:
+    data = tmp_path / "aoa"
+    data.mkdir()
+    (data / "cdi_childes.json").write_text('{"dog": [{"context": "the child sees a"}]}', encoding="utf-8")
+    (data / "cdi_human.csv").write_text("word,16,20,24\ndog,0.1,0.5,0.9\n", encoding="utf-8")
+    settings: dict[str, Any] = {"objective": {"task": "hybrid"}, "milestones": [4, 8]}
+    if kept == "marks":
+        settings = {"objective": {"task": "hybrid"}, "budget": {"words_seen": 3000}}
+        settings["checkpoints_at"] = [1000, 2000, 3000]
+    made = train(**settings)
+    checkpoints = checkpoints_of(made, None, None)
+    expected = {f"chck_{number}K": 1000 * number for number in (1, 2, 3)}
+    if kept == "milestones":
+        rows = {row["step"]: row["words"] for row in made.curve.iter_rows(named=True)}
+        expected = {f"step_0000000{step}": rows[step] for step in (4, 8)}
+    assert dict(checkpoints.words) == expected
+    found = hatchery.evaluate(made, "acquisition", data)
+    surprisals = {row["step"]: row for row in json.loads(found.texts["surprisal.json"])["results"]}
+    assert {name: row["word_count"] for name, row in surprisals.items()} == expected
+    for name, opened in checkpoints:
+        # A hybrid model is asked for a hidden token, at the position before it; the word is one token.
+        tokenizer = opened.tokenizer
+        ids = tokenizer.encode_sentences(["the child sees a dog"])[0]
+        hidden = torch.tensor([[tokenizer.cls_id, *ids[:-1], tokenizer.mask_id, *tokenizer.end_ids]])
+        with torch.no_grad():
+            states = opened.network.eval().encoder.hidden_at(hidden, None, torch.tensor([len(ids) - 1]), causal=False)
+            logits = opened.network.logits_at(states)[0]
+        assert len(ids) == 5 and tokenizer.encode_sentences(["dog"])[0] == ids[-1:]
+        assert surprisals[name]["surprisal"] == pytest.approx(-logits.log_softmax(-1)[ids[-1]].item(), abs=1e-4)
+
+
+def test_one_short_text_trains_without_development_text_and_says_so(train: Any, tmp_path: Path, capfd: Any) -> None:
+    short = "the dog sees a child .\n\n" * 3
+    (tmp_path / "short.txt").write_text(short, encoding="utf-8")
+    for given in ([short], tmp_path / "short.txt"):
+        made = train(given)
+        assert made.curve.height == 12 and "development_loss" not in made.curve.columns
+        assert "of which no text is held out for a development loss" in capfd.readouterr().err
+    # It is finished, and stays so.
+    weights = (made.folder / "model.safetensors").stat().st_mtime_ns
+    assert train(tmp_path / "short.txt").folder.joinpath("model.safetensors").stat().st_mtime_ns == weights
+    with pytest.raises(CorpusError, match="one document only, so there is none to hold out"):
+        train([short], corpus={"split": {"development_fraction": 0.1}})
+    with pytest.raises(ConfigError, match=r"early_stopping: expected a development split"):
+        train([short], early_stopping={"patience_evaluations": 2})
+
+
+def test_one_long_text_is_divided_as_a_file_is(train: Any, tmp_path: Path) -> None:
+    whole = "\n\n".join(texts())
+    (tmp_path / "whole.txt").write_text(whole, encoding="utf-8")
+    made = train([whole])
+    assert made.curve["loss"].to_list() == train(tmp_path / "whole.txt", into="file").curve["loss"].to_list()
+    corpus = read_manifest(made.folder / "training/corpus/manifest.json")
+    documents = {split: sum(pl.read_parquet(path).height for path in corpus.files(".parquet", split)) for split in (
+        "dev", "train",
+    )}  # fmt: skip
+    assert documents["dev"] == 1 and documents["train"] > 3
+    assert "development_loss" in made.curve.columns
+
+
+def test_what_train_returns_is_a_model_of_the_other_functions(train: Any, tmp_path: Path) -> None:
+    pair = [("the dog sees a child .", "the dog a child sees .")]
+    made = train()
+    expected = hatchery.evaluate(made.folder, pair).tables["scores.parquet"]
+    assert hatchery.evaluate(made, pair).tables["scores.parquet"].equals(expected)
+    assert hatchery.surprisals(made, pair[0]).equals(hatchery.surprisals(made.folder, pair[0]))
+    assert hatchery.model(made).scores(pair[0])["score"].to_list() == [
+        *expected.select("score_good", "score_bad").row(0)
+    ]
+    assert tmp_path / "exported/config.json" in hatchery.export(made, tmp_path / "exported")
+    module = train(model=Small, into="module")
+    expected = hatchery.evaluate(module.module, pair, tokenizer=module.folder).tables["scores.parquet"]
+    assert hatchery.evaluate(module, pair).tables["scores.parquet"].equals(expected)
+    assert hatchery.surprisals(module, pair[0]).height == 12
+
+
+class Limited(Small):
+    """A module with learned positions."""
+
+    longest_input = 16
+
+    def __init__(self, vocabulary_size: int) -> None:
+        super().__init__(vocabulary_size)
+        self.positions = nn.Embedding(16, vocabulary_size)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        return super().forward(input_ids, attention_mask) + self.positions.weight[: input_ids.shape[1]]
+
+
+def test_a_module_with_learned_positions_trains_on_inputs_that_it_can_hold(train: Any) -> None:
+    assert train(model=Limited, steps=2).curve.height == 2
+    with pytest.raises(ConfigError, match="sequence_length: got 17, expected at most 16, the longest_input of Limited"):
+        train(model=Limited, steps=2, sequence_length=17)
+    module = Limited(300)
+    module.longest_input = "16"  # type: ignore[assignment]
+    with pytest.raises(ConfigError, match="Limited: longest_input: got '16', expected a count of tokens"):
+        train(model=module, steps=2)
+
+
 def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: Any) -> None:
     with pytest.raises(ConfigError, match=r"model: got a function that returns a int, expected a torch\.nn\.Module"):
         own_model(lambda size: size, 5)  # type: ignore[arg-type,return-value]
@@ -310,6 +413,7 @@ def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: 
     [
         (["one", None, "three"], {}, "texts: text 2 is None, of the type NoneType"),
         ([], {}, "texts: got no text"),
+        (["one", "\ud800"], {}, "texts: text 2 has half of a surrogate pair"),
         ("no/such/file.txt", {}, "texts: got 'no/such/file.txt', which is no file or folder here"),
         (None, {"stepz": 3}, "stepz.*did you mean.*steps"),
         (None, {"steps": -1}, "steps: got -1"),

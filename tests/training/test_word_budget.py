@@ -22,7 +22,7 @@ from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import Position
 from hatchery.training.continuation import initial_measures, words_before
 from hatchery.training.data_order import EpochSlice, epochs_of, order_of
-from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place
+from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place, words_of_mark
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
 from hatchery.training.stages.export_milestone import export_milestone
@@ -43,6 +43,8 @@ def test_the_challenge_wants_19_or_28_checkpoints(golden_directory: Path) -> Non
     lists = json.loads((golden_directory / "babylm_2026/results/aoa_checkpoint_lists.json").read_text())
     for track, wanted in (("strict-small", BABYLM_MARKS[:19]), ("others", BABYLM_MARKS)):
         assert lists[track] == {"names": [mark_name(words) for words in wanted], "words": list(wanted)}
+        assert [words_of_mark(name) for name in lists[track]["names"]] == lists[track]["words"]
+    assert [words_of_mark(name) for name in ("chck_7", "chck_3K", "chck_1500K")] == [7, 3000, 1_500_000]
 
 
 OBJECTIVES: dict[str, dict[str, Any]] = {

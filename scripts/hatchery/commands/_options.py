@@ -1,7 +1,7 @@
 """Arguments that several commands of the program `hatchery` have, and their values."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,8 +24,11 @@ Set = Annotated[
 Project = Annotated[Path, typer.Option(help="The folder with config/ and results/.", show_default="here")]
 
 
-def settings_in(given: Sequence[str] | None) -> dict[str, Any]:
-    """Return settings written as `KEY=VALUE`, with values as in YAML. Raises ConfigError for another word."""
+def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> dict[str, Any]:
+    """Return settings written as `KEY=VALUE`, with values as in YAML.
+
+    Raises ConfigError for another word, and for a key that the command has as one of its `arguments`.
+    """
     import yaml
 
     found = {}
@@ -33,6 +36,8 @@ def settings_in(given: Sequence[str] | None) -> dict[str, Any]:
         key, sign, value = word.partition("=")
         if not (key and sign):
             raise ConfigError(f"--set: got {word!r}, expected KEY=VALUE, such as pairs_per_paradigm=100")
+        if key in arguments:
+            raise ConfigError(f"--set: got {key}, an argument of the command itself; --help shows how to give it")
         try:
             found[key] = yaml.safe_load(value)
         except yaml.YAMLError:

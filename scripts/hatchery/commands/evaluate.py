@@ -30,7 +30,8 @@ def command(
     from hatchery.artifacts.atomic import write_text
     from hatchery.evaluation.scores import csv_of
 
-    found = hatchery.evaluate(model, suite, data, architecture=architecture, device=device, **settings_in(set))
+    settings = settings_in(set, ("model", "suite", "data", "architecture", "device"))
+    found = hatchery.evaluate(model, suite, data, architecture=architecture, device=device, **settings)
     if rows is not None:
         write_text(rows, csv_of(found.rows))
     if json:

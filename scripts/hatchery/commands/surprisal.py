@@ -33,7 +33,8 @@ def command(
     import hatchery
     from hatchery.evaluation.scores import csv_of
 
-    words = hatchery.surprisals(model, texts, column, architecture=architecture, device=device, **settings_in(set))
+    settings = settings_in(set, ("model", "texts", "column", "architecture", "device"))
+    words = hatchery.surprisals(model, texts, column, architecture=architecture, device=device, **settings)
     if json:
         print_json(words.to_dicts())
     else:

@@ -44,14 +44,14 @@ def command(
     from hatchery.direct_training import TOKENIZER
     from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED
 
-    settings: dict[str, Any] = {"objective": {"task": objective}, "tokenizer": tokenizer or TOKENIZER}
-    settings |= {"batch_size": batch_size, "seed": seed, "device": device, **settings_in(set)}
+    settings: dict[str, Any] = {"objective": {"task": objective}, "tokenizer": tokenizer or TOKENIZER, "model": model}
+    settings |= {"batch_size": batch_size, "seed": seed, "device": device, **settings_in(set, ("texts", "into"))}
     if steps is not None:
         settings["steps"] = steps
     if minutes is not None:
         settings["budget"] = {"minutes": minutes}
     try:
-        made = hatchery.train(texts, folder, model, **settings)
+        made = hatchery.train(texts, folder, **settings)
     except KeyboardInterrupt as interruption:
         print(str(interruption) or "interrupted; run the same command again to go on", file=sys.stderr)
         sys.exit(EXIT_STATUS_INTERRUPTED)

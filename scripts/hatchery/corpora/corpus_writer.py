@@ -47,6 +47,10 @@ def point(*names: object) -> int:
     return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:8], "big")
 
 
+class OneDocumentError(CorpusError):
+    """A corpus has one document only, so no other document is left for training if it is held out."""
+
+
 class Splitter:
     """Assigns splits by the draws of documents (`point` of seed and text), of which `points` are all, in any order.
 
@@ -63,7 +67,7 @@ class Splitter:
                 self._development = max(self._development, int(ordered[0]) + 1)
                 if ordered[0] == ordered[-1]:
                     copies = f" {len(ordered):,} times" if len(ordered) > 1 else ""
-                    raise CorpusError(
+                    raise OneDocumentError(
                         f"the corpus has one document only{copies}, so there is none to hold out for development: "
                         f"{remedy}, or set split.development_fraction to 0"
                     )

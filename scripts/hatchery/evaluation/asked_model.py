@@ -15,7 +15,7 @@ import polars as pl
 import torch
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel
+from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.finetuning.framing import TextTokenizer
 from hatchery.evaluation.minimal_pairs.scoring import required_architecture, sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, ModuleModel
@@ -64,7 +64,7 @@ class AskedModel:
         """
         if device not in get_args(DeviceName):
             raise ConfigError(f"device: got {device!r}{ALLOWED}: {', '.join(get_args(DeviceName))}")
-        self._model = opened.asked(prepare_device(device))
+        self._opened, self._model = opened, opened.asked(prepare_device(device))
         self._is_ours = isinstance(self._model, HatcheryModel)
         self.kinds: tuple[str, ...] = opened.use.learned
         """What it was trained as: `masked`, `causal`, or both; of others also `encoder_decoder`."""
@@ -158,11 +158,9 @@ class AskedModel:
     def hidden_states(self, sentence: str) -> HiddenStates:
         """The states of all layers for one sentence, and the attention of their heads.
 
-        Raises ConfigError for a module that a user wrote, which returns logits alone.
+        Raises EvaluationError for a module that a user wrote without a method `hidden_states`.
         """
         model = self._model
-        if isinstance(model, ModuleModel):
-            raise _logits_alone(model, "hidden_states")
         (encoded,) = model.encode(_one_text(sentence))
         ids = [*model.frame.before, *encoded.ids, *model.frame.after]
         inputs = torch.tensor([ids], device=model.device)
@@ -172,7 +170,7 @@ class AskedModel:
             states = model.network.encoder(inputs, causal=causal, probabilities=layers)
             attentions = torch.cat(layers).float().cpu().numpy()
         else:
-            states = BaselineEncoder(model.network, model.architecture, model.tokenizer)(inputs)
+            states = self._opened.encoder()[0](inputs)
         tokens = tuple(subword_texts(model.tokenizer, ids))
         return HiddenStates(tokens, torch.cat(states).float().cpu().numpy(), attentions)
 

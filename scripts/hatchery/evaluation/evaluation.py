@@ -125,6 +125,8 @@ class Evaluation:
     data: DataCheck | None = None
     direct: str = ""
     """The function, as `module:name`, that answers a `direct.request.Request`; imported when it is asked for."""
+    of_checkpoints: bool = False
+    """Whether the model of the request is a `direct.checkpoints.Checkpoints`."""
 
 
 class Result(NamedTuple):

@@ -7,6 +7,7 @@ comes with weights is run. What a job of the stage `import_model` refuses is ref
 import copy
 import re
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,10 +17,11 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.artifacts.manifests import MANIFEST, RESULTS, read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError, first_line
 from hatchery.evaluation.baselines.loading import load_folder, read_texts_whole_
-from hatchery.evaluation.pretrained import ModelOfOthers, ModelOfUser, OurModel, Pretrained
+from hatchery.evaluation.pretrained import LibraryTokensOfUser, ModelOfOthers, ModelOfUser, OurModel, Pretrained
 from hatchery.evaluation.runtime import open_trained
 from hatchery.evaluation.settings import BaselineSettings
 from hatchery.evaluation.trained_objective import Use, objective_of_model, use_of_objective
+from hatchery.evaluation.user_modules import LibraryView
 from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
 from hatchery.modeling.exported_folder import exported_family, load_exported
@@ -55,7 +57,7 @@ ENDS: dict[str, Architecture] = {
 
 
 def open_model(
-    model: str | Path | nn.Module,
+    model: str | PathLike[str] | nn.Module,
     tokenizer: Any = None,
     architecture: Named | None = None,
     leading_blank: bool | None = None,
@@ -66,9 +68,9 @@ def open_model(
     `model` is a folder (ours, exported, or of `transformers`), a name on the hub such as `bert-base-cased`, perhaps
     with a revision behind `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, a
     `LanguageModel` with a `Tokenizer` of ours, or a module with the interface of `training.own_model`, with a
-    `Tokenizer` of ours or a folder that has one. The folder of `hatchery.train` also has the objective; any other
-    needs `architecture`, which is known of most other models. The other arguments are those of `BaselineSettings`, for
-    models of others.
+    `Tokenizer` of ours, a folder that has one, or a fast tokenizer of `transformers`. The folder of `hatchery.train`
+    also has the objective; any other needs `architecture`, which is known of most other models. The other arguments
+    are those of `BaselineSettings`, for models of others.
 
     Raises ManifestError for a folder without a model, with the nearest beside it, ModelError and TokenizationError for
     damaged files, and ConfigError for an architecture that is not known.
@@ -76,6 +78,10 @@ def open_model(
     said: dict[str, Any] = {"leading_blank": leading_blank, "predicts_next": predicts_next}
     if isinstance(model, nn.Module):
         return _module(model, tokenizer, architecture, said)
+    if not isinstance(model, str | PathLike):
+        raise ConfigError(
+            f"model: got {type(model).__name__}, expected a folder, a name on the hub or a torch.nn.Module"
+        )
     if tokenizer is not None:
         raise ConfigError(f"tokenizer: got one with {model}, expected none: a folder has its own")
     folder = Path(model).expanduser()
@@ -213,8 +219,10 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
     return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
 
 
-def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None) -> ModelOfUser:
+def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None) -> ModelOfUser | LibraryTokensOfUser:
     name = where = type(module).__name__
+    if hasattr(tokenizer, "backend_tokenizer"):
+        return _with_library_tokenizer(module, tokenizer, architecture)
     objective = None
     if isinstance(tokenizer, str | Path):
         folder = Path(tokenizer).expanduser()
@@ -227,7 +235,7 @@ def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None
     if not isinstance(tokenizer, Tokenizer):
         raise ConfigError(
             f"tokenizer: got {type(tokenizer).__name__} with the module {name}, expected the folder of hatchery.train, "
-            "the folder of a tokenizer, or a Tokenizer of ours"
+            "the folder of a tokenizer, a Tokenizer of ours, or a fast tokenizer of transformers"
         )
     if objective is not None and architecture not in (None, objective.task):
         raise ConfigError(f"architecture: got {architecture!r}, but {where} was trained with task {objective.task}")
@@ -240,6 +248,22 @@ def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None
     use = use._replace(ends_texts=use.ends_texts and bool(tokenizer.end_ids))
     network = OwnModel(module, tokenizer.vocabulary_size)
     return ModelOfUser(network, tokenizer if use.ends_texts else tokenizer.without_end(), use, where, objective)
+
+
+def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str | None) -> LibraryTokensOfUser:
+    name = type(module).__name__
+    if architecture not in WRITTEN:
+        raise ConfigError(
+            f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}"
+        )
+    # The caller's tokenizer keeps its own settings.
+    tokenizer = copy.deepcopy(tokenizer)
+    read_texts_whole_(tokenizer, f"{name}: tokenizer")
+    settings = BaselineSettings(
+        architecture="causal" if architecture == "causal" else "masked", predicts_next=architecture == "hybrid"
+    )
+    view = LibraryView(OwnModel(module, len(tokenizer)), architecture == "causal")
+    return LibraryTokensOfUser(view, tokenizer, settings, name)
 
 
 def _example(folder: Path) -> str:

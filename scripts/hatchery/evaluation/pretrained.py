@@ -17,6 +17,7 @@ from hatchery.evaluation.minimal_pairs.scoring import required_architecture
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, ModuleModel
 from hatchery.evaluation.settings import BaselineSettings
 from hatchery.evaluation.trained_objective import Use
+from hatchery.evaluation.user_modules import LibraryTokensModel, LibraryView, UserEncoder
 from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.encoder_decoder.config import EncoderDecoderConfig
@@ -76,7 +77,10 @@ class OurModel:
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
         """Return the network without its head, and the tokenizer. Raises EvaluationError if the model translates."""
         self.refuse_translation()
-        return self.network.encoder, self.tokenizer
+        encoder = self.network.encoder
+        # Heads of whole texts would see [CLS] alone, so that all texts would get the same answer.
+        encoder.first_token_is_blind = self.network.causal
+        return encoder, self.tokenizer
 
 
 def _asked_as(use: Use, scoring: str) -> Architecture:
@@ -107,11 +111,11 @@ class ModelOfUser:
         return ModuleModel(self.network, self.tokenizer, device, kind or _asked_as(self.use, "auto"), predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
-        """Raise EvaluationError: the interface of the module has no states that a head could read."""
-        raise EvaluationError(
-            f"{self.where}: a module of your own returns logits and no hidden states, so it is neither fine-tuned nor "
-            "probed; expected a model of ours or of the library transformers"
-        )
+        """Return the states of the module, and the tokenizer.
+
+        Raises EvaluationError for a module without `hidden_states`.
+        """
+        return UserEncoder(self.network, self.use.kinds == ("causal",), self.tokenizer.cls_id), self.tokenizer
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,28 @@ class ModelOfOthers:
         """Return the network without its head, and the tokenizer. Raises ModelError as `tokenizer` does."""
         its = self.tokenizer(template)
         return BaselineEncoder(self.network, self.settings.architecture, its), its
+
+
+@dataclass(frozen=True)
+class LibraryTokensOfUser(ModelOfOthers):
+    """A module that a user wrote, with the interface of `training.own_model`, and a fast tokenizer of the library.
+
+    Texts are framed as for a model of the library with the architecture of the settings.
+    """
+
+    network: LibraryView
+
+    def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> LibraryTokensModel:
+        """Return the language model on `device`. Raises ModelError as `ModelOfOthers.asked` does."""
+        return LibraryTokensModel(self.network, self.tokenizer(template), self.settings, device, template)
+
+    def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
+        """Return the states of the module, and the tokenizer.
+
+        Raises EvaluationError for a module without `hidden_states`.
+        """
+        its = self.tokenizer(template)
+        return UserEncoder(self.network.network, self.settings.architecture == "causal", its.sep_id), its
 
 
 Pretrained: TypeAlias = OurModel | ModelOfUser | ModelOfOthers

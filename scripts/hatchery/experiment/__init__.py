@@ -1,19 +1,8 @@
 """The interface of Hatchery: YAML files, validated, with messages that say what to write instead.
 
-Called as `hatchery.experiment(path)`, the package is the function of that name (`hatchery.public`): what people call
-and what the library imports have one name.
+Called as `hatchery.experiment(path)`, the package is the function of that name in `hatchery.public`.
 """
 
-import sys
-from types import ModuleType
-from typing import Any
+from hatchery.callable_package import make_callable
 
-
-class _CallablePackage(ModuleType):
-    def __call__(self, path: Any) -> Any:
-        from pkgutil import resolve_name
-
-        return resolve_name("hatchery.public:experiment")(path)
-
-
-sys.modules[__name__].__class__ = _CallablePackage
+make_callable(__name__)

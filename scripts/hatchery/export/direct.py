@@ -1,5 +1,6 @@
 """`hatchery.export`: a model of ours as a folder for `transformers`, without an experiment and without a card."""
 
+from os import PathLike
 from pathlib import Path
 
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
@@ -10,7 +11,7 @@ from hatchery.export.model_folder import write_model_folder
 from hatchery.export.write_export import generation_settings
 
 
-def export(model: str | Path, folder: str | Path) -> list[Path]:
+def export(model: str | PathLike[str], folder: str | Path) -> list[Path]:
     """Write the model in a folder of ours into the new `folder`, which transformers loads; return the files.
 
     Raises ModelError for a model of others and for a folder that holds something, and what `open_model` raises.
@@ -19,7 +20,7 @@ def export(model: str | Path, folder: str | Path) -> list[Path]:
     place = Path(opened.where)
     tokenizer = (place.parent if place.name == MANIFEST else place) / TOKENIZER_FILE
     if not isinstance(opened, OurModel):
-        raise ModelError(f"{model}: is in the layout of transformers already, expected a model of ours")
+        raise ModelError(f"{opened.where}: is in the layout of transformers already, expected a model of ours")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder}: exists and is not empty; give a new folder")
     folder.mkdir(parents=True, exist_ok=True)

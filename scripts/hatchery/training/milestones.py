@@ -26,6 +26,12 @@ def mark_name(words: int) -> str:
     return f"chck_{words}"
 
 
+def words_of_mark(name: str) -> int:
+    """Return the number of words of which `mark_name` is the name."""
+    digits = name.removeprefix("chck_")
+    return int(digits.rstrip("KM")) * {"M": 1_000_000, "K": 1_000}.get(digits[-1], 1)
+
+
 def milestone_place(name: str) -> str:
     """The folder of a model of inside a training, relative to that of the finished one."""
     return f"{MILESTONES_FOLDER}/{name}"

@@ -3,11 +3,16 @@
 The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]. `input_ids` is int64 [B, T];
 `attention_mask` is bool [B, T, T], True where a token (second axis) may read a token (third axis): the objective says
 so, and each position may read itself, padding too. V is at least the size of the vocabulary.
+
+Two more names are read if the module has them. `longest_input`, a number, is the most tokens of an input, of a module
+with learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of them from the
+embedding to the last layer; fine-tuning and probing need it.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from hatchery.artifacts.atomic import atomic_path
-from hatchery.errors import ConfigError, ModelError
+from hatchery.errors import ConfigError, ModelError, first_line
 from hatchery.modeling.language_model import LanguageModelOutput, labelled_positions
 from hatchery.modeling.norm_and_dropout import full_precision
 from hatchery.modeling.store import WEIGHTS_FILE
@@ -53,15 +58,39 @@ class OwnModel(nn.Module):
 
         Raises ModelError for logits of another shape than [B, T, V].
         """
-        logits = self.module(input_ids, may_read(input_ids, attention_mask, causal))
-        size, wanted = self.config.vocab_size, tuple(input_ids.shape)
-        if logits.dim() != 3 or tuple(logits.shape[:2]) != wanted or logits.shape[2] < size:
-            raise ModelError(
-                f"{type(self.module).__name__}: its output has the shape {list(logits.shape)}, expected "
-                f"[{wanted[0]}, {wanted[1]}, V] with V at least {size}, the size of the vocabulary"
-            )
+        logits = self.logits(input_ids, attention_mask, causal)
         labelled = labelled_positions(labels) if labelled is None else labelled
         return LanguageModelOutput(full_precision(logits.flatten(0, 1)[labelled]), labels.flatten()[labelled], labelled)
+
+    def logits(self, input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:
+        """Return the logits [B, T, V] of all positions.
+
+        Raises ModelError for another shape, for an input longer than `longest_input`, and for an id or a position
+        that an embedding of the module lacks.
+        """
+        name, (n_batch, length) = type(self.module).__name__, tuple(input_ids.shape)
+        if self.longest_input is not None and length > self.longest_input:
+            raise ModelError(f"{name}: got an input of {length} tokens, expected at most {self.longest_input}")
+        with missing_embeddings_reported(name, input_ids):
+            logits: Tensor = self.module(input_ids, may_read(input_ids, attention_mask, causal))
+        size = self.config.vocab_size
+        if logits.dim() != 3 or tuple(logits.shape[:2]) != (n_batch, length) or logits.shape[2] < size:
+            raise ModelError(
+                f"{name}: its output has the shape {list(logits.shape)}, expected [{n_batch}, {length}, V] with V at "
+                f"least {size}, the size of the vocabulary"
+            )
+        return logits
+
+    @property
+    def longest_input(self) -> int | None:
+        """The most tokens of an input, special ones included, as the module states it; None: no limit.
+
+        Raises ConfigError for another value than a number of tokens.
+        """
+        value = getattr(self.module, "longest_input", None)
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ConfigError(f"{type(self.module).__name__}: longest_input: got {value!r}, expected a count of tokens")
+        return value
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Return the tensors of the module, each once: files of tensors hold no tensor under two names."""
@@ -78,6 +107,18 @@ class OwnModel(nn.Module):
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
                 tensor.copy_(state_dict[name])
+
+
+@contextmanager
+def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
+    """Raise ModelError for an IndexError of the module `name`, which reads `input_ids` int64 [B, T]."""
+    try:
+        yield
+    except IndexError as error:
+        raise ModelError(
+            f"{name}: {first_line(error)} with ids up to {int(input_ids.max())} in an input of {input_ids.shape[1]} "
+            "tokens; a module with learned positions states the most tokens as its attribute longest_input"
+        ) from error
 
 
 def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:

@@ -86,7 +86,14 @@ class RunParts:
     def own_model(self, make: nn.Module | MakeModule) -> OwnModel:
         """Return a module of the caller's. Raises ConfigError if the settings ask for parts of our own models."""
         check_own_model(self.settings)
-        return own_model(make, self.shards.vocabulary_size, self.settings.seed)
+        model = own_model(make, self.shards.vocabulary_size, self.settings.seed)
+        longest = max(StepPlan(self.settings).lengths, default=self.settings.sequence_length)
+        if model.longest_input is not None and longest > model.longest_input:
+            raise ConfigError(
+                f"sequence_length: got {longest}, expected at most {model.longest_input}, the longest_input of "
+                f"{type(model.module).__name__}"
+            )
+        return model
 
     def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
         """Return the batches of all steps, and the examples of the first. Raises ConfigError for too small ones."""

@@ -102,14 +102,7 @@ class BaselineEncoder(Encoder):
 
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout, also at those that the library keeps as a number. Raises ModelError."""
-        if not 0 <= probability < 1:
-            raise ModelError(f"dropout: got {probability!r}, expected 0 <= probability < 1")
-        for module in self.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = probability
-            for name, value in vars(module).items():
-                if "dropout" in name and isinstance(value, float):
-                    setattr(module, name, probability)
+        set_dropout_(self, probability)
 
     def _read(self, input_ids: Tensor, attention_mask: Tensor | None, all_states: bool) -> Any:
         types: dict[str, Tensor] = {}
@@ -130,6 +123,21 @@ class BaselineEncoder(Encoder):
             input_ids=shifted, encoder_hidden_states=encoded, encoder_attention_mask=_numbers(attention_mask)
         )
         return output.last_hidden_state
+
+
+def set_dropout_(network: nn.Module, probability: float) -> None:
+    """Use `probability` at every dropout of a network that others wrote, also at those kept as a number.
+
+    Raises ModelError for a probability outside [0, 1).
+    """
+    if not 0 <= probability < 1:
+        raise ModelError(f"dropout: got {probability!r}, expected 0 <= probability < 1")
+    for module in network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = probability
+        for name, value in vars(module).items():
+            if "dropout" in name and isinstance(value, float):
+                setattr(module, name, probability)
 
 
 def start_of_decoder(network: Any, where: str) -> int:

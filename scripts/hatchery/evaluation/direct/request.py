@@ -9,6 +9,7 @@ import polars as pl
 import torch
 
 from hatchery.errors import ConfigError
+from hatchery.evaluation.direct.checkpoints import Checkpoints
 from hatchery.evaluation.direct.data import as_frame, source_at, source_of_frame
 from hatchery.evaluation.pretrained import Pretrained
 from hatchery.evaluation.scores import Scores
@@ -21,20 +22,32 @@ Built = TypeVar("Built")
 
 @dataclass(frozen=True)
 class Request:
-    """A model on `device`, and what it is asked.
+    """A model on `device`, or the checkpoints of a training, and the question.
 
     `name` is what rows call the suite or task; `settings` are those of its file and of the caller. `data` is a path or
     a table in memory, None if nothing was given; `expected` describes it, for messages. Files may be written into the
     folder `scratch`.
     """
 
-    model: Pretrained
+    opened: Pretrained | Checkpoints
     device: torch.device
     name: str
     settings: Mapping[str, Any]
     data: Any
     scratch: Path
     runtime: EvaluationRuntime
+
+    @property
+    def model(self) -> Pretrained:
+        """The one model."""
+        assert not isinstance(self.opened, Checkpoints), "a kind without `of_checkpoints`"
+        return self.opened
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints, for a kind with `of_checkpoints`."""
+        assert isinstance(self.opened, Checkpoints)
+        return self.opened
 
     def source(self) -> RawSource:
         """Return the data as files. Raises SourceError or ConfigError if there are none."""

@@ -62,6 +62,7 @@ from hatchery.evaluation.runtime import (
 )
 from hatchery.evaluation.scores import Scores, Table
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
+from hatchery.evaluation.user_modules import LibraryTokensModel
 from hatchery.evaluation.ways_of_scoring import WAYS
 from hatchery.progress import Progress
 from hatchery.raw.registration import RawSource, open_source
@@ -74,7 +75,7 @@ RULES = {
 """What a manifest says of the version of the rules; their scores are not comparable."""
 MULTILINGUAL_RULES = "BabyLM 2026, multilingual track (babylm-eval, 8 July 2026)"
 
-MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module"}
+MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module", LibraryTokensModel: "module"}
 """Who wrote a model, for manifests; all others are of the library `transformers`."""
 
 # The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of

@@ -113,11 +113,11 @@ def asked_for_perplexity(opened: Pretrained, settings: PerplexitySettings, devic
     else:
         model = opened.asked(device)
         objective = baseline_objective(settings, model.architecture)
-        if model.longest_input is not None and settings.sequence_length > model.longest_input:
-            raise EvaluationError(
-                f"{opened.where}: perplexity.sequence_length: got {settings.sequence_length}, expected at most "
-                f"{model.longest_input}, the longest input of this model"
-            )
+    if model.longest_input is not None and settings.sequence_length > model.longest_input:
+        raise EvaluationError(
+            f"{opened.where}: perplexity.sequence_length: got {settings.sequence_length}, expected at most "
+            f"{model.longest_input}, the longest input of this model"
+        )
     return AskedForPerplexity(model, objective, opened.where)
 
 

@@ -95,6 +95,8 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
         asked=acquisition_asked,
         rows=acquisition_rows,
         data=DataCheck(settings=AcquisitionSettings, reads=ages_read, check=check_ages),
+        direct="hatchery.evaluation.surprisal.measure_acquisition:evaluate",
+        of_checkpoints=True,
     ),
     keep=True,
     environment="evaluation",

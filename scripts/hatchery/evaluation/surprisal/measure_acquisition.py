@@ -14,15 +14,17 @@ import polars as pl
 from hatchery.artifacts.atomic import json_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
+from hatchery.evaluation.direct.numerics import kept_numerics
+from hatchery.evaluation.direct.request import Answer, Request
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, TokenizedModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.scores import Scores
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.age_of_acquisition import Learning, acquisition, added_pieces, surprisals_behind
 from hatchery.evaluation.surprisal.human_data import Children, Contexts, read_children, read_contexts
-from hatchery.evaluation.surprisal.settings import MarkedAcquisition
+from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAcquisition
 from hatchery.progress import Progress
-from hatchery.raw.registration import open_source
+from hatchery.raw.registration import RawSource, open_source
 
 SURPRISALS_FILE, SCORE_FILE = "surprisal.json", "aoa_score.json"
 
@@ -45,8 +47,32 @@ def measure(
     score(models(), children, contexts, settings, runtime).write(run)
 
 
+def evaluate(request: Request) -> Answer:
+    """Score the checkpoints of one training on the words of children. Raises like the stage.
+
+    The data is the folder with BabyLM's tables, or one with files of the names that the settings say.
+    """
+    checkpoints, settings = request.checkpoints, request.built(AcquisitionSettings)
+    marked = MarkedAcquisition(**vars(settings), words=dict(checkpoints.words))
+    source = request.source()
+    children = read_children(source, _pattern(source, settings.children))
+    contexts = read_contexts(source, _pattern(source, settings.contexts))
+
+    def models() -> Iterator[tuple[str, TokenizedModel | BaselineModel]]:
+        for name, model in checkpoints:
+            with kept_numerics(model):
+                yield name, model.asked(request.device, settings.scoring, template=True)
+
+    return Answer(score(models(), children, contexts, marked, request.runtime), marked)
+
+
+def _pattern(source: RawSource, pattern: str) -> str:
+    """The pattern, or, if no file matches, that of its last part: the data may be a folder inside BabyLM's."""
+    return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
+
+
 def score(
-    models: Iterable[tuple[str, HatcheryModel | BaselineModel]],
+    models: Iterable[tuple[str, TokenizedModel | BaselineModel]],
     children: Children,
     contexts: Contexts,
     settings: MarkedAcquisition,

@@ -1,0 +1,97 @@
+"""The checkpoints of one training, for evaluations that compare them: by the number of words that each has seen.
+
+Checkpoints are opened one at a time, so that only one model is in memory.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from hatchery.artifacts.manifests import MANIFEST, Manifest, read_manifest
+from hatchery.errors import ConfigError
+from hatchery.evaluation.opening import Named, open_model
+from hatchery.evaluation.pretrained import Pretrained
+from hatchery.evaluation.runtime import open_trained
+from hatchery.training.milestones import mark_name, milestone_place, step_name, words_of_mark
+from hatchery.training.telemetry import METRICS_FILE
+
+EXPECTED = (
+    "expected a mapping from the number of words that each checkpoint has seen to its model, or the folder of a "
+    "training of ours with `milestones` or `checkpoints_at`"
+)
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one training in their order.
+
+    `words` is the number of words that each checkpoint has seen, by its name; `open` returns the model of a name.
+    """
+
+    where: str
+    words: Mapping[str, int]
+    open: Callable[[str], Pretrained]
+
+    def __iter__(self) -> Iterator[tuple[str, Pretrained]]:
+        """Yield name and model of each checkpoint."""
+        return ((name, self.open(name)) for name in self.words)
+
+
+def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Checkpoints:
+    """Return the checkpoints of a training.
+
+    `model` is a mapping from numbers of words to models as `open_model` opens them, all with this `tokenizer` and
+    `architecture`; or the folder of a training of ours. Raises ConfigError for other values, and for a training that
+    kept no checkpoints.
+    """
+    if isinstance(model, Mapping):
+        return _given(model, tokenizer, architecture)
+    if isinstance(model, nn.Module) or not isinstance(model, str | PathLike):
+        raise ConfigError(f"model: got {type(model).__name__}, {EXPECTED}")
+    path = Path(model).expanduser()
+    path = path if path.name == MANIFEST else path / MANIFEST
+    if not path.is_file():
+        raise ConfigError(f"model: got {str(model)!r}, which is no folder of ours, {EXPECTED}")
+    made = read_manifest(path)
+    made.verify()
+    if "module" in made.settings.get("model", {}):
+        raise ConfigError(f"{path}: its models are modules of your own, expected a mapping from words to modules")
+    words = _kept(made)
+    if not words:
+        raise ConfigError(f"{path}: this training kept no checkpoints whose words were counted, {EXPECTED}")
+
+    def opened(name: str) -> Pretrained:
+        # The manifest of the training vouches for the files, and says how the model was trained.
+        return open_trained(replace(made, path=made.folder / milestone_place(name) / MANIFEST))
+
+    return Checkpoints(str(path), words, opened)
+
+
+def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None) -> Checkpoints:
+    for words in model:
+        if not isinstance(words, int) or isinstance(words, bool) or words < 0:
+            raise ConfigError(f"model: got the key {words!r}, expected the number of words seen")
+    if not model:
+        raise ConfigError(f"model: got an empty mapping, {EXPECTED}")
+    names = {mark_name(words): words for words in sorted(model)}
+    return Checkpoints("checkpoints", names, lambda name: open_model(model[names[name]], tokenizer, architecture))
+
+
+def _kept(made: Manifest) -> dict[str, int]:
+    """Words by the names of the checkpoints that a training kept: of its marks, or else of its milestones."""
+    marks = made.measures.get("marks", {})
+    folders = {output.path.parent for output in made.outputs}
+    # As the workflow counts: the words of the mark, which the step at the mark exceeds or misses by a batch.
+    found = {name: words_of_mark(name) for name in marks}
+    metrics = made.folder / METRICS_FILE
+    # Words of the runs that a run continues are not in its own file.
+    if not found and metrics.is_file() and "initial_model" not in made.measures:
+        rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+        found = {step_name(row["step"]): row["words"] for row in rows if row.get("words") is not None}
+    found = {name: words for name, words in found.items() if made.folder / milestone_place(name) in folders}
+    return dict(sorted(found.items(), key=lambda item: item[1]))

@@ -1,0 +1,109 @@
+"""A module that a user wrote, in the forms that evaluations need besides logits with a tokenizer of ours.
+
+`UserEncoder` has the states that fine-tuning and probing read, from the module's own method `hidden_states`.
+`LibraryView` has the interface of a model of the library `transformers`, for modules with a tokenizer of the library.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import EvaluationError, ModelError
+from hatchery.evaluation.baselines.encoder import USUAL_EPSILON, BaselineModel, BaselineSizes, set_dropout_
+from hatchery.modeling.encoder import Encoder
+from hatchery.training.own_model import OwnModel, may_read, missing_embeddings_reported
+
+STATES = "hidden_states"
+"""Name of the method by which a module returns states: see `training.own_model`."""
+
+
+class UserEncoder(Encoder):
+    """The states of a user's module, which its method `hidden_states` returns.
+
+    Raises EvaluationError for a module without this method, and ModelError for states of other shapes than [B, T, D].
+    """
+
+    def __init__(self, network: OwnModel, causal: bool, some_id: int) -> None:
+        super().__init__()
+        self.module, self.first_token_is_blind = network.module, causal
+        self.name = type(network.module).__name__
+        self.longest_input = network.longest_input
+        if not callable(getattr(network.module, STATES, None)):
+            raise EvaluationError(
+                f"{self.name}: has no method {STATES}(input_ids, attention_mask), whose states [B, T, D] fine-tuning "
+                "and probing read (docs/python.md); expected one, or a model of ours or of the library transformers"
+            )
+        first = next(network.module.parameters(), None)
+        with torch.no_grad():
+            states = self(torch.full((1, 2), some_id, device=None if first is None else first.device))
+        self.config = BaselineSizes(states[-1].shape[-1], len(states) - 1, USUAL_EPSILON)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers that probes read: 0 if the module returns its last states alone."""
+        return self.config.num_hidden_layers
+
+    @property
+    def has_residual_stream(self) -> bool:
+        """False, because the layers of the module are not known."""
+        return False
+
+    @property
+    def layers_add_up(self) -> bool:
+        """False; see `has_residual_stream`."""
+        return False
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
+        """Return the states, each [B, T, D]. Raises ModelError for other shapes."""
+        causal = torch.full(input_ids.shape[:1], self.first_token_is_blind, device=input_ids.device)
+        with missing_embeddings_reported(self.name, input_ids):
+            found = self.module.hidden_states(input_ids, may_read(input_ids, attention_mask, causal))
+        states = [found] if isinstance(found, Tensor) else list(found)
+        shapes = [list(state.shape) for state in states]
+        if not states or any(len(shape) != 3 or shape != shapes[0] for shape in shapes):
+            raise ModelError(f"{self.name}: {STATES} returned the shapes {shapes}, expected [B, T, D], all the same")
+        if tuple(shapes[0][:2]) != tuple(input_ids.shape):
+            raise ModelError(f"{self.name}: {STATES} returned {shapes[0]}, expected {[*input_ids.shape]} and a width")
+        return states
+
+    def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
+        """Return the last states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
+        return self(input_ids, attention_mask)[-1].flatten(0, 1).index_select(0, rows)
+
+    def set_dropout(self, probability: float) -> None:
+        """Use `probability` at every dropout, also at those that the module keeps as a number. Raises ModelError."""
+        set_dropout_(self, probability)
+
+
+class LibraryView(nn.Module):
+    """A user's module with the interface of a model of the library `transformers`.
+
+    Raises ModelError for logits of another shape than [B, T, V].
+    """
+
+    def __init__(self, network: OwnModel, causal: bool) -> None:
+        super().__init__()
+        self.network, self.causal = network, causal
+        self.config = SimpleNamespace(max_position_embeddings=network.longest_input, pad_token_id=None, model_type="")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> SimpleNamespace:
+        """Return the logits [B, T, V]; the module keeps no keys and values, and knows no types of tokens."""
+        causal = torch.full(input_ids.shape[:1], self.causal, device=input_ids.device)
+        mask = None if attention_mask is None else attention_mask.bool()
+        return SimpleNamespace(logits=self.network.logits(input_ids, mask, causal))
+
+    def get_output_embeddings(self) -> SimpleNamespace:
+        """Return an object with the number of output ids, V, as the length of its `weight`."""
+        return SimpleNamespace(weight=torch.empty(self.network.config.vocab_size, 0))
+
+    def get_input_embeddings(self) -> SimpleNamespace:
+        """Return an object with the number of input ids, which is that of the output."""
+        return SimpleNamespace(num_embeddings=self.network.config.vocab_size)
+
+
+class LibraryTokensModel(BaselineModel):
+    """A user's module with a tokenizer of the library, as a language model for sentences and held-out text."""
+
+    network: LibraryView
