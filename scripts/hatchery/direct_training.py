@@ -24,6 +24,7 @@ from hatchery.artifacts.yaml_files import read_yaml
 from hatchery.corpora.corpus_writer import OneDocumentError
 from hatchery.corpora.raw_files import LONGEST
 from hatchery.corpora.stages.convert_corpus import convert_corpus
+from hatchery.corpora.word_counting import BETWEEN_WHITE_SPACE, WordCounting
 from hatchery.errors import ConfigError
 from hatchery.evaluation.asked_model import AskedModel
 from hatchery.evaluation.opening import open_model
@@ -130,9 +131,12 @@ def train(
     else:
         architecture = described(model)
     parts = folder / PARTS
-    made = _corpus(texts, parts, dict(corpus or {}))
+    made, counting = _corpus(texts, parts, dict(corpus or {}))
     tokenizer_manifest, units = _tokenizer(tokenizer, made, parts)
-    blocks = SimpleNamespace(tokenizer=lambda _: SimpleNamespace(encoded_units=units))
+    blocks = SimpleNamespace(
+        tokenizer=lambda _: SimpleNamespace(encoded_units=units),
+        corpus=lambda _: SimpleNamespace(word_counting=counting),
+    )
     tokens = _made(
         encode_corpus, _settings(encode_corpus, blocks, corpus=NAME, tokenizer=NAME), parts / "tokens" / MANIFEST,
         corpus=made, tokenizer=tokenizer_manifest,
@@ -200,8 +204,8 @@ def _made(function: Callable[..., None], settings: Mapping[str, Any], output: Pa
     return output
 
 
-def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> Path:
-    """The manifest of the corpus of `texts`."""
+def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, WordCounting]:
+    """Return the manifest of the corpus of `texts`, and how its words are counted."""
     if isinstance(texts, str | Path):
         root = Path(texts).expanduser()
         if not root.exists():
@@ -212,7 +216,7 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> Path:
         if manifest.is_file() and read_manifest(manifest).stage in CORPUS_STAGES:
             if keys:
                 raise ConfigError(f"corpus: got {', '.join(keys)}, expected no keys with the corpus {root}")
-            return manifest.resolve()
+            return manifest.resolve(), BETWEEN_WHITE_SPACE
         root = root.resolve()
     else:
         root = _written(texts, parts)
@@ -222,10 +226,11 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> Path:
     options = keys.pop("options", {})
     sources = [{"name": NAME, "data": NAME, "reader": "plain_text", "options": options}]
 
-    def converted(**more: Any) -> Path:
+    def converted(**more: Any) -> tuple[Path, WordCounting]:
         block = validated(FILES["corpus"], {**keys, **more, "sources": sources}, "train: corpus")
         chosen = _settings(convert_corpus, SimpleNamespace(corpus=lambda _: block), corpus=NAME)
-        return _made(convert_corpus, chosen, parts / "corpus" / MANIFEST, source={NAME: source})
+        made = _made(convert_corpus, chosen, parts / "corpus" / MANIFEST, source={NAME: source})
+        return made, block.word_counting
 
     try:
         return converted()

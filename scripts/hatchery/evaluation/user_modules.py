@@ -59,7 +59,7 @@ class UserEncoder(Encoder):
         """Return the states, each [B, T, D]. Raises ModelError for other shapes."""
         causal = torch.full(input_ids.shape[:1], self.first_token_is_blind, device=input_ids.device)
         with missing_embeddings_reported(self.name, input_ids):
-            found = self.module.hidden_states(input_ids, may_read(input_ids, attention_mask, causal))
+            found = getattr(self.module, STATES)(input_ids, may_read(input_ids, attention_mask, causal))
         states = [found] if isinstance(found, Tensor) else list(found)
         shapes = [list(state.shape) for state in states]
         if not states or any(len(shape) != 3 or shape != shapes[0] for shape in shapes):

@@ -248,10 +248,10 @@ class ModuleModel(WithTokenizer):
     output_bias: Tensor | None = None
     shares_prefixes = False
 
-    @property
-    def longest_input(self) -> int | None:  # type: ignore[override]
-        """Tokens with special ones that an input may have, as the module states it; None: no limit."""
-        return self.network.longest_input
+    def __init__(self, network: OwnModel, *given: Any) -> None:
+        """See `WithTokenizer`; the module states its longest input."""
+        super().__init__(network, *given)
+        self.longest_input = network.longest_input
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
         """Logits [M, V] at `rows`. Raises ModelError for an output that is not [B, T, V]."""
