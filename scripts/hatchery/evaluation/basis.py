@@ -20,7 +20,10 @@ ASKED, TOKENIZER, TEXT, WINDOW, SCORING, ITEMS, PRECISION, SELECTION, RULES = (
 )
 _DIGITS = 12
 # Keys of an objective that do not change the predicted tokens of held-out text.
-_OF_TRAINING_ALONE = {"task", "causal_share", "causal_weight", "z_loss", "unigram_penalty", "final_mask_probability"}
+_OF_TRAINING_ALONE = {
+    *("task", "causal_share", "causal_weight", "z_loss", "unigram_penalty", "final_mask_probability"),
+    *("preference", "labelled_share"),
+}
 _KINDS = {"subword": "subwords", "whole_word": "whole words", "span": "spans", "short_span": "short spans"}
 
 
@@ -80,8 +83,8 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
     settings = plain(dumped_values(objective))
     masks = {name: value for name, value in settings.items() if name not in (*_OF_TRAINING_ALONE, "segments")}
     before = " at the positions before them" if objective.predicted_before else ""
-    share, kind = 100 * masks["mask_probability"], masks["kind"]
-    return f"{share:g} % of {_KINDS.get(kind, kind)}{before} ({digest_of((sorted(masks.items()), seed))[:6]})"
+    share, kind = getattr(objective, "hidden_share", ""), masks["kind"]
+    return f"{share} of {_KINDS.get(kind, kind)}{before} ({digest_of((sorted(masks.items()), seed))[:6]})"
 
 
 def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:

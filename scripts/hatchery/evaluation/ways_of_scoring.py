@@ -17,7 +17,7 @@ class Way(NamedTuple):
 
     architectures: tuple[Architecture, ...]
     tokens: str
-    """The function of `minimal_pairs/likelihoods.py` that gives the log-probabilities of tokens."""
+    """The function of `module` that gives the log-probabilities of tokens."""
     rows: Callable[[int], int]
     """The number of model inputs that a sentence of so many scored tokens stands for."""
     predicted_before: int | None = None
@@ -25,6 +25,8 @@ class Way(NamedTuple):
     needs_words: bool = False
     sums: bool = False
     """Whether the model is also read from left to right, for a sum of both likelihoods."""
+    module: str = "likelihoods"
+    """A file in `minimal_pairs`."""
 
 
 def _each(length: int) -> int:
@@ -32,6 +34,8 @@ def _each(length: int) -> int:
 
 
 _PLL = "token_pseudo_log_likelihoods"
+DIFFUSION_ORDERS = 4
+"""Orders of the tokens of a sentence over which the bound of masked diffusion is averaged."""
 WAYS: dict[str, Way] = {
     # Each token masked alone (Salazar et al., 2020).
     "pll": Way(("masked",), _PLL, _each),
@@ -42,6 +46,10 @@ WAYS: dict[str, Way] = {
     "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
     # The pseudo-log-likelihood plus the log-likelihood from left to right, of hybrid models (GPT-BERT).
     "fused": Way(("masked",), "token_fused_likelihoods", lambda length: length + 1, predicted_before=1, sums=True),
+    # The bound of masked diffusion, of models that are trained at all shares of hidden tokens.
+    "diffusion": Way(
+        ("masked",), "token_diffusion_bounds", lambda length: DIFFUSION_ORDERS * length, module="diffusion_bounds"
+    ),
     # After one context token (BabyLM 2023).
     "left_to_right": Way(("causal", "encoder_decoder"), "token_left_to_right_likelihoods", lambda length: 1),
 }

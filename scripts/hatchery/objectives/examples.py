@@ -12,7 +12,7 @@ Every example is a pure function of (seed, epoch, index): the same in any batch,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hatchery.objectives.mask_rates import CHOICE, MASKABLE, RATES, SHOWN, WEIGHTS, MaskRates
 from hatchery.objectives.masking import MaskingRule
 from hatchery.objectives.segments import (
     BabylmSegments,
@@ -41,6 +42,7 @@ from hatchery.objectives.sequences import (
     single_target,
 )
 from hatchery.objectives.special_ids import SpecialIds
+from hatchery.objectives.token_preferences import PreferredMasking, chosen, hidden
 from hatchery.tokenization.special_tokens import UNLABELLED
 
 
@@ -59,6 +61,8 @@ class LabelledExample(NamedTuple):
     """Whether a token sees nothing behind it; None where no example of its kind is so."""
     texts: tuple[Segment, ...] = ()
     """The text in it, without what frames it."""
+    own: Mapping[str, np.ndarray] | None = None
+    """Tensors that only the objective reads, by names that begin with OWN: [n], or [] for the whole sequence."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,19 @@ class Padding:
             batch["pair_labels"] = np.array(pair_labels, dtype=np.int64)
         if any(example.causal is not None for example in examples):
             batch["causal"] = np.array([bool(example.causal) for example in examples])
+        for key in examples[0].own or () if examples else ():
+            batch[key] = _padded([example.own[key] for example in examples if example.own is not None], shape)
         return {key: torch.from_numpy(values) for key, values in batch.items()}
+
+
+def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Rows [n] as an array of the shape [B, T], padded with zeros; rows [] as an array [B]."""
+    if rows[0].ndim == 0:
+        return np.stack(rows)
+    found = np.zeros(shape, dtype=rows[0].dtype)
+    for row, values in enumerate(rows):
+        found[row, : len(values)] = values
+    return found
 
 
 def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
@@ -169,7 +185,9 @@ class PaddedExamples(ABC):
         return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """The labels of a batch and, where pairs are judged, its pairs."""
+        """The labels of a batch and, where pairs are judged, its pairs; of weighted labels the maskable tokens."""
+        if MASKABLE in batch:
+            return (int(batch[MASKABLE].sum()),)
         labelled = int((batch["labels"] != UNLABELLED).sum())
         return (labelled, len(batch["pair_labels"])) if "pair_labels" in batch else (labelled,)
 
@@ -193,10 +211,25 @@ SEGMENTS: dict[str, Callable[[DocumentCollection, int], Pieces]] = {
 class MaskedExamples(PaddedExamples):
     """The masked sequences of a split."""
 
-    def __init__(self, sequences: Sequences, masking: MaskingRule, padding: Padding, special: SpecialIds) -> None:
+    def __init__(
+        self,
+        sequences: Sequences,
+        masking: MaskingRule,
+        padding: Padding,
+        special: SpecialIds,
+        rates: MaskRates | None = None,
+        labelled_share: float = 1.0,
+        adapts: bool = False,
+    ) -> None:
+        """Without `rates`, all sequences have the share of hidden tokens of `masking`, or of the step.
+
+        `labelled_share` of the hidden tokens are labelled. With `adapts`, `masking` is a `PreferredMasking`, and
+        batches hold what masking them again needs.
+        """
         super().__init__(padding, special)
         self._sequences, self._masking = sequences, masking
         self._masking_at = lru_cache(maxsize=1)(masking.at)
+        self._rates, self._labelled_share, self._adapts = rates, labelled_share, adapts
 
     def __len__(self) -> int:
         return len(self._sequences)
@@ -218,9 +251,29 @@ class MaskedExamples(PaddedExamples):
         """Sequence `index` as seen in `epoch`; the three numbers are 0 or more."""
         generator = _generator(seed, epoch, index)
         framed = self._sequences.draw(index, generator)
-        masking = self._masking if mask_rate is None else self._masking_at(mask_rate)
-        input_ids, labels = masking(framed.ids, framed.word_starts, generator)
-        return LabelledExample(input_ids, labels, framed.piece_lengths, framed.pair_label, texts=framed.texts)
+        own: dict[str, np.ndarray] = {}
+        weight = 1.0
+        if self._rates is not None:
+            rate, weight = self._rates.draw(generator)
+            masking = self._masking.at(rate)
+        else:
+            masking = self._masking if mask_rate is None else self._masking_at(mask_rate)
+        if self._adapts:
+            assert isinstance(masking, PreferredMasking)
+            choice, shown = masking.draws(framed.ids, generator)
+            where = chosen(framed.ids, choice, masking.preferences, masking.mask_probability)
+            input_ids, labels = hidden(framed.ids, where, shown)
+            own = {CHOICE: choice, SHOWN: shown, RATES: np.array(masking.mask_probability)}
+        else:
+            input_ids, labels = masking(framed.ids, framed.word_starts, generator)
+        if self._labelled_share < 1:
+            labels[generator.random(len(labels)) >= self._labelled_share] = UNLABELLED
+        if self._rates is not None and self._rates.weights == "diffusion":
+            maskable = np.array(np.count_nonzero(self.special.maskable(framed.ids)))
+            weights = np.full(len(labels), weight / self._labelled_share, dtype=np.float32)
+            own |= {WEIGHTS: weights, MASKABLE: maskable}
+        pieces, pair = framed.piece_lengths, framed.pair_label
+        return LabelledExample(input_ids, labels, pieces, pair, texts=framed.texts, own=own or None)
 
 
 def _generator(seed: int, epoch: int, index: int) -> np.random.Generator:

@@ -130,9 +130,10 @@ class DevelopmentSet:
         return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
     def _values(self, engine: "Engine", batch: dict[str, Tensor]) -> Tensor:
-        """Loss sum, labelled positions and pairs judged rightly: fp64 [3]."""
+        """Loss sum, the number that it is divided by, and pairs judged rightly: fp64 [3]."""
         there = engine.on_device(batch)
         output = engine.evaluate(there)
-        loss_sum, rightly = self._terms(output, there)
+        loss_sum, rightly, counted = self._terms(output, there)
         rightly = torch.zeros_like(output.n_labelled) if rightly is None else rightly
-        return torch.stack([part.double() for part in (loss_sum, output.n_labelled, rightly)])
+        counted = output.n_labelled if counted is None else counted
+        return torch.stack([part.double() for part in (loss_sum, counted, rightly)])

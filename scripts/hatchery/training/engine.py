@@ -7,7 +7,7 @@ divided beforehand (`hatchery.training.loop`). Nothing here waits for a GPU, exc
 know whether the gradients are finite.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -21,6 +21,7 @@ from hatchery.modeling.kernels.position_attention import use_kernels_
 from hatchery.modeling.language_model import LanguageModel, labelled_positions, moved
 from hatchery.modeling.layers import EncoderLayer
 from hatchery.modeling.recomputation import recompute_
+from hatchery.objectives.mask_rates import OWN
 from hatchery.training.checkpoints import States
 from hatchery.training.compilation import compile_layers_
 from hatchery.training.own_model import OwnModel
@@ -45,6 +46,11 @@ def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None
         "steps_per_print": None,
         "wall_clock_breakdown": False,
     }
+
+
+def for_model(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of a batch that the model reads."""
+    return {name: tensor for name, tensor in batch.items() if not name.startswith(OWN)}
 
 
 def recompute_layers_(model: nn.Module) -> list[Any]:
@@ -141,7 +147,7 @@ class Engine:
         state = np.random.SeedSequence([*self._step_key, self._next_sequence]).generate_state(1, np.uint64)
         torch.manual_seed(int(state[0]))
         self._next_sequence += len(batch["input_ids"])
-        return self._engine(**self.on_device(batch))
+        return self._engine(**for_model(self.on_device(batch)))
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, which must already be divided for the whole global batch."""
@@ -177,7 +183,7 @@ class Engine:
         """The model's output without dropout and without gradients."""
         self.model.eval()
         with self.precision.autocast(self.device.type):
-            output = self.model(**self.on_device(batch))
+            output = self.model(**for_model(self.on_device(batch)))
         self.model.train()
         return output
 

@@ -54,7 +54,8 @@ def train(
         if record.position.step == 0 and (first := _scores(watchers, 0, engine, checkpoints)):
             known = {} if record.position.words is None else {"words": 0}
             record.append({"step": 0, "tokens": 0, **known, **first})
-        for step, batch in enumerate(drawn, record.position.step):
+        for step, drawn_batch in enumerate(drawn, record.position.step):
+            batch = objective.prepared(drawn_batch)
             engine.begin_step(seed, step, plan.learning_rate(step), batch.first_sequence)
             sums = accumulate_gradients(engine, batch, average, objective)
             update = engine.step()

@@ -45,6 +45,7 @@ def run_watchers(
     """
     if settings.weight_average:
         yield WeightAverage(settings.weight_average)
+    yield from objective.watchers(model.config.vocab_size)
     scored, probed = _development_sets(settings, objective, options, inputs, topology)
     development = None if scored is None else Probe(scored.score, evaluated_steps(settings, marks))
     if settings.early_stopping is not None:

@@ -6,11 +6,11 @@ somebody asks for them.
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 import numpy as np
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pairs import likelihoods
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
 from hatchery.evaluation.ways_of_scoring import WAYS, Architecture, Edition, default_way, why_not
 
@@ -90,7 +90,7 @@ def token_scores(
     ConfigError for a model that cannot be scored in this way or a budget below 1.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
-    scores: TokenScores = getattr(likelihoods, chosen.tokens)
+    scores: TokenScores = getattr(import_module(f"{__package__}.{chosen.module}"), chosen.tokens)
     distinct = distinct_sentences(sentences)
     values = scores(model, distinct, tokens_per_batch_for(model, tokens_per_batch), on_tokens, temperatures)
     if finite and not all(np.isfinite(value).all() for value in values):

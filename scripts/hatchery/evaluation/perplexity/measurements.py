@@ -108,7 +108,7 @@ def _trained_otherwise(evaluated: Evaluated) -> str:
     if own.asked_as not in ("masked", "hybrid"):
         return ""
     asked = measured_objective(_asked(evaluated.manifest), model).settings
-    same = all(getattr(own, key) == getattr(asked, key) for key in ("kind", "mask_probability"))
+    same = all(getattr(own, key) == getattr(asked, key) for key in ("kind", "hidden_share"))
     return "" if same else f"{TRAINED_ON}{asked_of(own).partition(' (')[0]}"
 
 

@@ -12,7 +12,7 @@ forward pass per token dear.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Protocol, cast
 
 import numpy as np
@@ -37,6 +37,7 @@ from hatchery.evaluation.perplexity.rows import (
 )
 from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.modeling.count_distributions import smoothed_distribution
+from hatchery.objectives.mask_rates import MASKABLE, WEIGHTS
 from hatchery.objectives.segments import DocumentCollection
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.objectives.translation_pairs import TranslationPairs
@@ -243,25 +244,34 @@ def score_batches(
     bias = model.output_bias
     sequences = labelled = 0
     loss_sum = torch.zeros((), dtype=torch.float64, device=model.device)
-    correct = torch.zeros((), dtype=torch.int64, device=model.device)
+    correct = torch.zeros((), dtype=torch.float64, device=model.device)
     for rows, batch in batches:
         sequences += rows
         if not (batch["labels"] != UNLABELLED).any():
             continue
+        weights = label_weights(batch, model.device)
+        labelled += int(batch[MASKABLE].sum()) if MASKABLE in batch else len(weights)
         for logits, wanted in model.labelled_logits(batch):
-            labelled += len(wanted)
+            own, weights = weights[: len(wanted)], weights[len(wanted) :]
             logits = logits.float()
             losses = F.cross_entropy(logits, wanted, reduction="none")
-            loss_sum += losses.double().sum()
-            correct += (logits.argmax(dim=-1) == wanted).sum()
+            loss_sum += (losses.double() * own).sum()
+            correct += ((logits.argmax(dim=-1) == wanted) * own).sum()
             if tally is not None:
                 # Nothing but their bias keeps spare rows of the vocabulary from taking a share.
                 free = logits if bias is None else (logits - bias)[:, : tally.types]
                 tally.add(wanted, -losses, -F.cross_entropy(free, wanted, reduction="none"))
     loss = float(loss_sum) / labelled if labelled else math.nan
     return SplitScore(
-        split, sequences, labelled, loss, exponential(loss), int(correct) / labelled if labelled else math.nan
+        split, sequences, labelled, loss, exponential(loss), float(correct) / labelled if labelled else math.nan
     )
+
+
+def label_weights(batch: Mapping[str, Tensor], device: torch.device) -> Tensor:
+    """Return the weights of the labels of a batch, of equal ones 1: float64 [N]."""
+    labelled = batch["labels"] != UNLABELLED
+    weights = batch.get(WEIGHTS, torch.ones(1, 1).expand_as(labelled))
+    return weights[labelled].double().to(device)
 
 
 def exponential(loss: float) -> float:

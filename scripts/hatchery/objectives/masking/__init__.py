@@ -53,6 +53,11 @@ class MaskingSettings(Settings):
         if shown_otherwise > 1:
             raise refused("random_probability and keep_probability", shown_otherwise, "together at most 1")
 
+    @property
+    def hidden_share(self) -> str:
+        """The share of the tokens that is hidden, for people."""
+        return f"{100 * self.mask_probability:g} %"
+
     def mask_rate(self, progress: float) -> float:
         """The share of the tokens to be predicted where so much, 0 to 1, of the steps is done."""
         first, last = self.mask_probability, self.final_mask_probability

@@ -3,16 +3,20 @@
 Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/ltg-bert.md, "Masking" and "Examples").
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from hatchery.modeling.flops import PassShape
+from hatchery.objectives.mask_rates import MASKABLE, WEIGHTS, MaskRates
 from hatchery.objectives.masking import MaskingSettings
-from hatchery.settings.base import RefusedError, Share
+from hatchery.objectives.token_preferences import TokenPreference
+from hatchery.settings.base import RefusedError, Share, ShareAboveZero, omitted_at_default, refused, require
 from hatchery.settings.fields import SegmentsName
+from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.objective import HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from torch import Tensor
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import MaskedExamples
     from hatchery.tokenization.token_shards import TokenShards
+    from hatchery.training.batches import StepBatch
+    from hatchery.training.token_difficulty import TokenDifficulty
+    from hatchery.training.watchers import Watcher
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,13 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     """Quirk of the reduced-vocabulary study: padding is attended to."""
     task: Literal["masked"] = "masked"
     """What a model learns: masked guesses hidden tokens."""
+    rates: MaskRates | None = omitted_at_default(None)
+    """Instead of mask_probability: a distribution of the share of hidden tokens, and weights of labels; masked
+    diffusion is {weights: diffusion}."""
+    preference: TokenPreference | None = omitted_at_default(None)
+    """In training, subwords that are hidden more often than others; null hides all alike."""
+    labelled_share: ShareAboveZero = omitted_at_default(1.0)
+    """In training, share of the hidden tokens that are predicted, so that more can be hidden than predicted."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,9 +72,56 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
             if getattr(self, key) and self.segments == "packed":
                 raise RefusedError(key, "got true, expected false: packed sequences have no padding")
 
+        self._check_rates()
+
+    def _check_rates(self) -> None:
+        """Refuse distributions and preferences that other keys contradict."""
+        if self.rates is not None:
+            for key, default in (("mask_probability", 0.15), ("final_mask_probability", None)):
+                if (value := getattr(self, key)) != default:
+                    raise refused(key, value, "no such key with rates, whose shares it would contradict")
+        diffusion = self.rates is not None and self.rates.weights == "diffusion"
+        for key, asked in (("rates", diffusion), ("preference", self.preference is not None)):
+            if not asked:
+                continue
+            value = getattr(self, key)
+            require(self.kind == "subword", "kind", self.kind, f"subword with {key}: each token is hidden by itself")
+            require(self.sentence_pairs == "none", "sentence_pairs", self.sentence_pairs, f"none with {key}")
+            odd = self.padding_in_loss or self.special_tokens_maskable
+            require(not odd, key, value, "null with padding_in_loss or special_tokens_maskable")
+        if diffusion:
+            for key in ("random_probability", "keep_probability"):
+                value = getattr(self, key)
+                require(value == 0, key, value, "0 with diffusion weights: every hidden token is shown as [MASK]")
+            require(
+                self.preference is None,
+                "preference",
+                self.preference,
+                "null with diffusion weights: a chance that depends on the hidden token would tell the model about it",
+            )
+        if self.preference is not None and self.preference.adapts and self.labelled_share < 1:
+            raise refused("labelled_share", self.labelled_share, "1 with a preference by loss or accuracy")
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the loss of held-out text is the bound of masked diffusion."""
+        return self.rates is not None and self.rates.weights == "diffusion" and self.rates.covers_all
+
+    @property
+    def hidden_share(self) -> str:
+        """The share of the tokens that is hidden, for people."""
+        if self.rates is None:
+            return super().hidden_share
+        bound = ", bound of masked diffusion" if self.is_bound else f", {self.rates.weights} weights"
+        return f"{100 * self.rates.lowest:g} to {100 * self.rates.highest:g} %{bound},"
+
+    def mask_rate(self, progress: float) -> float:
+        """The share of the tokens to be hidden where so much, 0 to 1, of the steps is done; with rates, its mean."""
+        return super().mask_rate(progress) if self.rates is None else self.rates.mean
+
     def labelled_share_at(self, mask_rate: float | None) -> float:
         """Share of the positions that something is predicted at."""
-        return self.mask_probability if mask_rate is None else mask_rate
+        return (self.mask_rate(1.0) if mask_rate is None else mask_rate) * self.labelled_share
 
     @property
     def predicts_text_alone(self) -> bool:
@@ -78,34 +139,96 @@ class MaskedObjective(Objective):
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
     settings: MaskedSettings
+    _difficulty: "TokenDifficulty | None" = None
+
+    def watchers(self, vocabulary_size: int) -> "Sequence[Watcher]":
+        """Return the difficulties of subwords where masking follows them."""
+        preference = self.settings.preference
+        if preference is None or not preference.adapts:
+            return ()
+        from hatchery.training.token_difficulty import TokenDifficulty
+
+        self._difficulty = TokenDifficulty(preference, vocabulary_size)
+        return (self._difficulty,)
+
+    def prepared(self, batch: "StepBatch") -> "StepBatch":
+        """Return the batch, hidden anew by the difficulties as they are."""
+        if self._difficulty is None:
+            return batch
+        from hatchery.training.token_difficulty import hidden_anew
+
+        return hidden_anew(batch, self._difficulty.preferences)
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "MaskedExamples":
         """Framed segments, pairs or packs of them, masked anew in every epoch."""
+        import numpy as np
+
         from hatchery.objectives.examples import MaskedExamples, Padding, sequences_of
-        from hatchery.objectives.masking import masking_rule
+        from hatchery.objectives.label_counts import maskable_tokens
+        from hatchery.objectives.masking import MaskingRule, masking_rule
+        from hatchery.objectives.masking.subword import SubwordMasking
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
+        from hatchery.objectives.token_preferences import PreferredMasking, frequency_preferences
+        from hatchery.tokenization.documents import TRAINING_SPLIT
 
         settings, special = self.settings, SpecialIds.of(shards.special)
-        rule = masking_rule(settings, sequence_length, shards.vocabulary_size, special)
+        rule: MaskingRule = masking_rule(
+            replace(settings, rates=None), sequence_length, shards.vocabulary_size, special
+        )
+        # Held-out text is asked of all models alike.
+        trains = shards.split == TRAINING_SPLIT
+        preference = settings.preference if trains else None
+        if preference is not None:
+            assert isinstance(rule, SubwordMasking), "settings refuse a preference of other kinds"
+            known = None if preference.adapts else maskable_tokens(shards)
+            equal = np.ones(shards.vocabulary_size)
+            values = equal if known is None else frequency_preferences(known, preference.power)
+            rule = PreferredMasking(rule.mask_probability, rule.corruption, values)
         framer = Framer(special, rule.needs_word_starts)
         cut = (settings.segments, settings.sentence_pairs, settings.short_probability)
         sequences = sequences_of(shards, sequence_length, framer, *cut)
         padding = Padding(special.pad, sequence_length, settings.padding_in_loss, settings.padding_attended)
-        return MaskedExamples(sequences, rule, padding, special)
+        share = settings.labelled_share if trains else 1.0
+        adapts = preference is not None and preference.adapts
+        return MaskedExamples(sequences, rule, padding, special, settings.rates, share, adapts)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """Tokens, and pairs."""
+        if self._difficulty is not None or WEIGHTS in batch:
+            return (self._token_term(output, batch),)
         tokens = Term(output.loss_sum, (output.n_correct,))
         return (
             (tokens,) if output.pair_logits is None else (tokens, pair_term(output.pair_logits, batch["pair_labels"]))
         )
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """The likelihood of hidden tokens, and pairs judged rightly."""
+        """The likelihood of hidden tokens, or the bound of masked diffusion, and pairs judged rightly."""
+        if WEIGHTS in batch:
+            return HeldOutTerms(self._token_term(output, batch).loss_sum, counted=batch[MASKABLE].sum())
         if output.pair_logits is None:
             return HeldOutTerms(output.loss_sum)
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
+
+    def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
+        """The weighted losses and right predictions of a batch, which difficulties learn from in training."""
+        import torch.nn.functional as F
+
+        losses = F.cross_entropy(output.logits, output.targets, reduction="none")
+        right = output.logits.detach().argmax(dim=-1) == output.targets
+        if self._difficulty is not None:
+            self._difficulty.see(output.targets, losses, right)
+        if WEIGHTS not in batch:
+            return Term(losses.sum(), (right.sum(),))
+        weights = batch[WEIGHTS].flatten()[output.positions]
+        return Term((weights * losses).sum(), ((weights * right).sum(),))
+
+    def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
+        """The forward pass of a micro-batch; with weights, a batch does not count its labels."""
+        if WEIGHTS not in part:
+            return super().pass_shape(part, labelled_per_sequence)
+        rows, length = part["input_ids"].shape
+        return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
         """The tokens of a split that masking can choose: int64 [V]."""

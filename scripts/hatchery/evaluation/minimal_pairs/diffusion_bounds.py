@@ -1,0 +1,83 @@
+"""The bound of masked diffusion on the log-likelihood of sentences, for pairs and words.
+
+Masked diffusion (Sahoo et al. 2024; Shi et al. 2024) trains a masked model at all shares of hidden tokens. Its bound on
+log p of N tokens is the sum over k = 1 ... N of the mean, over all sets of k hidden tokens, of their log-probabilities
+divided by k. It equals the mean log-likelihood over all orders of the tokens. Here the sets are the last k tokens of
+DIFFUSION_ORDERS orders, of which the second half reverses the first half. The mean over the drawn orders is the bound,
+and its error falls with their number. Sentences with equal numbers of scored tokens share their orders, so the error of
+a difference is smaller.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import numpy as np
+import torch
+
+from hatchery.evaluation.minimal_pairs.likelihoods import TargetScores
+from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
+from hatchery.evaluation.ways_of_scoring import DIFFUSION_ORDERS
+from hatchery.modeling.language_model import moved
+
+
+def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
+    """Return orders of so many tokens: int64 [orders, tokens], a pure function of both numbers; `orders` is even."""
+    keys = [np.random.Philox(np.random.SeedSequence([tokens, draw])).random_raw(tokens) for draw in range(orders // 2)]
+    drawn = np.argsort(np.array(keys, dtype=np.uint64).reshape(-1, tokens), axis=1, kind="stable")
+    return np.concatenate([drawn, drawn[:, ::-1]]).astype(np.int64)
+
+
+def hidden_sets(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
+    """Return the hidden tokens of every row of a sentence: bool [orders * tokens, tokens]."""
+    ranks = np.argsort(orders_of(tokens, orders), axis=1)
+    firsts = np.arange(tokens)[:, None]
+    return np.concatenate([rank[None, :] >= firsts for rank in ranks])
+
+
+def token_diffusion_bounds(
+    model: SentenceModel,
+    sentences: Sequence[EncodedSentence],
+    tokens_per_batch: int,
+    on_tokens: Callable[[int], None],
+    temperatures: Temperatures = AT_ONE,
+) -> list[np.ndarray]:
+    """Return the share of every scored token in the bound on log p (nats): one float32 array [N] per sentence.
+
+    Arguments and order of sentences as in `likelihoods.token_pseudo_log_likelihoods`.
+    """
+    assert model.mask_id is not None, "a masked model has a mask token"
+    asked = [DIFFUSION_ORDERS * one.scored * (one.scored + 1) // 2 for one in sentences]
+    starts = np.concatenate([[0], np.cumsum(asked)]).astype(np.int64)
+    scores = TargetScores(model, int(starts[-1]), temperatures)
+    first = len(model.frame.before)
+    done = 0
+    for (length, scored), bucket in groupby(sentences, key=lambda one: (len(one.ids), one.scored)):
+        hidden = hidden_sets(scored)
+        row_of, token = np.nonzero(hidden)
+        width = first + length + len(model.frame.after)
+        rows_per_batch = max(1, tokens_per_batch // width)
+        for sentence in bucket:
+            ids = np.array(sentence.ids, dtype=np.int64)
+            rows = np.tile([*model.frame.before, *sentence.ids, *model.frame.after], (len(hidden), 1))
+            rows[:, first + length - scored : first + length][hidden] = model.mask_id
+            for start in range(0, len(rows), rows_per_batch):
+                batch = rows[start : start + rows_per_batch]
+                here = np.flatnonzero((row_of >= start) & (row_of < start + len(batch)))
+                flat = (row_of[here] - start) * width + first + length - scored + token[here]
+                tensors = (moved(torch.from_numpy(part), model.device) for part in (batch, flat))
+                targets = ids[length - scored + token[here]]
+                scores.ask(*tensors, np.arange(len(here)), targets, starts[done] + here)
+                on_tokens(len(batch) * width)
+            done += 1
+    values = np.split(scores.finished(), starts[1:-1])[: len(sentences)]
+    return [_of_tokens(found, one.scored) for found, one in zip(values, sentences, strict=True)]
+
+
+def _of_tokens(values: np.ndarray, scored: int) -> np.ndarray:
+    """The shares of the tokens of a sentence in its bound: float32 [N], or [N, temperatures]."""
+    hidden = hidden_sets(scored)
+    row_of, token = np.nonzero(hidden)
+    weights = 1.0 / (hidden.sum(axis=1)[row_of] * DIFFUSION_ORDERS)
+    found = np.zeros((scored, *values.shape[1:]))
+    np.add.at(found, token, (values.T * weights).T)
+    return found.astype(np.float32)

@@ -1,0 +1,80 @@
+"""Shares of hidden tokens that are drawn anew for every sequence, and the weights of labels.
+
+A constant share is masked language modelling. A share drawn from the interval from 0 to 1, with the weights of the
+bound, is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al. 2024, arXiv:2406.04329): if the share of
+hidden tokens is rate(t) for a uniform t, the loss of a hidden token weighs rate'(t) / rate(t). The mean over t of these
+sums is an upper bound of the negative log-likelihood of a text, whatever the shape of `rate`. The `cosine` shape hides
+few tokens more often (arXiv:2509.05056 trains BabyLM models so).
+
+A hidden token without a label is a denser mask with sparser labels: shares of hidden and of predicted tokens may differ
+(Wettig et al. 2023, "Should you mask 15% in masked language modeling?").
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from hatchery.settings.base import Settings, Share, require
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+OWN = "objective."
+"""Beginning of the names of batch tensors that the objective reads and the model does not."""
+WEIGHTS, MASKABLE = f"{OWN}weights", f"{OWN}maskable"
+CHOICE, SHOWN, RATES = f"{OWN}choice", f"{OWN}shown", f"{OWN}rates"
+
+
+@dataclass(frozen=True)
+class MaskRates(Settings):
+    """Distribution of the share of hidden tokens, of which every sequence draws one, and the weights of its labels."""
+
+    shape: Literal["uniform", "cosine"] = "uniform"
+    """uniform: every share is as probable. cosine: 1 - cos(t * pi / 2) for a uniform t, so that small shares are more
+    probable."""
+    lowest: Share = 0.0
+    """Lowest share of hidden tokens."""
+    highest: Share = 1.0
+    """Highest share of hidden tokens."""
+    weights: Literal["equal", "diffusion"] = "equal"
+    """equal: the mean over labels, as with a constant share. diffusion: a label weighs the derivative of the share over
+    the share, and the sum is divided by the number of tokens that could be hidden; with shares from 0 to 1 this is the
+    bound of masked diffusion."""
+
+    def __post_init__(self) -> None:
+        require(self.lowest < self.highest, "highest", self.highest, f"more than lowest, {self.lowest:g}")
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether every share from 0 to 1 is drawn."""
+        return self.lowest == 0 and self.highest == 1
+
+    @property
+    def mean(self) -> float:
+        """Mean share of hidden tokens."""
+        within = 0.5 if self.shape == "uniform" else 1 - 2 / math.pi
+        return self.lowest + (self.highest - self.lowest) * within
+
+    def at(self, time: float) -> "DrawnRate":
+        """Return the share of hidden tokens at `time`, more than 0 and at most 1, and the weight of a label."""
+        spread = self.highest - self.lowest
+        if self.shape == "uniform":
+            share, slope = time, 1.0
+        else:
+            share, slope = 1 - math.cos(time * math.pi / 2), math.sin(time * math.pi / 2) * math.pi / 2
+        rate = self.lowest + spread * share
+        return DrawnRate(rate, spread * slope / rate if self.weights == "diffusion" else 1.0)
+
+    def draw(self, generator: "np.random.Generator") -> "DrawnRate":
+        """Draw a share of hidden tokens with one uniform number."""
+        # The generator's numbers may be 0 and are below 1; a share of 0 would have no weight.
+        return self.at(1.0 - float(generator.random()))
+
+
+class DrawnRate(NamedTuple):
+    """The share of hidden tokens of a sequence."""
+
+    rate: float
+    weight: float
+    """Weight of each label."""

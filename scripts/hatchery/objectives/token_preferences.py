@@ -1,0 +1,110 @@
+"""Chances of being hidden that differ by subword, while the mean over a sequence stays its share of hidden tokens.
+
+`frequency` prefers rare subwords (frequency-informed masking: arXiv:2509.05056 ranks subwords; a power of the count is
+ours). `loss` and `accuracy` prefer subwords that the model predicts badly, as training goes on (AMLM, Edman & Fraser
+2025, arXiv:2510.20475, whose soft and hard metrics these are; updates every 200 batches and the normalisation of each
+sequence are published, the formulas here are inferred). Chances are clipped at 1, and the other chances grow instead.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from hatchery.objectives.special_ids import Corruption
+from hatchery.settings.base import Count, Positive, Settings, ShareBelowOne, refused
+from hatchery.tokenization.special_tokens import UNLABELLED
+
+
+@dataclass(frozen=True)
+class TokenPreference(Settings):
+    """Subwords that are hidden more often than others."""
+
+    by: Literal["frequency", "loss", "accuracy"]
+    """frequency: rare subwords of the training text. loss, accuracy: subwords that the model predicts badly."""
+    power: Positive = 0.5
+    """Exponent of the preference: of the inverse count, of the mean loss, or of the share of wrong predictions."""
+    interval_steps: Count = 200
+    """With loss and accuracy: steps between two updates."""
+    memory: ShareBelowOne = 0.2
+    """With loss and accuracy: weight of the earlier value of a subword in each update."""
+
+    def __post_init__(self) -> None:
+        if self.adapts:
+            return
+        defaults = {"interval_steps": 200, "memory": 0.2}
+        for key, default in defaults.items():
+            if (value := getattr(self, key)) != default:
+                raise refused(key, value, "no such key with by: frequency, which never changes")
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the preference follows the model."""
+        return self.by != "frequency"
+
+
+def frequency_preferences(counts: np.ndarray, power: float) -> np.ndarray:
+    """Return `(count + 1) ** -power` of every subword: float64 [V]; `counts` are int64 [V]."""
+    return (counts + 1.0) ** -power
+
+
+def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
+    """Return chances in proportion to positive `preferences` [n] whose mean is `rate`, at most 1 each: float64 [n]."""
+    found = np.empty(len(preferences))
+    free = np.ones(len(preferences), dtype=np.bool_)
+    left = rate * len(preferences)
+    while free.any():
+        found[free] = preferences[free] * (left / preferences[free].sum())
+        above = free & (found > 1)
+        if not above.any():
+            break
+        found[above] = 1.0
+        free &= ~above
+        left -= np.count_nonzero(above)
+    return found
+
+
+@dataclass(frozen=True)
+class PreferredMasking:
+    """Chooses each maskable token by itself, with the chance of its subword."""
+
+    needs_word_starts: ClassVar[bool] = False
+
+    mask_probability: float
+    corruption: Corruption
+    preferences: np.ndarray
+    """float64 [V]."""
+
+    def at(self, rate: float) -> "PreferredMasking":
+        """Return the rule with another share of tokens to be predicted."""
+        return replace(self, mask_probability=rate)
+
+    def __call__(
+        self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (input ids, labels) int64 [n] of the framed example `ids` int64 [n]."""
+        choice, shown = self.draws(ids, generator)
+        return hidden(ids, chosen(ids, choice, self.preferences, self.mask_probability), shown)
+
+    def draws(self, ids: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return the `choice` of each token, float64 [n], and the ids shown in the places of hidden tokens, int64 [n].
+
+        A token with the chance p is hidden if its choice is more than 1 - p; the choice of a token that may not be
+        hidden is 0.
+        """
+        draw, decision = generator.random((2, len(ids)))
+        choice = np.where(self.corruption.special.maskable(ids), 1.0 - draw, 0.0)
+        return choice, self.corruption(ids, decision, generator)
+
+
+def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: float) -> np.ndarray:
+    """Return which tokens `ids` int64 [n] are hidden: bool [n]; `preferences` are float64 [V]."""
+    maskable = choice > 0
+    found = np.zeros(len(ids), dtype=np.bool_)
+    found[maskable] = choice[maskable] > 1.0 - chances(preferences[ids[maskable]], rate)
+    return found
+
+
+def hidden(ids: np.ndarray, where: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (input ids, labels) with the ids `shown` and with labels `where` bool [n] tokens are hidden."""
+    return np.where(where, shown, ids), np.where(where, ids, UNLABELLED)

@@ -1,0 +1,105 @@
+"""How badly a model predicts each subword in training, from which masking prefers subwords (AMLM).
+
+Source: Edman & Fraser 2025, arXiv:2510.20475: values of subwords follow the model every 200 batches, as a weighted mean
+of the earlier and the recent value. Inferred: the recent value is the share of wrong predictions with one right and one
+wrong prediction added, or the mean loss; a subword without a label since the last update keeps its value.
+
+Losses are added as whole millionths of a nat, so that the sums depend neither on the order of additions on a GPU nor on
+the number of processes. A checkpoint holds values and sums, so a resumed run goes on to the same bytes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hatchery.objectives.mask_rates import CHOICE, RATES, SHOWN
+from hatchery.objectives.token_preferences import TokenPreference, chosen, hidden
+from hatchery.tokenization.special_tokens import UNLABELLED
+from hatchery.training.batches import StepBatch
+from hatchery.training.topology import sum_tensor_over_processes
+from hatchery.training.watchers import Watcher
+
+VALUES, SUMS = "token_difficulty::values", "token_difficulty::sums"
+UNITS_PER_NAT = 1_000_000
+LEAST = 0.01
+"""Least value of a subword, so that every subword can be hidden again."""
+
+
+class TokenDifficulty(Watcher):
+    """Values of all subwords, which the objective reads and the predictions of training change."""
+
+    def __init__(self, settings: TokenPreference, vocabulary_size: int) -> None:
+        self.settings = settings
+        self.values: np.ndarray = np.ones(vocabulary_size)
+        """float64 [V]."""
+        # Labels, right predictions, millionths of nats: of all processes since the last update, of this one's step.
+        self._sums = torch.zeros((3, vocabulary_size), dtype=torch.int64)
+        self._step_sums = torch.zeros_like(self._sums)
+        self._steps = 0
+
+    @property
+    def preferences(self) -> np.ndarray:
+        """Preferences of all subwords: float64 [V]."""
+        return self.values**self.settings.power
+
+    @torch.no_grad()
+    def see(self, targets: Tensor, losses: Tensor, right: Tensor) -> None:
+        """Add predictions of `targets` int64 [M] with their losses (nats) and whether they were right."""
+        ones = torch.ones_like(targets)
+        units = (losses.detach().double() * UNITS_PER_NAT).round().long()
+        for row, values in zip(self._step_sums, (ones, right.long(), units), strict=True):
+            row.index_add_(0, targets, values)
+
+    def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
+        """Read values and sums of a checkpoint."""
+        if VALUES in tensors:
+            self.values = tensors[VALUES].numpy().copy()
+            self._sums = tensors[SUMS][:, :-1].clone()
+            self._steps = int(tensors[SUMS][0, -1])
+
+    def begin(self, model: nn.Module) -> None:
+        """Move the sums to the device of the model."""
+        device = next(model.parameters()).device
+        self._sums, self._step_sums = self._sums.to(device), self._step_sums.to(device)
+
+    def after_step(self, model: nn.Module) -> None:
+        """Add the step of all processes, and update the values after every interval."""
+        self._sums += sum_tensor_over_processes(self._step_sums)
+        self._step_sums.zero_()
+        self._steps += 1
+        if self._steps < self.settings.interval_steps:
+            return
+        seen, right, units = self._sums.double().cpu().numpy()
+        if self.settings.by == "accuracy":
+            recent = (seen - right + 1) / (seen + 2)
+        else:
+            recent = units / UNITS_PER_NAT / np.maximum(seen, 1)
+        memory = self.settings.memory
+        mixed = np.maximum(LEAST, memory * self.values + (1 - memory) * recent)
+        self.values = np.where(seen > 0, mixed, self.values)
+        self._sums.zero_()
+        self._steps = 0
+
+    def state(self) -> dict[str, Tensor]:
+        """Values and sums, and the steps since the last update in a last column."""
+        steps = torch.full((3, 1), self._steps, device=self._sums.device)
+        return {VALUES: torch.from_numpy(self.values.copy()), SUMS: torch.cat([self._sums, steps], dim=1)}
+
+
+def hidden_anew(batch: StepBatch, preferences: np.ndarray) -> StepBatch:
+    """Return a step's batch with the tokens hidden that these preferences, float64 [V], choose."""
+    parts = [_part_hidden_anew(part, preferences) for part in batch.micro_batches]
+    labelled = sum(int((part["labels"] != UNLABELLED).sum()) for part in parts)
+    return replace(batch, micro_batches=parts, counted=(labelled,))
+
+
+def _part_hidden_anew(part: dict[str, Tensor], preferences: np.ndarray) -> dict[str, Tensor]:
+    names = ("input_ids", "labels", CHOICE, SHOWN, RATES)
+    input_ids, labels, choice, shown, rates = (part[name].numpy() for name in names)
+    ids = np.where(labels == UNLABELLED, input_ids, labels)
+    where = np.stack([chosen(*row[:2], preferences, row[2]) for row in zip(ids, choice, rates, strict=True)])
+    inputs, wanted = hidden(ids, where, shown)
+    return {**part, "input_ids": torch.from_numpy(inputs), "labels": torch.from_numpy(wanted)}
