@@ -6,6 +6,7 @@ Log-probabilities of targets made tile by tile are those of a softmax over the w
 import itertools
 import math
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
@@ -13,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.minimal_pairs import likelihoods
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.likelihoods import (
     ITEMS_PER_TILE,
@@ -169,8 +169,8 @@ def test_a_model_that_cannot_be_scored_in_a_way_is_refused_in_one_line():
 
 def test_every_way_has_a_function_and_can_be_named_in_the_settings():
     for name, way in WAYS.items():
-        assert callable(getattr(likelihoods, way.tokens))
-        assert way.rows(1) == (2 if name == "fused" else 1)
+        assert callable(getattr(import_module(f"hatchery.evaluation.minimal_pairs.{way.module}"), way.tokens))
+        assert way.rows(1) == {"fused": 2, "diffusion": 4}.get(name, 1)
         assert build(SuiteSettings, {"scoring": name}).scoring == name
 
 

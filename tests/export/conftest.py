@@ -30,6 +30,8 @@ LTG: dict[str, Any] = {
 }
 ROBERTA: dict[str, Any] = {**{k: v for k, v in LTG.items() if k != "position_bucket_size"}, "family": "roberta"}
 GPT_BERT: dict[str, Any] = {**LTG, "family": "gpt_bert"}
+MODERN: dict[str, Any] = {**ROBERTA, "family": "modern"}
+SWITCHES: dict[str, Any] = {**MODERN, "value_residual": True, "head_gate": True, "unet_skips": True}
 VARIANTS: dict[str, dict[str, Any]] = {
     "ltg": LTG,
     "bnc_layout_with_pair_head": {**LTG, "position_head_layout": "bnc", "sentence_pair_head": True},
@@ -49,6 +51,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "scaled_heads_and_residuals": {**LTG, "head_scaling": True, "residual_scaling": True},
     "gpt_bert": GPT_BERT,
     "gpt_bert_without_gate": {**GPT_BERT, "attention_gate": False, "layer_weighting": "none"},
+    "modern": MODERN,
+    "modern_with_switches": {**SWITCHES, "output_transform": True, "normalisation": "layer_norm"},
     "roberta_tied": ROBERTA,
     "roberta_untied_projected": {
         **ROBERTA,
@@ -62,12 +66,14 @@ CAUSAL: dict[str, dict[str, Any]] = {
     "causal_absolute": {**LTG, "position_embedding": "absolute"},
     "causal_elc": {**LTG, "layer_weighting": "weighted_output"},
     "causal_gpt_bert": GPT_BERT,
+    "causal_modern": SWITCHES,
     "causal_roberta": {**ROBERTA, "tie_word_embeddings": False},
 }
 HYBRID: dict[str, dict[str, Any]] = {
     "hybrid_ltg": LTG,
     "hybrid_gpt_bert": GPT_BERT,
     "hybrid_of_blocks": GPT_BERT,
+    "hybrid_modern": MODERN,
     "hybrid_roberta": ROBERTA,
 }
 TRANSLATION: dict[str, dict[str, Any]] = {
@@ -147,7 +153,7 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         settings = TokenizerSettings(**kind)
         paths[family] = folder / f"{family}.json"
         train(iter([*SENTENCES] * 20), settings).save(str(paths[family]))
-    return {**paths, "gpt_bert": paths["ltg"]}
+    return {**paths, "gpt_bert": paths["ltg"], "modern": paths["ltg"]}
 
 
 @pytest.fixture(scope="session")

@@ -91,6 +91,7 @@ ENCODERS: dict[str, dict[str, Any]] = {
     "causal": {"causal": True},
     "gpt_bert": {"family": "gpt_bert"},
     "roberta": {"family": "roberta", "embedding_size": 16, "tie_word_embeddings": False},
+    "modern": {"family": "modern", "value_residual": True, "head_gate": True, "unet_skips": True},
 }
 
 

@@ -31,6 +31,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "as GPT-2": GPT2_LIKE,
     "roberta": {"family": "roberta"},
     "gpt_bert": {"family": "gpt_bert"},
+    "modern": {"family": "modern"},
 }
 
 
@@ -204,6 +205,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "ltg, exchanged": {**LTG, "position_to_content_index": "key_minus_query"},
     "ltg, absolute post-norm": {"position_embedding": "absolute", "normalisation": "post_norm"},
     "gpt_bert": {**LTG, "family": "gpt_bert"},
+    "modern": {"family": "modern"},
+    "modern with switches": {"family": "modern", "value_residual": True, "head_gate": True, "unet_skips": True},
     "roberta": {"family": "roberta"},
     "roberta, projected": {"family": "roberta", "embedding_size": 8, "tie_word_embeddings": False},
 }

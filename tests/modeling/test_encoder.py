@@ -168,6 +168,8 @@ VARIANTS = [
     ("ltg", {"num_hidden_layers": 1, "layer_weighting": "weighted_output"}),
     ("gpt_bert", {}),
     ("gpt_bert", {"attention_gate": False, "layer_weighting": "none"}),
+    ("modern", {}),
+    ("modern", {"value_residual": False, "unet_skips": False}),
     ("roberta", {}),
     ("roberta", {"layer_weighting": "unrestricted"}),
 ]

@@ -38,6 +38,15 @@ MODELS: dict[str, dict[str, Any]] = {
     "elc weighted output": {**SMALL, "layer_weighting": "weighted_output"},
     "gpt_bert": {**SMALL, "family": "gpt_bert"},
     "gpt_bert without a gate": {**SMALL, "family": "gpt_bert", "attention_gate": False},
+    "modern": {**SIZES, "family": "modern"},
+    "modern with switches": {
+        **SIZES,
+        "family": "modern",
+        "output_transform": True,
+        "value_residual": True,
+        "head_gate": True,
+        "unet_skips": True,
+    },
     "roberta tied": {**SIZES, "family": "roberta"},
     "roberta untied": {
         **SIZES,

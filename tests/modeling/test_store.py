@@ -30,6 +30,7 @@ def replace_tensors(folder, change) -> None:
         {},
         {"layer_weighting": "weighted_output"},
         {"family": "gpt_bert"},
+        {"family": "modern", "value_residual": True, "head_gate": True, "unet_skips": True},
         {"family": "roberta"},
         {"family": "roberta", "embedding_size": 16, "tie_word_embeddings": False, "extra_vocabulary_rows": 3},
         {"family": "roberta", "vocabulary_bias": False, "sentence_pair_head": True},

@@ -99,6 +99,10 @@ class AttentionInputs(NamedTuple):
     """If given, every layer adds those [B, H, T, S] with which it attends, which takes the slow path of `attend`.
 
     Never with a packing or with `query_rows`."""
+    rotary: Tensor | None = None
+    """Cosines and sines [2, T, d] by which queries and keys are turned; None without rotary positions."""
+    first_values: Tensor | None = None
+    """The values [B, T, D] of the first layer, where later layers mix theirs with them."""
 
 
 def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, device: torch.device) -> Tensor | None:

@@ -40,11 +40,16 @@ class FeedForward(nn.Module):
         bias: bool,
         exact_gelu: bool = False,
         relu: bool = False,
-        pre_layer_norm: LayerNorm | None = None,
+        silu: bool = False,
+        pre_layer_norm: nn.Module | None = None,
         inner_layer_norm: LayerNorm | None = None,
     ) -> None:
-        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation; `relu` replaces it."""
+        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation.
+
+        `relu` replaces it, and so does `silu` in a gated block.
+        """
         super().__init__()
+        self.silu = silu
         self.gated, self.relu, self.approximate = gated, relu, "none" if exact_gelu else "tanh"
         self.pre_layer_norm = pre_layer_norm
         self.input_projection = nn.Linear(hidden_size, (1 + gated) * intermediate_size, bias=bias)
@@ -67,6 +72,8 @@ class FeedForward(nn.Module):
         if not self.gated:
             return F.gelu(projected, approximate=self.approximate)
         value, gate = projected.chunk(2, dim=-1)
+        if self.silu:
+            return value * F.silu(gate)
         # On the CPU the GELU of a strided half costs twice as much as the copy and the GELU of a contiguous one.
         return value * F.gelu(gate.contiguous(), approximate=self.approximate)
 

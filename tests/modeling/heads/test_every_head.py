@@ -17,7 +17,7 @@ from hatchery.modeling.heads.task_model import TRANSFORMS, HeadContext
 from hatchery.modeling.norm_and_dropout import Dropout
 from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
 
-ALL_ENCODERS = ("ltg", "elc", "gpt_bert", "roberta")
+ALL_ENCODERS = ("ltg", "elc", "gpt_bert", "modern", "roberta")
 
 
 def options_of(name, transform, pooling):

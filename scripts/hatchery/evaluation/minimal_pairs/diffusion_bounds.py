@@ -64,9 +64,9 @@ def token_diffusion_bounds(
                 batch = rows[start : start + rows_per_batch]
                 here = np.flatnonzero((row_of >= start) & (row_of < start + len(batch)))
                 flat = (row_of[here] - start) * width + first + length - scored + token[here]
-                tensors = (moved(torch.from_numpy(part), model.device) for part in (batch, flat))
+                shown, asked_at = (moved(torch.from_numpy(part), model.device) for part in (batch, flat))
                 targets = ids[length - scored + token[here]]
-                scores.ask(*tensors, np.arange(len(here)), targets, starts[done] + here)
+                scores.ask(shown, asked_at, np.arange(len(here)), targets, starts[done] + here)
                 on_tokens(len(batch) * width)
             done += 1
     values = np.split(scores.finished(), starts[1:-1])[: len(sentences)]

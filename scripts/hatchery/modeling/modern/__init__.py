@@ -1,0 +1,1 @@
+"""The family "modern": plain pre-norm transformers with rotary positions."""

@@ -1,0 +1,81 @@
+"""The sizes and choices of plain modern transformers, the control of claims about architectures.
+
+Source: what ModernBERT (Warner et al. 2024, arXiv:2412.13663) and Llama (Touvron et al. 2023, arXiv:2302.13971) have in
+common: rotary positions, pre-norm layers without biases, and gated feed-forward blocks. The normalised queries and keys
+are those of Qwen3 (arXiv:2505.09388). The defaults are Llama's block with these norms, for masked and causal models
+alike. The switches are off by default, and each is the key of its name.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hatchery.modeling.configuration import EncoderSizes, ModelConfig
+from hatchery.settings.base import Positive, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernSizes(EncoderSizes):
+    """Architecture of plain modern transformers; the vocabulary size comes from the tokenizer."""
+
+    layer_norm_eps: Positive = 1e-5
+    """Added to the mean square, or the variance, in every norm."""
+
+    normalisation: Literal["rms_norm", "layer_norm"] = "rms_norm"
+    """Norms before the blocks, with a gain and no bias: rms_norm as in Llama, layer_norm as in ModernBERT."""
+
+    feed_forward_activation: Literal["swiglu", "geglu"] = "swiglu"
+    """Activation of the gate of a feed-forward block: SiLU as in Llama, or GELU as in ModernBERT."""
+
+    rotary_base: Positive = 10_000.0
+    """Base of the wavelengths of rotary positions."""
+
+    query_key_norm: bool = True
+    """Whether the queries and keys of every head are normalised before they are rotated (Qwen3)."""
+
+    embedding_norm: bool = False
+    """Whether the embeddings are normalised, as in ModernBERT."""
+
+    output_transform: bool = False
+    """Whether the head has a linear layer, an exact GELU and a norm before the output matrix, as in ModernBERT."""
+
+    value_residual: bool = False
+    """Whether the values of later layers are mixed with those of the first (Zhou et al. 2024, arXiv:2410.17897)."""
+
+    head_gate: bool = False
+    """Whether a sigmoid of the block's input scales the output of every head (Qiu et al. 2025, arXiv:2505.06708)."""
+
+    unet_skips: bool = False
+    """Whether the output of layer i of n is added to the input of layer n + 1 - i, with a learned scale for each
+    dimension; inner layers of an odd n have no such skip."""
+
+    family: Literal["modern"] = "modern"
+    """Tells the families of models apart."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.head_size % 2 == 0,
+            "num_attention_heads",
+            self.num_attention_heads,
+            f"heads of an even width: rotary positions turn pairs, and these are {self.head_size} wide",
+        )
+        connected = self.layer_weighting == "none" or not (self.unet_skips or self.value_residual)
+        require(
+            connected,
+            "layer_weighting",
+            self.layer_weighting,
+            "none with unet_skips or value_residual, which connect layers in another way",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernConfig(ModernSizes, ModelConfig):
+    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernFile(ModernSizes):
+    """Architecture of plain modern transformers; the vocabulary size comes from the tokenizer."""
+
+    description: str = ""
+    """What it is, for people."""

@@ -1,0 +1,232 @@
+"""Plain modern transformers against Llama, Qwen3 and ModernBERT of `transformers`, and their switches written out."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hatchery.errors import ConfigError
+from hatchery.modeling.families import model_config
+from hatchery.modeling.language_model import LanguageModel
+
+SIZES = {
+    "vocab_size": 61,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.fixture
+def make(make_model: Callable[..., LanguageModel]) -> Callable[..., LanguageModel]:
+    """A small model of the family."""
+    return partial(make_model, family="modern", disturbed=0.1)
+
+
+def states_and_logits(model: LanguageModel, ids: Tensor, mask: Tensor) -> tuple[list[Tensor], Tensor]:
+    states = model.encoder(ids, mask)
+    return states, model.logits_at(states[-1])
+
+
+@pytest.mark.parametrize("kind", ["Llama", "Qwen3"])
+def test_causal_models_are_llama_and_with_normalised_heads_qwen3(make: Any, batch: Any, kind: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    ids, mask, _ = batch
+    ours = make(
+        causal=True,
+        query_key_norm=kind == "Qwen3",
+        tie_word_embeddings=False,
+        vocabulary_bias=False,
+        rotary_base=500.0,
+        layer_norm_eps=1e-4,
+    ).eval()
+    config = getattr(transformers, f"{kind}Config")(
+        **SIZES, rms_norm_eps=1e-4, rope_theta=500.0, num_key_value_heads=3, head_dim=8, tie_word_embeddings=False
+    )
+    # Versions before 5 read `rope_theta`, later ones `rope_parameters`.
+    if hasattr(config, "rope_parameters"):
+        config.rope_parameters = {"rope_type": "default", "rope_theta": 500.0}
+    theirs = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
+    weights = {}
+    for name, parameter in ours.named_parameters():
+        parameter = parameter.detach()
+        if name.endswith("input_projection.weight"):
+            up, gate = parameter.chunk(2)
+            stem = name.removesuffix("feed_forward.input_projection.weight").replace("encoder.", "model.")
+            weights |= {f"{stem}mlp.up_proj.weight": up, f"{stem}mlp.gate_proj.weight": gate}
+            continue
+        weights[in_llama(name)] = parameter
+    missing, unexpected = theirs.load_state_dict(weights, strict=False)
+    assert not unexpected and not [name for name in missing if "rotary" not in name]
+    expected = theirs(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
+    states, logits = states_and_logits(ours, ids, mask)
+    # Their last state is normalised.
+    for state, reference in zip(states[:-1], expected.hidden_states[:-1], strict=True):
+        torch.testing.assert_close(state[mask], reference[mask], atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(logits[mask], expected.logits[mask], atol=2e-5, rtol=1e-5)
+
+
+def in_llama(name: str) -> str:
+    for ours, theirs in (
+        ("encoder.embedding.word_embedding", "model.embed_tokens"),
+        ("encoder.layers", "model.layers"),
+        ("attention.pre_layer_norm", "input_layernorm"),
+        ("feed_forward.pre_layer_norm", "post_attention_layernorm"),
+        ("feed_forward.output_projection", "mlp.down_proj"),
+        ("attention.query_projection", "self_attn.q_proj"),
+        ("attention.key_projection", "self_attn.k_proj"),
+        ("attention.value_projection", "self_attn.v_proj"),
+        ("attention.output_projection", "self_attn.o_proj"),
+        ("attention.query_norm", "self_attn.q_norm"),
+        ("attention.key_norm", "self_attn.k_norm"),
+        ("head.pre_layer_norm", "model.norm"),
+        ("head.vocabulary_weight", "lm_head.weight"),
+    ):
+        name = name.replace(ours, theirs)
+    return name
+
+
+def test_masked_models_are_modernbert(make: Any, batch: Any) -> None:
+    transformers = pytest.importorskip("transformers")
+    ids, mask, labels = batch
+    ours = make(
+        normalisation="layer_norm",
+        feed_forward_activation="geglu",
+        query_key_norm=False,
+        embedding_norm=True,
+        output_transform=True,
+        rotary_base=160_000.0,
+    ).eval()
+    config = transformers.ModernBertConfig(
+        **SIZES,
+        norm_eps=1e-5,
+        global_attn_every_n_layers=1,
+        attention_dropout=0.0,
+        pad_token_id=3,
+        attn_implementation="eager",
+        reference_compile=False,
+    )
+    theirs = transformers.ModernBertForMaskedLM(config).eval()
+    # Their first layer has no norm of its own before the attention: here it gets one, as the others have.
+    theirs.model.layers[0].attn_norm = torch.nn.LayerNorm(24, eps=1e-5, bias=False)
+    values = {name: parameter.detach() for name, parameter in ours.named_parameters()}
+    weights = {
+        "model.embeddings.tok_embeddings.weight": values["encoder.embedding.word_embedding.weight"],
+        "model.embeddings.norm.weight": values["encoder.embedding.layer_norm.weight"],
+        "model.final_norm.weight": values["head.pre_layer_norm.weight"],
+        "head.dense.weight": values["head.linear.weight"],
+        "head.norm.weight": values["head.post_layer_norm.weight"],
+        "decoder.bias": values["head.vocabulary_bias"],
+    }
+    for number in range(3):
+        layer, there = f"encoder.layers.{number}", f"model.layers.{number}"
+        parts = [values[f"{layer}.attention.{part}_projection.weight"] for part in ("query", "key", "value")]
+        up, gate = values[f"{layer}.feed_forward.input_projection.weight"].chunk(2)
+        weights |= {
+            f"{there}.attn_norm.weight": values[f"{layer}.attention.pre_layer_norm.weight"],
+            f"{there}.attn.Wqkv.weight": torch.cat(parts),
+            f"{there}.attn.Wo.weight": values[f"{layer}.attention.output_projection.weight"],
+            f"{there}.mlp_norm.weight": values[f"{layer}.feed_forward.pre_layer_norm.weight"],
+            f"{there}.mlp.Wi.weight": torch.cat([gate, up]),
+            f"{there}.mlp.Wo.weight": values[f"{layer}.feed_forward.output_projection.weight"],
+        }
+    missing, unexpected = theirs.load_state_dict(weights, strict=False)
+    assert not unexpected and set(missing) <= {"decoder.weight"}
+    theirs.tie_weights()
+    expected = theirs(input_ids=ids, attention_mask=mask.long()).logits
+    _, logits = states_and_logits(ours, ids, mask)
+    torch.testing.assert_close(logits[mask], expected[mask], atol=2e-5, rtol=1e-5)
+    output = ours(ids, mask, labels)
+    found = torch.autograd.grad(
+        output.loss_sum, [dict(ours.named_parameters())["encoder.layers.1.attention.query_projection.weight"]]
+    )
+    loss = F.cross_entropy(expected.flatten(0, 1), labels.flatten(), reduction="sum")
+    reference = torch.autograd.grad(loss, [theirs.model.layers[1].attn.Wqkv.weight])
+    torch.testing.assert_close(found[0], reference[0][:24], atol=2e-5, rtol=1e-4)
+
+
+def written_out(model: LanguageModel, ids: list[int], causal: bool) -> Tensor:
+    """Logits [T, V] of one text: complex rotations, one head at a time, all three switches."""
+    weights = {name: parameter.double() for name, parameter in model.named_parameters()}
+    length, width, layers = len(ids), 8, 3
+
+    def norm(x: Tensor, name: str) -> Tensor:
+        return x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * weights[f"{name}.weight"]
+
+    def turned(x: Tensor) -> Tensor:
+        pairs = torch.complex(x[:, : width // 2], x[:, width // 2 :])
+        wavelengths = 10_000.0 ** (torch.arange(width // 2, dtype=torch.float64) * 2 / width)
+        angles = torch.arange(length, dtype=torch.float64)[:, None] / wavelengths
+        found = pairs * torch.polar(torch.ones_like(angles), angles)
+        return torch.cat([found.real, found.imag], dim=1)
+
+    x = weights["encoder.embedding.word_embedding.weight"][ids]
+    states, first_values = [x], None
+    for number in range(layers):
+        layer = f"encoder.layers.{number}"
+        if number == 2:  # the third of three layers reads the first
+            x = x + weights["encoder.skip_residual_scales.0"] * states[1]
+        y = norm(x, f"{layer}.attention.pre_layer_norm")
+        query, key, value = (
+            y @ weights[f"{layer}.attention.{p}_projection.weight"].T for p in ("query", "key", "value")
+        )
+        if first_values is None:
+            first_values = value
+        else:
+            share = weights[f"{layer}.attention.value_residual_scale"]
+            value = (1 - share) * value + share * first_values
+        gates = torch.sigmoid(y @ weights[f"{layer}.attention.gate_projection.weight"].T)
+        contexts = []
+        for head in range(3):
+            columns = slice(head * width, (head + 1) * width)
+            turned_query = turned(norm(query[:, columns], f"{layer}.attention.query_norm"))
+            turned_key = turned(norm(key[:, columns], f"{layer}.attention.key_norm"))
+            scores = turned_query @ turned_key.T / width**0.5
+            if causal:
+                scores = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf)
+            contexts.append(gates[:, head, None] * (scores.softmax(-1) @ value[:, columns]))
+        x = x + torch.cat(contexts, dim=1) @ weights[f"{layer}.attention.output_projection.weight"].T
+        y = norm(x, f"{layer}.feed_forward.pre_layer_norm")
+        up, gate = (y @ weights[f"{layer}.feed_forward.input_projection.weight"].T).chunk(2, dim=-1)
+        x = x + (up * gate * torch.sigmoid(gate)) @ weights[f"{layer}.feed_forward.output_projection.weight"].T
+        states.append(x)
+    features = norm(x, "head.pre_layer_norm")
+    return features @ weights["encoder.embedding.word_embedding.weight"].T + weights["head.vocabulary_bias"]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_switches_are_their_formulas(make: Any, batch: Any, causal: bool) -> None:
+    ids, mask, _ = batch
+    model = make(causal=causal, value_residual=True, head_gate=True, unet_skips=True).double().eval()
+    _, logits = states_and_logits(model, ids, mask)
+    rows = torch.tensor([4, 12 + 3])
+    some = model.logits_at(model.encoder.hidden_at(ids, mask, rows, few=True))
+    for number, length in enumerate(mask.sum(dim=1).tolist()):
+        expected = written_out(model, ids[number, :length].tolist(), causal)
+        torch.testing.assert_close(logits[number, :length], expected, atol=1e-6, rtol=1e-6)
+        if number < 2:
+            torch.testing.assert_close(some[number], expected[int(rows[number]) % 12], atol=1e-6, rtol=1e-6)
+
+
+def test_switches_that_are_off_add_no_parameter(make: Any) -> None:
+    plain = {name for name, _ in make().named_parameters()}
+    found = {name for name, _ in make(value_residual=True, head_gate=True, unet_skips=True).named_parameters()}
+    added = {name.rpartition("layers.")[2] for name in found - plain}
+    gates = {f"{number}.attention.gate_projection.weight" for number in range(3)}
+    mixes = {f"{number}.attention.value_residual_scale" for number in (1, 2)}
+    assert plain < found and added == gates | mixes | {"encoder.skip_residual_scales.0"}
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    for changes, key in (
+        ({"hidden_size": 9, "num_attention_heads": 3}, "num_attention_heads"),
+        ({"unet_skips": True, "layer_weighting": "biased"}, "layer_weighting"),
+    ):
+        with pytest.raises(ConfigError, match=key):
+            model_config({**SIZES, "family": "modern", **changes})
