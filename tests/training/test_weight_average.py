@@ -104,3 +104,38 @@ def test_development_scores_milestones_and_the_exported_model_are_those_of_weigh
         assert abs(losses[1] - losses[0]) > 1e-3 * losses[0], "the raw weights would be scored alike"
     kept, last = weights(made / "raw_weights"), weights(raw)
     assert all(torch.equal(kept[name], tensor) for name, tensor in last.items())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "members", "weights"),
+    [
+        # Steps 6 to 10 of 10; the mean of five.
+        ({"weights": "equal", "from_fraction": 0.5}, [6, 7, 8, 9, 10], [0.2] * 5),
+        # Every third step, counted back from the last.
+        ({"weights": "equal", "from_fraction": 0.3, "every_steps": 3}, [4, 7, 10], [1 / 3] * 3),
+        # The first averaged weights, then two updates by a half.
+        ({"decay": 0.5, "from_fraction": 0.7}, [8, 9, 10], [0.25, 0.25, 0.5]),
+    ],
+)
+def test_a_late_average_is_that_of_its_steps_also_after_a_kill(
+    chosen: dict[str, Any], members: list[int], weights: list[float]
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    steps = [torch.randn(1, 2, generator=generator) for _ in range(11)]
+    expected = sum((weight * steps[step] for step, weight in zip(members, weights, strict=True)), torch.zeros(1, 2))
+    model, average = nn.Linear(2, 1), WeightAverage(WeightAverageSettings(**chosen), 10)
+    for step in range(11):
+        model.weight.data = steps[step].clone()
+        if step == 0:
+            average.begin(model)
+            continue
+        average.after_step(model)
+        if step < members[0]:
+            with average.in_place(model):
+                assert torch.equal(model.weight.data, steps[step])
+        state = {name: tensor.clone() for name, tensor in average.state().items()}
+        average = WeightAverage(WeightAverageSettings(**chosen), 10)
+        average.load(state, [])
+        average.begin(model)
+    average.finish(model)
+    torch.testing.assert_close(model.weight.data, expected)

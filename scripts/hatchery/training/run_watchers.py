@@ -44,7 +44,7 @@ def run_watchers(
     `marks`. Raises ConfigError where the settings need development text and there is none.
     """
     if settings.weight_average:
-        yield WeightAverage(settings.weight_average)
+        yield WeightAverage(settings.weight_average, settings.steps)
     yield from objective.watchers(model.config.vocab_size)
     scored, probed = _development_sets(settings, objective, options, inputs, topology)
     development = None if scored is None else Probe(scored.score, evaluated_steps(settings, marks))

@@ -17,6 +17,7 @@ from hatchery.settings.base import (
     Settings,
     Share,
     ShareBelowOne,
+    omitted_at_default,
     refused,
 )
 from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, OneOfKeys, ShortNumber
@@ -94,12 +95,29 @@ class BudgetSettings(OneOfKeys):
 
 @dataclass(frozen=True)
 class WeightAverageSettings(Settings):
-    """An exponential moving average of the weights: a copy of the initial ones, updated after every step."""
+    """An average of the weights: by default an exponential one, a copy of the initial weights that is updated after
+    every step. `{weights: equal, from_fraction: 0.8}` is stochastic weight averaging; with
+    `every_steps` it is the average of late checkpoints."""
 
     decay: ShareBelowOne = 0.999
-    """What is kept of the average in every step; the rest is taken of the weights."""
+    """What is kept of an exponential average in every update; the rest is taken of the weights."""
     keep_raw_weights: bool = False
     """Export the weights of the last step, too, in a folder `raw_weights` beside the model."""
+    weights: Literal["exponential", "equal"] = omitted_at_default("exponential")
+    """exponential: recent weights count more. equal: the mean of all averaged weights."""
+    from_fraction: ShareBelowOne = omitted_at_default(0.0)
+    """Share of the steps before the average begins; until then the weights themselves are evaluated."""
+    every_steps: Count = omitted_at_default(1)
+    """Average the weights after every so many steps, counted back from the last step."""
+
+    def __post_init__(self) -> None:
+        if self.weights == "equal" and self.decay != WeightAverageSettings.decay:
+            raise refused("decay", self.decay, "no such key with equal weights")
+
+    @property
+    def averages_every_step(self) -> bool:
+        """Whether it is the exponential average of all steps."""
+        return self.weights == "exponential" and self.from_fraction == 0 and self.every_steps == 1
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,13 @@
-"""A moving average of the weights, which is evaluated and exported in their place.
+"""An average of the weights, which is evaluated and exported in their place.
 
-Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"): it starts as a copy of the
-initial weights and is updated after every step, without a correction of its bias and of the parameters alone.
+Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"): it starts as a
+copy of the initial weights and is updated after every step, without a correction of its bias and of the parameters
+alone. Equal weights from a step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407) without its
+cyclic rates; after every so many steps they are the average of late checkpoints. A late average starts as a copy of the
+first averaged weights.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,13 +22,19 @@ from hatchery.training.watchers import Watcher
 
 # Stands before the names of averaged weights among the other tensors of a checkpoint.
 AVERAGE = "weight_average::"
+COUNTS = "counts_of_weight_average"
+"""Steps seen and weights averaged, in checkpoints of an average that does not begin with the training."""
 
 
 class WeightAverage(Watcher):
     """The average of the weights of one model, on its device."""
 
-    def __init__(self, settings: WeightAverageSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: WeightAverageSettings, steps: int = 0) -> None:
+        """`steps` are those of the whole run."""
+        self.settings, self._steps = settings, steps
+        self._first = math.floor(settings.from_fraction * steps) + 1
+        # Steps seen, and weights averaged.
+        self._done = self._averaged = 0
         self.raw: dict[str, Tensor] = {}
         """The whole state of the model at the last step, on the CPU; filled at the end where it is to be kept."""
         self._average: dict[str, Tensor] = {}
@@ -33,6 +43,8 @@ class WeightAverage(Watcher):
     def begin(self, model: nn.Module) -> None:
         """Start with a copy of the weights, or with what a checkpoint held."""
         known = self._average
+        if not self.settings.averages_every_step and not known:
+            return
         self._average = {
             name: known[name].to(parameter.device) if name in known else parameter.detach().clone()
             for name, parameter in model.named_parameters()
@@ -40,11 +52,22 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def after_step(self, model: nn.Module) -> None:
-        """average = decay * average + (1 - decay) * weights."""
+        """average = kept * average + (1 - kept) * weights, where an exponential average has kept = decay."""
+        self._done += 1
+        kept = self.settings.decay
+        if not self.settings.averages_every_step:
+            if self._done < self._first or (self._steps - self._done) % self.settings.every_steps:
+                return
+            self._averaged += 1
+            if self._averaged == 1:
+                self._average = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}
+                return
+            if self.settings.weights == "equal":
+                kept = 1 - 1 / self._averaged
         averages = list(self._average.values())
-        torch._foreach_mul_(averages, self.settings.decay)
+        torch._foreach_mul_(averages, kept)
         weights = [parameter.detach() for parameter in model.parameters()]
-        torch._foreach_add_(averages, weights, alpha=1 - self.settings.decay)
+        torch._foreach_add_(averages, weights, alpha=1 - kept)
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
@@ -56,12 +79,17 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """The averaged weights by their names."""
-        return {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
+        """The averaged weights by their names, and the counts of an average that began late."""
+        averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
+        if self.settings.averages_every_step:
+            return averages
+        return averages | {COUNTS: torch.tensor([self._done, self._averaged])}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
         """Read the average from the tensors of a checkpoint; without one, the average starts from the weights there."""
         self._average = averaged(tensors)
+        if COUNTS in tensors:
+            self._done, self._averaged = tensors[COUNTS].tolist()
 
     def finish(self, model: nn.Module) -> None:
         """Leave the averaged weights in the model."""
@@ -70,7 +98,7 @@ class WeightAverage(Watcher):
         self._exchange(model)
 
     def _exchange(self, model: nn.Module) -> None:
-        for name, parameter in model.named_parameters():
+        for name, parameter in model.named_parameters() if self._average else ():
             parameter.data, self._average[name] = self._average[name], parameter.data
 
 

@@ -1,0 +1,255 @@
+"""What each switch changes against a baseline, measured by the baseline's noise, and how much text the change is worth.
+
+For each number: the mean of the differences of runs with the same pretraining seed, its 95 % interval by the t
+distribution, and whether it exceeds twice the standard deviation of the baseline over at least three seeds. For losses:
+the text with which the baseline would reach the switch's mean loss, by a curve fitted to baselines with other amounts
+of text, over the text of the switch. The factor per second divides this by the ratio of training times.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hatchery.analysis.aggregates import mean_and_deviation
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.analyses.needs import tables
+from hatchery.analysis.comparability import not_compared
+from hatchery.analysis.settings import labels_of, models_in_order, runs_by_name
+from hatchery.errors import ConfigError
+from hatchery.evaluation.basis import differing
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
+from hatchery.settings.base import Count, Positive
+from hatchery.settings.fields import Names
+from hatchery.settings.problems import alternatives
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from hatchery.analysis.data_factors import DataCurve
+
+Key = tuple[str, str, str]
+"""Suite, task and metric of a number."""
+LOSS = "loss_nats"
+LEVELS = ("split", "suite", "average")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseFloorSettings(AnalysisSettings):
+    """The baseline, and the baselines with other amounts of text."""
+
+    baseline: str
+    """The model that all others are compared with, as `experiment/model`."""
+    curve: Names = ()
+    """Models that differ from the baseline in their amount of text alone; with the baseline they give the curve."""
+    least_seeds: Count = 3
+    """Seeds of the baseline without which its noise is not known."""
+    deviations: Positive = 2.0
+    """Deviations of the baseline that a mean difference has to exceed."""
+
+
+def check(settings: NoiseFloorSettings, study: Study) -> None:
+    """Raise ConfigError for a model that the study does not have."""
+    models = models_in_order(study.runs)
+    for key, names in (("baseline", (settings.baseline,)), ("curve", settings.curve)):
+        for name in names:
+            if name not in models:
+                raise ConfigError(f"{key}: got {name!r}, no model of this study{alternatives(name, models)}")
+
+
+@dataclass(frozen=True)
+class SeededValues:
+    """The numbers of one key by model and pretraining seed, and their bases by model."""
+
+    values: Mapping[str, Mapping[int, float]]
+    bases: Mapping[str, set[str]]
+
+
+def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
+    """Return a row for each model and number that the baseline has, too. Raises ManifestError."""
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
+
+    # Milestones of a run have rows of their own.
+    names = runs_by_name(study.runs)
+    runs = read_frame(study.tables["runs"], RUNS, run=names)
+    amounts, seconds = _by_model(runs, "words"), _by_model(runs, "seconds")
+    labels, models = labels_of(study.runs), models_in_order(study.runs)
+    switches = [model for model in models if model not in (settings.baseline, *settings.curve)]
+    rows: list[Numbers] = []
+    apart: dict[str, Any] = {}
+    notes = [
+        f"Differences to {labels[settings.baseline]} of the same pretraining seed, mean and 95 % interval. Noise is "
+        f"the standard deviation of the baseline over its seeds, of which there have to be {settings.least_seeds}.",
+    ]
+    for key, found in _values(read_frame(study.tables["measurements"], MEASUREMENTS, run=names)).items():
+        if settings.baseline not in found.values:
+            continue
+        curve = _curve(settings, found, amounts, key, notes) if key[2] == LOSS else None
+        for model in switches:
+            if model not in found.values:
+                continue
+            different = differing([*found.bases[settings.baseline], *found.bases[model]])
+            if different:
+                apart[f"{labels[model]}, {' '.join(key)}"] = different
+                continue
+            rows.append(_row(settings, model, key, found, curve, amounts, seconds))
+    columns = [
+        Column("number", words=True),
+        Column("difference"),
+        Column("95 % interval"),
+        Column("noise"),
+        Column("beyond noise"),
+        Column("text"),
+        Column("per second"),
+    ]
+    groups = [
+        Group([_line(row) for row in rows if row["model"] == model], labels[model])
+        for model in switches
+        if any(row["model"] == model for row in rows)
+    ]
+    notes += not_compared(apart)
+    return Findings(rows, [Table(columns, groups, "What each switch changes")] if groups else [], notes)
+
+
+def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
+    """All numbers of held-out text and minimal pairs, by key."""
+    import polars as pl
+
+    chosen = frame.filter(
+        pl.col("level").is_in(LEVELS)
+        & pl.col("finetuning_seed").is_null()
+        & pl.col("seed").is_not_null()
+        & pl.col("value").is_not_null()
+    )
+    values: dict[Key, dict[str, dict[int, float]]] = {}
+    bases: dict[Key, dict[str, set[str]]] = {}
+    for model, seed, suite, task, metric, value, basis in chosen.select(
+        "model", "seed", "suite", "task", "metric", "value", "basis"
+    ).iter_rows():
+        values.setdefault((suite, task, metric), {}).setdefault(model, {})[seed] = value
+        bases.setdefault((suite, task, metric), {}).setdefault(model, set()).add(basis or "")
+    return {key: SeededValues(of, bases[key]) for key, of in values.items()}
+
+
+def _by_model(runs: "pl.DataFrame", column: str) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, float]] = {}
+    for model, seed, value in runs.select("model", "seed", column).iter_rows():
+        if seed is not None and value is not None:
+            found.setdefault(model, {})[seed] = float(value)
+    return found
+
+
+def _curve(
+    settings: NoiseFloorSettings,
+    found: SeededValues,
+    amounts: Mapping[str, Mapping[int, float]],
+    key: Key,
+    notes: list[str],
+) -> "DataCurve | None":
+    """The curve of the baselines, with a note on its fit; None without baselines of other amounts of text."""
+    from hatchery.analysis.data_factors import fit_data_curve
+
+    points = [
+        (amounts[model][seed], value)
+        for model in (settings.baseline, *settings.curve)
+        for seed, value in found.values.get(model, {}).items()
+        if seed in amounts.get(model, {})
+    ]
+    if not settings.curve or len({amount for amount, _ in points}) < 2:
+        return None
+    curve = fit_data_curve(*zip(*points, strict=True))
+    notes.append(
+        f"Curve of {' '.join(key)}: {curve.limit:.4f} + {curve.coefficient:.4f} (words / {curve.scale:.4g})^"
+        f"-{curve.exponent:.4f}, from {curve.least:.4g} to {curve.most:.4g} words, residual {curve.deviation:.4f}. "
+        "Amounts outside of these are extrapolated."
+    )
+    return curve
+
+
+def _row(
+    settings: NoiseFloorSettings,
+    model: str,
+    key: Key,
+    found: SeededValues,
+    curve: "DataCurve | None",
+    amounts: Mapping[str, Mapping[int, float]],
+    seconds: Mapping[str, Mapping[int, float]],
+) -> Numbers:
+    baseline, own = found.values[settings.baseline], found.values[model]
+    common = sorted(baseline.keys() & own.keys())
+    mean, half_width = paired_difference([own[seed] - baseline[seed] for seed in common])
+    enough = len(baseline) >= settings.least_seeds
+    noise = mean_and_deviation(list(baseline.values()))[1] if enough else None
+    beyond = None if noise is None or mean is None else abs(mean) > settings.deviations * noise
+    worth = factor = extrapolated = None
+    shown = [amounts[model][seed] for seed in own if seed in amounts.get(model, {})]
+    if curve is not None and shown:
+        worth = curve.amount(sum(own.values()) / len(own))
+        factor = None if worth is None else worth / (sum(shown) / len(shown))
+        extrapolated = None if worth is None else not curve.least <= worth <= curve.most
+    times = [
+        seconds[model][seed] / seconds[settings.baseline][seed]
+        for seed in common
+        if seed in seconds.get(model, {}) and seconds.get(settings.baseline, {}).get(seed)
+    ]
+    ratio = sum(times) / len(times) if times else None
+    per_second = None if factor is None or not ratio else factor / ratio
+    return {
+        "model": model,
+        **dict(zip(("suite", "task", "metric"), key, strict=True)),
+        "pairs": len(common),
+        "difference": _rounded(mean),
+        "half_width": _rounded(half_width),
+        "baseline_seeds": len(baseline),
+        "noise": _rounded(noise),
+        "beyond_noise": beyond,
+        "worth_words": None if worth is None else round(worth),
+        "data_factor": _rounded(factor),
+        "extrapolated": extrapolated,
+        "seconds_ratio": _rounded(ratio),
+        "factor_per_second": _rounded(per_second),
+    }
+
+
+def paired_difference(differences: list[float]) -> tuple[float | None, float | None]:
+    """Return the mean and half of the width of its 95 % interval; None for the width of fewer than two differences."""
+    from scipy import stats
+
+    if not differences:
+        return None, None
+    mean, deviation = mean_and_deviation(differences)
+    if deviation is None:
+        return mean, None
+    return mean, float(stats.t.ppf(0.975, len(differences) - 1)) * deviation / len(differences) ** 0.5
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6) + 0.0
+
+
+def _line(row: Numbers) -> list[Content]:
+    def shown(value: float | None, text: str) -> str:
+        return "-" if value is None else text.format(value)
+
+    mean, half = row["difference"], row["half_width"]
+    interval = "-" if mean is None or half is None else f"{mean - half:+.4f} to {mean + half:+.4f}"
+    beyond = {None: "not known", True: "yes", False: "no"}[row["beyond_noise"]]
+    factor = shown(row["data_factor"], "{:.2f} times")
+    return [
+        f"{row['suite']}: {row['task']}, {row['metric']}",
+        shown(mean, "{:+.4f}"),
+        interval,
+        shown(row["noise"], "{:.4f}"),
+        beyond,
+        Cell(factor, remark="extrapolated") if row["extrapolated"] else factor,
+        shown(row["factor_per_second"], "{:.2f} times"),
+    ]
+
+
+ANALYSIS = Analysis(
+    title="Noise floor and factor in data",
+    version=1,
+    settings=NoiseFloorSettings,
+    run=compare,
+    needs=(tables("measurements", "runs"),),
+    check=check,
+)

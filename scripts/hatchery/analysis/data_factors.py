@@ -1,0 +1,90 @@
+"""How much text a loss is worth: the amount at which a baseline reaches it, by a curve fitted to its losses.
+
+The curve is L(D) = E + A D^-a, the dependence on data of Hoffmann et al. 2022 (arXiv:2203.15556) for models of one
+size; with fewer than four amounts it is A D^-a. The fit is least squares of the losses (scipy's `curve_fit`).
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import OptimizeWarning, curve_fit
+
+from hatchery.errors import EvaluationError
+
+LEAST_AMOUNTS, LEAST_WITH_LIMIT = 2, 4
+MOST_EXPONENT = 5.0
+
+
+@dataclass(frozen=True)
+class DataCurve:
+    """L(D) = `limit` + `coefficient` * (D / `scale`) ** -`exponent`."""
+
+    limit: float
+    coefficient: float
+    exponent: float
+    scale: float
+    """Geometric mean of the amounts."""
+    deviation: float
+    """Root of the mean squared residual, in the unit of the losses."""
+    least: float
+    """Least amount that the curve was fitted to."""
+    most: float
+
+    def loss(self, amount: float) -> float:
+        """Return the loss of the baseline with so much text."""
+        return self.limit + self.coefficient * (amount / self.scale) ** -self.exponent
+
+    def amount(self, loss: float) -> float | None:
+        """Return the text with which the baseline reaches a loss; None for a loss below the limit of the curve."""
+        if loss <= self.limit:
+            return None
+        return float(self.scale * ((loss - self.limit) / self.coefficient) ** (-1 / self.exponent))
+
+
+def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCurve:
+    """Return the curve through positive amounts and losses; of several losses of an amount, all count.
+
+    Raises EvaluationError for fewer than two different amounts, and for losses that do not fall with the amount.
+    """
+    x, y = np.asarray(amounts, dtype=float), np.asarray(losses, dtype=float)
+    different = len(np.unique(x))
+    if different < LEAST_AMOUNTS:
+        raise EvaluationError(f"a curve of losses: got {different} different amounts of text, expected at least 2")
+    scale = float(np.exp(np.log(x).mean()))
+    slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
+    if slope >= 0:
+        raise EvaluationError("a curve of losses: the losses do not fall where there is more text")
+    found = (0.0, float(np.exp(constant)), -float(slope))
+    if different >= LEAST_WITH_LIMIT:
+        found = _with_limit(x / scale, y, found)
+    limit, coefficient, exponent = found
+    residuals = y - (limit + coefficient * (x / scale) ** -exponent)
+    deviation = math.sqrt(float(residuals @ residuals) / len(y))
+    return DataCurve(limit, coefficient, exponent, scale, deviation, float(x.min()), float(x.max()))
+
+
+def _with_limit(x: np.ndarray, y: np.ndarray, start: tuple[float, float, float]) -> tuple[float, float, float]:
+    lowest = float(y.min())
+    half = lowest / 2, start[1] - lowest / 2, 2 * start[2]
+    bounds = ([0.0, 1e-12, 1e-6], [lowest, math.inf, MOST_EXPONENT])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptimizeWarning)
+            found, _ = curve_fit(
+                lambda amount, limit, coefficient, exponent: limit + coefficient * amount**-exponent,
+                x,
+                y,
+                p0=np.clip(half, bounds[0], bounds[1]),
+                bounds=bounds,
+                xtol=1e-12,
+                ftol=1e-12,
+                gtol=1e-12,
+                max_nfev=20_000,
+            )
+    except RuntimeError as error:
+        raise EvaluationError(f"a curve of losses through {len(x)} points: {error}") from error
+    limit, coefficient, exponent = (float(value) for value in found)
+    return limit, coefficient, exponent

@@ -1,0 +1,110 @@
+"""What switches change, in the noise of their baseline, and the text that a loss is worth: numbers by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hatchery.analysis.analyses import noise_floor
+from hatchery.analysis.analyses.analysis import Findings, Study
+from hatchery.analysis.analyses.noise_floor import NoiseFloorSettings, paired_difference
+from hatchery.analysis.data_factors import fit_data_curve
+from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, write_rows
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.experiment.seeded_run import SeededRun
+
+# The baseline's curve is 2 + 3 (words / 10M)^-0.5.
+LOSSES = {
+    "one/plain": [4.98, 5.0, 5.02],
+    "one/half": [2 + 3 * 2**0.5] * 3,
+    "one/double": [2 + 3 * 2**-0.5] * 3,
+    "one/fourfold": [3.5] * 3,
+    "one/better": [3.98, 4.0, 4.05],
+    "one/worse": [5.0, 5.01, 5.02],
+    "one/masked": [1.0, 1.0, 1.0],
+}
+WORDS = {"one/half": 5_000_000, "one/double": 20_000_000, "one/fourfold": 40_000_000}
+CURVE = ("one/half", "one/double", "one/fourfold")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    common = {"failed": "", "primary": True, "main": True, "origin": "", "manifest": "abc", "experiment": "one"}
+    named = [(model, f"{model}-s{seed}", seed) for model in LOSSES for seed in range(3)]
+    measurements = [
+        {**common, "model": model, "run": run, "seed": seed, "kind": "pretraining", "suite": "pretraining"}
+        | {"task": "development", "level": "split", "metric": "loss_nats", "value": LOSSES[model][seed]}
+        | {"basis": "asked: 15 % of subwords" if model == "one/masked" else "asked: next tokens"}
+        for model, run, seed in named
+    ]
+    runs = [
+        {"experiment": "one", "model": model, "run": run, "seed": seed, "label": model, "manifest": "abc"}
+        | {"words": WORDS.get(model, 10_000_000), "seconds": 200.0 if model == "one/better" else 100.0}
+        for model, run, seed in named
+    ]
+    write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, measurements)
+    write_rows(tmp_path / "runs.parquet", RUNS, runs)
+    tables = {name: tmp_path / f"{name}.parquet" for name in ("measurements", "runs")}
+    return Study("both", tuple(SeededRun(run, model, seed) for model, run, seed in named), tables=tables)
+
+
+def found(study: Study, **settings: Any) -> Findings:
+    return noise_floor.ANALYSIS.run(NoiseFloorSettings(baseline="one/plain", **settings), study)
+
+
+def test_differences_are_those_of_equal_seeds_with_the_interval_of_students_t(study: Study) -> None:
+    rows = {row["model"]: row for row in found(study).rows}
+    # Differences -1.00, -1.00, -0.97: mean -0.99, deviation 0.01732; t of 2 degrees 4.3027.
+    assert rows["one/better"]["difference"] == pytest.approx(-0.99)
+    assert rows["one/better"]["half_width"] == pytest.approx(4.302653 * 0.0173205 / 3**0.5, rel=1e-4)
+    # 0.02 is the deviation of 4.98, 5 and 5.02: a mean of 0.01 does not exceed twice of it.
+    assert rows["one/better"]["noise"] == pytest.approx(0.02) and rows["one/better"]["beyond_noise"] is True
+    assert rows["one/worse"]["difference"] == pytest.approx(0.01) and rows["one/worse"]["beyond_noise"] is False
+    assert rows["one/better"]["worth_words"] is None
+
+
+def test_a_number_on_another_basis_is_never_compared(study: Study) -> None:
+    findings = found(study)
+    assert "one/masked" not in {row["model"] for row in findings.rows}
+    assert any("asked for different tokens" in note for note in findings.notes)
+
+
+def test_noise_is_not_known_with_fewer_seeds_than_asked_for(study: Study) -> None:
+    row = next(row for row in found(study, least_seeds=4).rows if row["model"] == "one/better")
+    assert row["noise"] is None and row["beyond_noise"] is None
+
+
+def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: Study) -> None:
+    rows = {row["model"]: row for row in found(study, curve=CURVE).rows}
+    # 2 + 3 x^-0.5 = 4.01 at x = (3 / 2.01)^2 = 2.2277.
+    assert rows["one/better"]["data_factor"] == pytest.approx((3 / 2.01) ** 2, rel=2e-3)
+    assert rows["one/better"]["worth_words"] == pytest.approx(22_277_000, rel=2e-3)
+    assert rows["one/better"]["seconds_ratio"] == 2.0
+    assert rows["one/better"]["factor_per_second"] == pytest.approx((3 / 2.01) ** 2 / 2, rel=2e-3)
+    assert rows["one/better"]["extrapolated"] is False
+    assert set(rows) == {"one/better", "one/worse"}
+
+
+def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
+    amounts = np.array([1e8, 2e8, 4e8, 8e8, 1.6e9])
+    law = 1.7 + 410.0 * amounts**-0.3
+    curve = fit_data_curve(amounts.tolist(), law.tolist())
+    assert curve.limit == pytest.approx(1.7, rel=1e-4) and curve.exponent == pytest.approx(0.3, rel=1e-4)
+    assert curve.amount(1.7 + 410.0 * 6.13e8**-0.3) == pytest.approx(6.13e8, rel=1e-4)
+    assert curve.amount(1.6) is None
+    # Two points have a law without a limit: 8 and 4 at 1 and 4 are 8 D^-0.5.
+    two = fit_data_curve([1.0, 4.0], [8.0, 4.0])
+    assert (two.limit, two.amount(2.0)) == (0.0, pytest.approx(16.0))
+
+
+@pytest.mark.parametrize(("amounts", "losses"), [([1.0, 1.0], [2.0, 3.0]), ([1.0, 2.0], [2.0, 3.0])])
+def test_points_without_a_curve_are_refused(amounts: list[float], losses: list[float]) -> None:
+    with pytest.raises(EvaluationError, match="a curve of losses"):
+        fit_data_curve(amounts, losses)
+
+
+def test_one_pair_has_no_interval_and_an_unknown_model_is_refused(study: Study) -> None:
+    assert paired_difference([0.5]) == (0.5, None) and paired_difference([]) == (None, None)
+    with pytest.raises(ConfigError, match="curve: got 'one/hal', no model of this study"):
+        noise_floor.ANALYSIS.check(NoiseFloorSettings(baseline="one/plain", curve=("one/hal",)), study)
