@@ -12,7 +12,7 @@ from typing import Literal
 
 from hatchery.artifacts.manifests import Manifest
 from hatchery.artifacts.records import Record, read_records
-from hatchery.corpora.corpus_writer import ASSUMED
+from hatchery.corpora.corpus_writer import ASSUMED, LICENCES
 from hatchery.corpora.documents import SPLITS, Split
 from hatchery.corpora.duplicates import DUPLICATES
 from hatchery.errors import ManifestError
@@ -66,6 +66,17 @@ class Assumed(Record):
     source: str
     assumption: str
     count: Natural
+
+
+@dataclass(frozen=True)
+class Licensed(Record):
+    """How many documents of a source are under a licence; empty for documents that name none."""
+
+    source: str
+    licence: str
+    documents: Natural
+    words: Natural
+    characters: Natural
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,11 @@ def read_rejected(manifest: Manifest) -> list[Rejected]:
 def read_assumed(manifest: Manifest) -> list[Assumed]:
     """The table `assumed.csv` where the corpus has one, otherwise nothing."""
     return read_records(manifest.file(ASSUMED), Assumed) if manifest.listed(ASSUMED) else []
+
+
+def read_licences(manifest: Manifest) -> list[Licensed]:
+    """The table `licences.csv` where the corpus has one, otherwise nothing."""
+    return read_records(manifest.file(LICENCES), Licensed, may_be_empty=True) if manifest.listed(LICENCES) else []
 
 
 def read_repeated(manifest: Manifest) -> list[Repeated]:

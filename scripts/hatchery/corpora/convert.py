@@ -23,7 +23,7 @@ from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Facts, Part, make_parts
 from hatchery.artifacts.parquet import TableWriter, read_rows
-from hatchery.corpora.corpus_writer import SCHEMA, CorpusWriter, Splitter, document_row, point
+from hatchery.corpora.corpus_writer import LICENCE, SCHEMA, CorpusWriter, Splitter, document_row, point, schema_of
 from hatchery.corpora.documents import Reader, ReaderContext, Rejections
 from hatchery.corpora.duplicates import (
     DUPLICATES,
@@ -44,6 +44,7 @@ from hatchery.raw.registration import RawSource, open_source
 
 GROUP_BYTES = 16 << 20
 PART_SCHEMA = pa.schema([*SCHEMA, *KEYS])
+PART_SCHEMA_WITH_LICENCES = pa.schema([*SCHEMA, LICENCE, *KEYS])
 
 
 @cache
@@ -97,6 +98,11 @@ class FileGroup:
 def reader_of(source: SourceSettings) -> tuple[Reader, Any]:
     """The reader of a source and its checked options. Raises ConfigError naming the source."""
     return reader_and_options(source.reader, source.options, f"source {source.name!r}")
+
+
+def has_licences(options: Any) -> bool:
+    """Return whether the options of a reader name a column with the licences of the documents."""
+    return getattr(options, "licence_column", None) is not None
 
 
 def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
@@ -167,7 +173,7 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
     rejections = Rejections()
     english = group.settings.languages == ("en",)
     context = ReaderContext(source.name, options, rejections, splitter.split, group.count, group.piece, english)
-    with TableWriter(path, PART_SCHEMA) as table:
+    with TableWriter(path, PART_SCHEMA_WITH_LICENCES if has_licences(options) else PART_SCHEMA) as table:
         for file in group.files:
             seen: set[str] = set()
             for document in reader.read(raw, file, context):
@@ -176,7 +182,7 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
                         f"source {source.name!r}: {file}: the document name {document.doc_id!r} occurs twice"
                     )
                 seen.add(document.doc_id)
-                row = document_row(document.doc_id, document.source, document.split, document.text)
+                row = document_row(document.doc_id, document.source, document.split, document.text, document.licence)
                 table.write(row | {"point": point(seed, document.text), "long_lines": line_keys(document.text)})
         written = table.rows
     return {
@@ -268,8 +274,11 @@ def _merge(
 ) -> None:
     keys = TextKeys.read(part.path for part in parts)
     duplicates = Duplicates(keys, _splits(settings.split, keys))
+    licensed = {source.name for source in settings.sources if has_licences(reader_of(source)[1])}
     with (
-        CorpusWriter(run, [source.name for source in settings.sources], settings.documents_per_shard) as corpus,
+        CorpusWriter(
+            run, [source.name for source in settings.sources], settings.documents_per_shard, bool(licensed)
+        ) as corpus,
         Progress(len(duplicates.splits), "write corpus", "documents") as progress,
     ):
         corpus.duplicates = duplicates.rows()
@@ -280,15 +289,18 @@ def _merge(
             rejected = Rejections(Counter(part.facts["rejected"]), part.facts["samples"])
             corpus.rejections[group.source.name].merge(rejected)
             corpus.assumed[group.source.name].update(part.facts["assumed"])
-            for row in read_rows(part.path, SCHEMA.names):
+            for row in read_rows(part.path, schema_of(group.source.name in licensed).names):
                 if (
                     kept := _kept(row["text"], duplicates, index, settings, corpus.rejections[row["source"]])
                 ) is not None:
                     split = duplicates.splits[index]
                     # A text that is as it was has the counts that it had.
                     same = kept == row["text"]
+                    licence = row.get("licence")
                     corpus.write(
-                        {**row, "split": split} if same else document_row(row["doc_id"], row["source"], split, kept)
+                        {**row, "split": split, "licence": licence}
+                        if same
+                        else document_row(row["doc_id"], row["source"], split, kept, licence)
                     )
                 index += 1
                 progress.update(1)

@@ -96,14 +96,27 @@ SCHEMA = pa.schema(
         ("n_words", pa.int32()),
     ]
 )
+LICENCE = pa.field("licence", pa.string())
+"""The licence of each document, of corpora with a source that has a column of licences; null in other sources."""
+LICENCES = "licences.csv"
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
-_TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED, DUPLICATES)
+_TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED, DUPLICATES, LICENCES)
 # Offered to the choice of samples at once; choosing after every document would hash the chosen ones each time.
 _SAMPLED_AT_ONCE = 1000
 
 
-def document_row(doc_id: str, source: str, split: str | None, text: str) -> dict[str, object]:
+OF_LICENCE = ("documents", "words", "characters")
+
+
+def schema_of(with_licences: bool) -> pa.Schema:
+    """Return the columns of the shards of a corpus."""
+    return SCHEMA.append(LICENCE) if with_licences else SCHEMA
+
+
+def document_row(
+    doc_id: str, source: str, split: str | None, text: str, licence: str | None = None
+) -> dict[str, object]:
     """A row of a document shard, with its counts."""
     return {
         "doc_id": doc_id,
@@ -112,6 +125,7 @@ def document_row(doc_id: str, source: str, split: str | None, text: str) -> dict
         "text": text,
         "n_sentences": count_sentences(text),
         "n_words": count_words(text),
+        "licence": licence,
     }
 
 
@@ -122,8 +136,13 @@ class CorpusWriter:
     `run`, and the counts of each split in its measures.
     """
 
-    def __init__(self, run: StageRun, sources: Sequence[str], documents_per_shard: int) -> None:
+    def __init__(
+        self, run: StageRun, sources: Sequence[str], documents_per_shard: int, with_licences: bool = False
+    ) -> None:
+        """`with_licences` keeps the licence of each document, and sums the documents by licence."""
         self._run = run
+        self._licences: dict[tuple[str, str], Counter[str]] | None = {} if with_licences else None
+        schema = schema_of(with_licences)
         self.counts: dict[tuple[str, str], Counter[str]] = {
             (source, split): Counter() for source in dict.fromkeys(sources) for split in SPLITS
         }
@@ -132,7 +151,7 @@ class CorpusWriter:
         self.duplicates: list[tuple[Any, ...]] = []
         """The rows of `duplicates.csv`; empty where nobody looked for them."""
         self._samples: dict[str, list[str]] = {source: [] for source in self.rejections}
-        self._shards = {split: ShardWriter(run.folder, split, SCHEMA, documents_per_shard) for split in SPLITS}
+        self._shards = {split: ShardWriter(run.folder, split, schema, documents_per_shard) for split in SPLITS}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -148,6 +167,9 @@ class CorpusWriter:
         counts["sentences"] += row["n_sentences"]
         counts["words"] += row["n_words"]
         counts["characters"] += len(row["text"])
+        if self._licences is not None:
+            of_licence = self._licences.setdefault((row["source"], row["licence"] or ""), Counter())
+            of_licence.update(documents=1, words=row["n_words"], characters=len(row["text"]))
         samples = self._samples[row["source"]]
         samples.append(row["text"])
         if len(samples) >= _SAMPLED_AT_ONCE:
@@ -189,6 +211,11 @@ class CorpusWriter:
         assumed = [(source, *item) for source, counts in self.assumed.items() for item in sorted(counts.items())]
         if assumed:
             write_csv(self._run, ASSUMED, ("source", "assumption", "count"), assumed)
+        if self._licences is not None:
+            licences = [
+                (*key, *(counts[name] for name in OF_LICENCE)) for key, counts in sorted(self._licences.items())
+            ]
+            write_csv(self._run, LICENCES, ("source", "licence", *OF_LICENCE), licences)
         if self.duplicates:
             write_csv(self._run, DUPLICATES, HEADER, self.duplicates)
         samples = [

@@ -34,6 +34,8 @@ class RawDocument:
     source: str
     text: str
     split: Split | None = None
+    licence: str | None = None
+    """The licence of this document, if its source has a column with licences; empty if the document has none there."""
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from hatchery.corpora.prose import ProseOptions
 from hatchery.corpora.raw_texts import Patterns
-from hatchery.settings.base import RefusedError
+from hatchery.settings.base import RefusedError, omitted_at_default
 from hatchery.settings.fields import Text
 
 SentencesName = Annotated[
@@ -18,8 +18,8 @@ Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\
 @dataclass(frozen=True)
 class PlainTextOptions(ProseOptions):
     """How files of one's own are read. The keys from `paragraphs` to `cut_files` are of running text, and `tagged`
-    is, too; those from `delimiter` to `keep`, and both of punctuation, are of tables alone (.csv, .tsv, .jsonl,
-    .parquet). For most text no key is needed; a table needs `column` where its text does not stand in `text`."""
+    is, too; those from `delimiter` to `licence_column`, and both of punctuation, are of tables alone (.csv, .tsv,
+    .jsonl, .parquet). For most text no key is needed; a table needs `column` if its text is not in `text`."""
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
     """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
@@ -47,6 +47,10 @@ class PlainTextOptions(ProseOptions):
     """Rows of a file with the same value here form one document; null makes each row one."""
     keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
     """Only rows with one of these values in each of these columns."""
+    leave_out: dict[str, Patterns] = omitted_at_default({})
+    """No rows with one of these values in one of these columns, where * is any text: category: ["padding*"]."""
+    licence_column: str | None = omitted_at_default(None)
+    """Column with the licence of each row, which is kept with the document and summed on the card of the corpus."""
     tagged: bool = False
     """Text written as word/TAG, one sentence per line, as in the Brown corpus."""
     punctuation_column: str | None = None
@@ -60,6 +64,9 @@ class PlainTextOptions(ProseOptions):
         return self.sentences.removeprefix("punkt:") if self.sentences and ":" in self.sentences else None
 
     def __post_init__(self) -> None:
+        if self.licence_column is not None and (self.document_column or self.lines_per_document):
+            key = "document_column" if self.document_column else "lines_per_document"
+            raise RefusedError("licence_column", f"cannot be set beside `{key}`, by which a document has several rows")
         if self.sentences is not None and self.tagged:
             raise RefusedError("sentences", "cannot be set beside `tagged`, whose lines are sentences")
         if self.punctuation_column and self.tagged:

@@ -125,6 +125,8 @@ def _breaks_off(line: str, following: str, margin: float) -> bool:
 Paragraph = list[str]
 # Key and paragraphs of a document.
 Named = tuple[tuple[str, ...], list[Paragraph]]
+# The same of a row, with its licence if the source has a column of licences.
+NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None]
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ def pieces(
 
 
 def documents_of(
-    file: str, named: Iterable[Named], context: ReaderContext, minimum_words: int
+    file: str, named: Iterable[Named | NamedRow], context: ReaderContext, minimum_words: int
 ) -> Iterator[RawDocument]:
     """Documents from names and paragraphs; those with fewer words than `minimum_words` are counted as rejected.
 
@@ -248,13 +250,14 @@ def documents_of(
     """
     minimum_words = max(minimum_words, 1)
     too_short = "no words" if minimum_words == 1 else f"fewer than {minimum_words} words"
-    for key, paragraphs in named:
+    for key, paragraphs, *licence in named:
         text = document_text(paragraphs)
         # No more words are looked for than matter.
         if len(text.split(None, minimum_words - 1)) < minimum_words:
             context.rejections.count(too_short, sample=text)
         else:
-            yield RawDocument("/".join((context.name, file, *key)), context.name, text)
+            name = "/".join((context.name, file, *key))
+            yield RawDocument(name, context.name, text, licence=licence[0] if licence else None)
 
 
 _LEFT = re.compile(r" +([.,;:?!)\]}]+|''|%)(?= |$)")

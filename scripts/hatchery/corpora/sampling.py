@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.artifacts.parquet import read_batches
-from hatchery.corpora.corpus_writer import CorpusWriter, Splitter, point
+from hatchery.corpora.corpus_writer import LICENCES, CorpusWriter, Splitter, point
 from hatchery.corpora.documents import SPLITS
 from hatchery.corpora.settings import SamplePart, SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
@@ -145,7 +145,7 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
     shown = drawing.shown(drawn)
     splitter = _splitter(settings, corpus, drawn)
     with (
-        CorpusWriter(run, drawing.names, settings.documents_per_shard) as writer,
+        CorpusWriter(run, drawing.names, settings.documents_per_shard, bool(corpus.listed(LICENCES))) as writer,
         Progress(total, "write sample", "documents") as progress,
     ):
         index = 0

@@ -4,6 +4,7 @@ A row is a document, or those of a file with the same value in a column are one 
 """
 
 import json
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hatchery.corpora.csv_tables import csv_rows, has_surplus
 from hatchery.corpora.documents import ReaderContext
-from hatchery.corpora.prose import LineForm, Named, Paragraph, paragraphs_in, pieces
+from hatchery.corpora.prose import LineForm, Named, NamedRow, Paragraph, paragraphs_in, pieces
 from hatchery.corpora.raw_files import Piece, uncompressed_suffix
 from hatchery.corpora.rows import PlacedRow, cell, field, is_json_list, json_lines, json_rows, kind_of
 from hatchery.corpora.text_files import Lines, pieces_between, with_unified_ends
@@ -56,7 +57,8 @@ def _rows(
         # Whoever plans imports this module and reads nothing.
         from hatchery.corpora.parquet_files import parquet_rows
 
-        wanted = {options.column, options.document_column, options.punctuation_column, *options.keep} - {None}
+        named = {options.column, options.document_column, options.punctuation_column, options.licence_column}
+        wanted = {*named, *options.keep, *options.leave_out} - {None}
         return lines, parquet_rows(source, file, {str(column) for column in wanted}, piece=piece)
     return lines, csv_rows(lines, options.delimiter or ("\t" if uncompressed_suffix(file) == ".tsv" else ","))
 
@@ -113,23 +115,25 @@ def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_b
     yield Piece(start[0], lines.offset, start[1], start[2], number - start[2])
 
 
-def documents_of_table(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
+def documents_of_table(
+    source: RawSource, file: str, context: ReaderContext, form: LineForm
+) -> Iterator[Named | NamedRow]:
     """The documents of a file, or of its piece; what is left out is counted."""
     options: PlainTextOptions = context.options
     if options.document_column is not None:
         yield from _grouped(source, file, context, form, options.document_column)
         return
-    rows = (row for _, row in _row_paragraphs(source, file, context, form))
     if options.lines_per_document is not None:
-        kept = (row for row in rows if row is not None)
+        rows = _row_paragraphs(source, file, context, form)
+        kept = (paragraphs for _, paragraphs, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
     # Rows of Parquet are known without being read, so that all of them have a number.
     all_count = format_of(file, options) == "parquet"
     number = context.before
-    for paragraphs in rows:
+    for _, paragraphs, licence in _row_paragraphs(source, file, context, form):
         if paragraphs is not None:
-            yield (f"{number:06d}",), paragraphs
+            yield (f"{number:06d}",), paragraphs, licence
         number += all_count or paragraphs is not None
 
 
@@ -143,7 +147,7 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
     kept: dict[str, list[list[Paragraph]]] = {}
     waiting = iter(dict.fromkeys(left))
     current = next(waiting, None)
-    for key, paragraphs in _row_paragraphs(source, file, context, form):
+    for key, paragraphs, _ in _row_paragraphs(source, file, context, form):
         left[key] -= 1
         if paragraphs is not None:
             kept.setdefault(key, []).append(paragraphs)
@@ -156,21 +160,31 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
 
 def _row_paragraphs(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
-) -> Iterator[tuple[str, list[Paragraph] | None]]:
-    """The key of its document and the paragraphs of each row; None for a row that is left out."""
+) -> Iterator[tuple[str, list[Paragraph] | None, str | None]]:
+    """The key of its document, the paragraphs and the licence of each row.
+
+    A row that is left out has no paragraphs; a row without a column of licences has no licence.
+    """
     options: PlainTextOptions = context.options
     for place, row in _rows(source, file, options, context.piece)[1]:
         key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
         text, reason = _kept(row, place, options)
         if reason or text is None:
             context.rejections.count(reason, sample=text)
-            yield key, None
+            yield key, None, None
             continue
         if options.punctuation_column is not None:
             mark = options.punctuation.get(cell(row, options.punctuation_column, place) or "", ".")
             text = text.rstrip()
             text = text if text.endswith(_FINAL_MARKS) else text + mark
-        yield key, list(paragraphs_in(with_unified_ends(text).split("\n"), context, form))
+        named = options.licence_column
+        licence = None if named is None else (cell(row, named, place) or "").strip()
+        yield key, list(paragraphs_in(with_unified_ends(text).split("\n"), context, form)), licence
+
+
+def _matches(value: str, pattern: str) -> bool:
+    """Whether a value is a pattern, where * is any text."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), value, re.DOTALL) is not None
 
 
 def _kept(row: Mapping[str, Any], place: str, options: "PlainTextOptions") -> tuple[str | None, str]:
@@ -182,6 +196,10 @@ def _kept(row: Mapping[str, Any], place: str, options: "PlainTextOptions") -> tu
         return json.dumps(text, ensure_ascii=False), f"row whose text is {kind_of(text)}"
     if any(cell(row, column, place) not in values for column, values in options.keep.items()):
         return text, "row not kept by the option `keep`"
+    for column, patterns in options.leave_out.items():
+        value = cell(row, column, place)
+        if value is not None and any(_matches(value, pattern) for pattern in patterns):
+            return text, "row left out by the option `leave_out`"
     if text is None or not text.strip():
         return None, "row without text"
     return text, ""

@@ -8,7 +8,7 @@ and grouping are options, and what does not fit them is an error with its place.
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
@@ -18,6 +18,7 @@ from hatchery.corpora.plain_text_options import PlainTextOptions
 from hatchery.corpora.prose import (
     LineForm,
     Named,
+    NamedRow,
     Paragraph,
     blocks_of,
     documents_of,
@@ -101,7 +102,8 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     begins = context.piece is None or context.piece.start == 0
     if options.sentences is None and not options.tagged and begins:
         context.assumed[form.description] += 1
-    make = _text if format_of(file, options) == "text" else documents_of_table
+    is_text = format_of(file, options) == "text"
+    make: Callable[..., Iterator[Named | NamedRow]] = _text if is_text else documents_of_table
     return documents_of(file, make(source, file, context, form), context, options.minimum_words)
 
 

@@ -10,6 +10,7 @@ from hatchery.analysis.corpus_statistics import (
     ALL,
     Assumed,
     ComparedSize,
+    Licensed,
     Rejected,
     RejectedText,
     Repeated,
@@ -181,6 +182,18 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
         "corpus's file says it instead."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
+
+
+def licence_section(licensed: Sequence[Licensed]) -> Section:
+    """The documents by the licence that their source gives each of them."""
+    rows = [
+        (item.source, item.licence or "not stated", *map(count, (item.documents, item.words, item.characters)))
+        for item in licensed
+    ]
+    note = "The column “licence” of the corpus's shards has the licence of each document, as its source spells it."
+    header = ("source", "licence", "documents", "words", "characters")
+    title = "Licences of the documents"
+    return Section(title, [note], tables=[_table(title, header, rows, words=2)])
 
 
 def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:

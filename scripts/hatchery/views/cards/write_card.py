@@ -35,6 +35,7 @@ def write_card(
         corpus_statistics.read_rejected_texts(corpus),
     )
     assumed = corpus_statistics.read_assumed(corpus)
+    licensed = corpus_statistics.read_licences(corpus)
     repeated = corpus_statistics.read_repeated(corpus)
     selections = corpus_statistics.read_selections(corpus)
     measured = measure_corpus(corpus, settings, statistics)
@@ -56,6 +57,7 @@ def write_card(
     comparison = content.comparison_section(compared, published_name)
     sections = [
         content.sources_section(settings),
+        *([content.licence_section(licensed)] if licensed else []),
         content.size_section(sizes),
         *([content.selection_section(selections)] if selections else []),
         *([comparison] if compared else []),
