@@ -27,6 +27,7 @@ from tests.library_imports import imported_modules
 
 # Direct requirements that no script imports: they are started as programs, or by Snakemake, or tests compare with them.
 PROGRAMS = {
+    "axe-core-python",
     "hatchling",
     "hypothesis",
     "jsonschema",
