@@ -55,15 +55,13 @@ class Crate:
         self.entities[identifier] = {"@id": identifier, "@type": kind, **filled}
         return identifier
 
-    def file(self, path: str, sha256: str, size: int | None) -> str:
+    def file(self, path: str, sha256: str, size: int) -> str:
         """Add a file that the crate does not hold; one of several paths is its name, the others are alternate names."""
         identifier = named_by_digest(sha256)
         known = self.entities.get(identifier)
         if known is None:
-            size_text = None if size is None else str(size)
-            return self.add(
-                identifier, "File", name=path, sha256=sha256, contentSize=size_text, encodingFormat=_format(path)
-            )
+            facts = {"sha256": sha256, "contentSize": str(size), "encodingFormat": _format(path)}
+            return self.add(identifier, "File", **{**facts, "name": path})
         others = {*known.get("alternateName", ()), path} - {known["name"]}
         if others:
             known["alternateName"] = sorted(others)

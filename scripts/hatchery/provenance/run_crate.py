@@ -135,7 +135,8 @@ def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
             hasPart=[reference(part) for part in parts],
         )
     if node.path is None:
-        return crate.file("a file that is not there any more", node.digest, None)
+        # Summaries name manifests by the beginnings of their digests.
+        return crate.add(f"#missing-{node.digest}", "CreativeWork", name="a file that is missing or has changed")
     return crate.file(_name(chain, node.path), node.digest, node.path.stat().st_size)
 
 
