@@ -158,8 +158,10 @@ $(SITE)/installed: docs/site/site.lock
 .PHONY: site
 site: env ## build the site of the documentation: .site/html/index.html, with search, which needs no network
 	@$(MAKE) --no-print-directory $(SITE)/installed
+	@OMP_NUM_THREADS=1 .venv/bin/python docs/site/gallery.py $(SITE)/gallery > /dev/null
 	@PYTHONPATH="$$PWD/$(SITE):$$PWD/scripts" .venv/bin/python -m sphinx --quiet --fail-on-warning --keep-going \
 	  -j auto -c docs/site -d $(SITE)/doctrees docs $(SITE)/html
+	@cp $(SITE)/gallery/figures.html $(SITE)/html/figures.html
 	@cp $(SITE)/html/README.html $(SITE)/html/index.html
 	@echo "site: $(SITE)/html/index.html"
 

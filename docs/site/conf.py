@@ -43,6 +43,9 @@ def with_menu(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = source[0].replace(f"](../{outside}", f"](site/{inside}")
     if page != root_doc:
         return
+    source[0] += (
+        '\n<a href="figures.html">All figures</a>, drawn from invented numbers, with the commands that make them.\n'
+    )
     _, *parts = HEADING.split(source[0])
     source[0] += "\n```{toctree}\n:hidden:\n\nsite/start\nsite/contributing\nsite/security\n```\n"
     for title, text in zip(parts[::2], parts[1::2], strict=True):

@@ -1,4 +1,4 @@
-"""Models of inside a training that an experiment evaluates: which they are, and on what."""
+"""Intermediate checkpoints that an experiment evaluates: which ones, and on which suites and tasks."""
 
 from typing import TYPE_CHECKING
 

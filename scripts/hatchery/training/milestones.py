@@ -1,4 +1,4 @@
-"""Where models of inside a training lie, and what they have seen, as whoever plans knows it too: without PyTorch."""
+"""Paths of intermediate checkpoints, and what they have seen, for planning without PyTorch."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -192,7 +192,7 @@ NEEDS = {
     ),
     "milestones": Need(
         "measurements",
-        "models of inside a training under `evaluate_milestones`",
+        "intermediate checkpoints under `evaluate_milestones`",
         lambda project, experiment: project.milestones(experiment),
         asks=Asks(MilestonesFigure, values=_milestones),
     ),

@@ -1,4 +1,4 @@
-"""Scores of models of inside a training against the words that they had seen: a panel for each suite or task."""
+"""Scores of intermediate checkpoints against the words that the training had seen: a panel for each suite or task."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ FIGURE = Declaration(
     title="Scores over words seen",
     needs=("milestones", "runs"),
     version=1,
-    caption="Scores of the models of inside a training against the words that they had seen, repetitions included; "
+    caption="Scores of intermediate checkpoints against the words that the training had seen, repetitions included; "
     "means over pretraining seeds, with their deviation as a band (of a single seed, the 95 % interval over the choice "
     "of the items, if it is known), and chance as a dashed line.",
     explanation="""
