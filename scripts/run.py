@@ -1,7 +1,7 @@
 """Run a stage: python scripts/run.py STAGE results/settings/<digest>.json '{"output": "FILE"}'.
 
-What the stage is given are JSON objects or files that hold one; of a key that several have, the last counts.
-`python scripts/run.py STAGE` alone says what it is given.
+The arguments of a stage are JSON objects, or files that hold one; of a repeated key, the last value counts.
+`python scripts/run.py STAGE` alone lists its arguments.
 """
 
 import argparse

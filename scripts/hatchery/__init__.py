@@ -1,7 +1,7 @@
 """Hatchery's library: raw corpora in, result tables out. The folder `scripts/` is the import root.
 
-The functions in `__all__` are for people (docs/python.md). They are imported when they are first asked for, so that the
-library's own modules are imported without them.
+The functions in `__all__` are the interface for users (docs/python.md). Each is imported at its first use, so
+importing one of the library's modules does not import them.
 """
 
 from typing import TYPE_CHECKING, Any

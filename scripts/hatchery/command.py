@@ -1,4 +1,4 @@
-"""The thin shell that the programs in `scripts/` share: arguments in, exit code out."""
+"""The frame that the programs in `scripts/` share: parse the arguments, call `main`, return an exit status."""
 
 import argparse
 import json
@@ -15,10 +15,10 @@ from hatchery.sanitize import visible
 
 
 def read_given(word: str) -> dict[str, Any]:
-    """What a stage is given by its arguments: a JSON object, or the path of a file that holds one.
+    """Return the arguments of a stage from a JSON object, or from the path of a JSON file.
 
-    The file of a call has all inputs under `arguments`, and is compared with its name. Raises ConfigError when the file
-    is missing, altered, or no JSON object.
+    The file of a call has all inputs under `arguments`; its name is checked against its content. Raises ConfigError
+    when the file is missing, altered, or holds no JSON object.
     """
     inline = word.lstrip().startswith("{")
     where = "the command line" if inline else word
@@ -34,21 +34,23 @@ def read_given(word: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ConfigError(f"{where}: not JSON: {error}") from error
     if not isinstance(value, dict) or not isinstance(value.get("arguments", {}), dict):
-        raise ConfigError(f"{where}: expected a JSON object of what the stage is given, not {type(value).__name__}")
+        raise ConfigError(
+            f"{where}: expected a JSON object with the arguments of the stage, not {type(value).__name__}"
+        )
     return {**value.pop("arguments", {}), **value}
 
 
 def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentParser) -> NoReturn:
-    """Parse the arguments, call `main`, and leave as `leave_after` does."""
+    """Parse the arguments, call `main`, and exit as `leave_after` does."""
     leave_after(lambda: main(parser.parse_args()))
 
 
 def leave_after(main: Callable[[], None]) -> NoReturn:
-    """Call `main`, and leave with 0, or with 1 after one line.
+    """Call `main`, and exit with status 0, or with status 1 after one line on standard error.
 
-    The line names the user's mistake, or what the machine refuses: memory, room on the disk, the right to write. If
-    nobody reads standard output any more, as with `| head`, the command ends without a line and with 141, the shell's
-    code for this case. Any other exception is a defect of ours and keeps its traceback.
+    The line reports the user's mistake, or a failed operation of the system: no memory, no disk space, no permission
+    to write. If the reader of standard output has exited, as in `| head`, the command ends without a line and with
+    141, the shell's status for this case. Any other exception is a defect of ours and keeps its traceback.
     """
     try:
         main()
@@ -74,7 +76,7 @@ def leave_after(main: Callable[[], None]) -> NoReturn:
 
 
 def leave_output_unread() -> None:
-    """Let the rest of standard output go nowhere; Python would else complain about it when it ends."""
+    """Redirect the rest of standard output to the null device; otherwise Python reports an error when it exits."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
@@ -83,6 +85,6 @@ def _print_error(message: str) -> None:
     try:
         print(f"error: {visible(message)}", file=sys.stderr, flush=True)
     except OSError:
-        # The log may lie on the disk that is full. Python would write the rest again at its end, fail, and leave with
-        # a status of its own.
+        # The log may be on the full disk. At exit, Python would write its buffer again, fail, and change the exit
+        # status.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115

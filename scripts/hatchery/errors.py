@@ -1,9 +1,10 @@
-"""Errors that are addressed to the person who runs Hatchery, and what the machine refuses, told in the same way.
+"""Errors addressed to the user: exceptions of Hatchery, and failures of the machine in the same one-line form.
 
 Every message is one line that says what is wrong, where, and what was expected. The commands print such an error
-without a traceback; any other exception is a defect of ours and keeps its traceback. A full disk, a place that cannot
-be written to or too little memory is no defect of ours either, whoever's code meets it first. Libraries written in Rust
-or C++ raise exceptions of their own, of which only the text says what happened, so that is read, too.
+without a traceback; any other exception is a defect of ours and keeps its traceback. A full disk, a folder without
+write permission and too little memory are no defects of ours either, in whichever library they occur. Libraries
+written in Rust or C++ raise exceptions of their own that name the cause only in their text, so the text is searched,
+too.
 """
 
 import errno
@@ -14,13 +15,15 @@ from tempfile import gettempdir
 
 
 def first_line(error: BaseException) -> str:
-    """The first line with words of what others' code says is wrong, or the kind of error where it says nothing."""
+    """Return the first line with words of an exception's message, or the exception's class name if there is no such
+    line.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 
 
 class HatcheryError(Exception):
-    """A mistake in the input or the surroundings that the user can mend."""
+    """A mistake in the input or the environment that the user can correct."""
 
 
 class ConfigError(HatcheryError):
@@ -28,7 +31,7 @@ class ConfigError(HatcheryError):
 
 
 class SourceError(HatcheryError):
-    """A raw input is missing, unreadable or not what its manifest says."""
+    """A raw input is missing, unreadable or differs from its manifest."""
 
 
 class CorpusError(HatcheryError):
@@ -48,7 +51,7 @@ class CheckpointError(HatcheryError):
 
 
 class TrainingError(HatcheryError):
-    """Training cannot go on: the loss is not finite, or the settings exclude each other."""
+    """Training cannot continue: the loss is not finite, or the settings exclude each other."""
 
 
 class EvaluationError(HatcheryError):
@@ -56,11 +59,11 @@ class EvaluationError(HatcheryError):
 
 
 class ManifestError(HatcheryError):
-    """A manifest is missing or damaged, or a file is not what the manifest says."""
+    """A manifest is missing or damaged, or a file differs from the manifest."""
 
 
 class MisplacedError(ManifestError):
-    """A sound result lies in the folder of another one; nothing removes it, because it is somebody's work."""
+    """An intact result is in the folder of another result. It is never deleted, because it may be somebody's work."""
 
 
 class UploadError(HatcheryError):
@@ -68,7 +71,7 @@ class UploadError(HatcheryError):
 
 
 class PlanError(HatcheryError):
-    """Snakemake cannot plan what was asked for, or its answer cannot be read."""
+    """Snakemake cannot plan the targets, or its answer cannot be read."""
 
 
 WRITABLE = "the results need a place that can be written to (storage_root in config/config.yaml)"
@@ -92,32 +95,32 @@ _MEMORY = (
     "not enough memory; start again with fewer processes or smaller micro-batches (compute in config/config.yaml) or "
     "with more memory for the job; what is finished stays"
 )
-# "No space left on device (os error 28)" of tokenizers, "Os { code: 28, kind: StorageFull, ... }" of safetensors.
+# "No space left on device (os error 28)" by tokenizers, "Os { code: 28, kind: StorageFull, ... }" by safetensors.
 _NUMBER = re.compile(r"\(os error (\d+)\)|Os \{ code: (\d+),")
 _NO_MEMORY = re.compile(
     r"can't allocate memory|cannot allocate memory|out of memory|bad_alloc|can't start new thread|"
     r"failed to map segment|^MemoryError",
     re.IGNORECASE,
 )
-# Less than this is a full disk: file systems keep some blocks for themselves.
+# A disk with less free space counts as full: file systems reserve some blocks for themselves.
 _NO_ROOM_BYTES = 1 << 16
 # With fewer free inodes, Snakemake's records of a call and the temporary files of a job do not fit.
 _NO_ROOM_FILES = 256
 
 
 def writing_refused(folder: Path) -> str | None:
-    """The line for people where nothing can be written in `folder`; asked before Snakemake fails with a traceback."""
+    """Return the message if nothing can be written in `folder`. Called before Snakemake would fail with a traceback."""
     if os.access(folder, os.W_OK | os.X_OK):
         return None
     return f"{folder.absolute()}: nothing can be written in this folder, but Snakemake keeps its records here; {_COPY}"
 
 
-# The repository's links to the folders of Snakemake's profiles.
+# Links of the repository to the folders of Snakemake's profiles.
 _LINKS = ("gpus", "profiles", "slurm")
 
 
 def links_lost(project: Path) -> str | None:
-    """The line for people where git wrote files in the place of links: Snakemake then goes on without its profile."""
+    """Return the message if git wrote files in place of links: Snakemake would then run without its profile."""
     lost = [name for name in _LINKS if (project / name).is_file()]
     if not lost:
         return None
@@ -128,7 +131,7 @@ def links_lost(project: Path) -> str | None:
 
 
 def error_number(error: BaseException) -> int | None:
-    """The number of the system's error behind an exception of anybody's, None where there is none."""
+    """Return the number of the system error that caused an exception of any library, None if there is no number."""
     if isinstance(error, OSError):
         return error.errno
     found = _NUMBER.search(str(error))
@@ -136,26 +139,26 @@ def error_number(error: BaseException) -> int | None:
 
 
 def memory_refused(report: str) -> str | None:
-    """The line for people where a program's last words say that there was not enough memory, whatever ended it."""
+    """Return the message if the last words of a program report too little memory, whatever ended the program."""
     return _MEMORY if _NO_MEMORY.search(report) else None
 
 
 def full_disk(*folders: Path) -> str | None:
-    """The line for people of the first of the folders on whose disk nothing more can be written; None if there is none.
+    """Return the message for the first of the folders whose disk is full; None if no disk is.
 
-    Where a log lies on it, the log cannot tell.
+    A log on a full disk cannot report the cause.
     """
     for folder in filter(Path.is_dir, folders):
         disk = os.statvfs(folder)
         if disk.f_bavail * disk.f_frsize < _NO_ROOM_BYTES:
             return f"{folder}: {os.strerror(errno.ENOSPC)}; {_ROOM}"
-        # Some file systems do not count files.
+        # Some file systems do not count inodes.
         if disk.f_files and disk.f_favail < _NO_ROOM_FILES:
             return f"{folder}: no more files can be made on this disk (it has no free inodes); {_ROOM}"
     return None
 
 
-# Folder of the semaphores with which processes wait for each other.
+# Folder of the semaphores that synchronise processes.
 _SEMAPHORES = Path("/dev/shm")
 _NO_SEMAPHORES = (errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSYS)
 
@@ -171,11 +174,11 @@ def _no_semaphores(number: int) -> str | None:
 
 
 def refusal(error: BaseException) -> str | None:
-    """The line for people where the machine has refused something: what, where, what to do; None for anything else."""
+    """Return the message if the machine caused the error: what failed, where, what to do; None for any other error."""
     number = error_number(error)
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return _MEMORY
-    # Also on a GPU. Of a library that is loaded, the dynamic linker says that it could not be mapped.
+    # Also for the memory of a GPU. For a library, the dynamic linker reports that it could not be mapped.
     if isinstance(error, RuntimeError | ImportError) and _NO_MEMORY.search(str(error)):
         return _MEMORY
     if number is not None and isinstance(error, OSError) and not error.filename and (line := _no_semaphores(number)):
@@ -183,7 +186,7 @@ def refusal(error: BaseException) -> str | None:
     if number not in REMEDIES:
         return None
     place = (error.filename if isinstance(error, OSError) else None) or "writing"
-    # A library that does not say what it wrote: where there is no room can be seen.
+    # The exception of this library does not name the file, so all disks are checked for free space.
     if place == "writing" and number == errno.ENOSPC and (line := full_disk(*map(Path, _WRITTEN), Path(gettempdir()))):
         return line
     return f"{place}: {os.strerror(number)}; {REMEDIES[number]}"

@@ -1,17 +1,19 @@
-"""Names that follow from folders, or that folders have: it needs the standard library alone.
+"""Names that follow from folders. This module imports the standard library only.
 
-Registries by folder: every module of a package is an entry, called like its file; there is no list to enter it in. The
-`__init__.py` of the package is the registry, which knows what the module of an entry holds. What only helps entries
-lies beside the folder.
+Registries by folder: every module of a package is an entry with the name of its file, so no list of entries is needed.
+The package's `__init__.py` is the registry and defines what an entry contains. Helpers of the entries are outside of
+the folder.
 """
 
 from pathlib import Path
 
 
 def names_in_folder(registry: str) -> tuple[str, ...]:
-    """The names of the modules beside a package's `__init__.py` (its `__file__`), sorted; none of them is imported."""
+    """Return the sorted names of the modules in the folder of a package's `__init__.py` (its `__file__`), without
+    importing them.
+    """
     return tuple(sorted(path.stem for path in Path(registry).parent.glob("*.py") if path.stem != "__init__"))
 
 
 UNDECLARED = ("checkpoints", "finetuning_runs", "benchmarks", "settings")
-"""Folders of `results/` that no stage declares. They hold no manifest of a finished stage, and may hold many files."""
+"""Folders of `results/` that no stage declares. They hold no manifests of finished stages, but possibly many files."""

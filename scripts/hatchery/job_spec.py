@@ -1,8 +1,8 @@
-"""What a job is to compute, in a file named after its content: its settings and the files that it reads.
+"""The specification of a job, in a file named after its content: the settings of the job and the files that it reads.
 
-Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job that waits in
-a queue must compute what was asked for when it was sent. Every stage is therefore run as
-`python scripts/run.py STAGE results/settings/<digest>.json '{"output": ...}'`, which compares the file with its name.
+Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job in a queue
+must compute what was requested when it was submitted. Therefore every stage runs as `python scripts/run.py STAGE
+results/settings/<digest>.json '{"output": ...}'`, which checks that the file's content has this digest.
 """
 
 import hashlib
@@ -22,43 +22,43 @@ FOLDER = Path("results/settings")
 DIGITS = 16
 
 Paths = str | list[str] | dict[str, str]
-"""What an argument of a stage's function is given: one path, several, or paths by names.
+"""Value of a path argument of a stage's function: one path, several paths, or paths by name.
 
-A list of one path or of none stands for an argument that is one path and may be left out.
+A list with at most one path represents an optional argument that is one path.
 """
 
 
 def paths_of(given: Iterable[Paths]) -> list[str]:
-    """All paths of several arguments, each once."""
+    """Return all paths of several arguments without duplicates."""
     lists = ([one] if isinstance(one, str) else one.values() if isinstance(one, dict) else one for one in given)
     return list(dict.fromkeys(path for paths in lists for path in paths))
 
 
 @dataclass(frozen=True)
 class Call:
-    """The settings of a job as canonical JSON, and the paths of its inputs by the arguments of the stage's function."""
+    """The settings of a job as canonical JSON, and the paths of its inputs by argument of the stage's function."""
 
     settings: str
     arguments: Mapping[str, Paths]
 
     @cached_property
     def content(self) -> bytes:
-        """The file: JSON without a line break, arguments in their order, settings as they are."""
+        """Return the content of the file: JSON without line breaks, arguments in their order, settings unchanged."""
         arguments = json.dumps(dict(self.arguments), separators=(",", ":"), ensure_ascii=False)
         return f'{{"arguments":{arguments},"settings":{self.settings}}}'.encode()
 
     @cached_property
     def digest(self) -> str:
-        """The beginning of the SHA-256 of the file's content."""
+        """Return the first hexadecimal digits of the SHA-256 of the file's content."""
         return hashlib.sha256(self.content).hexdigest()[:DIGITS]
 
     @property
     def path(self) -> Path:
-        """Where the file lies, relative to the project."""
+        """Return the path of the file, relative to the project."""
         return FOLDER / f"{self.digest}.json"
 
     def write(self) -> None:
-        """Write the file, unless it is there with this content."""
+        """Write the file, unless it exists with this content."""
         try:
             if self.path.read_bytes() == self.content:
                 return
@@ -68,12 +68,14 @@ class Call:
 
 
 def is_call(path: Path) -> bool:
-    """Whether a file is named as those of calls are."""
+    """Return True if a path has the form of a call's file."""
     return path.suffix == ".json" and len(path.stem) == DIGITS and set(path.stem) <= set(hexdigits)
 
 
 def read_call(path: str | Path) -> Call:
-    """Read such a file. Raises ConfigError when it is missing, or when its content is not what its name says."""
+    """Read the file of a call. Raises ConfigError when it is missing, or when its content does not have the digest in
+    its name.
+    """
     path = Path(path)
     remedy = "start the workflow again, which writes it anew"
     try:

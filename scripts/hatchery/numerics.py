@@ -1,4 +1,4 @@
-"""PyTorch's settings in a program that calls the library."""
+"""PyTorch's global settings, restored after a call of the library."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import torch
 
 @contextmanager
 def kept_settings() -> Iterator[None]:
-    """Put PyTorch's random states and its settings of precision, determinism and threads back at the end."""
+    """Restore PyTorch's random states and its settings of precision, determinism and threads after the block."""
     precision, threads = torch.get_float32_matmul_precision(), torch.get_num_threads()
     tf32, debug = torch.backends.cudnn.allow_tf32, torch.get_deterministic_debug_mode()
     memory = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]

@@ -9,14 +9,14 @@ from typing import Any, Self, TextIO
 from tqdm import tqdm
 
 LOG_INTERVAL_SECONDS = 10.0
-# Between lines of work that has been going on for long, a twentieth of its time passes, at most this.
+# The interval between lines grows to a twentieth of the elapsed time, up to this maximum (seconds).
 LONGEST_INTERVAL_SECONDS = 60.0
-# Work that is over sooner is not announced, and its end only told where it has something to tell.
+# The beginning of shorter work is not logged, and its end only if it has fields to report.
 SHORT_SECONDS = 1.0
 
 
 class Progress:
-    """Count work of a known total; `update` may carry fields such as the loss that are shown beside the bar."""
+    """Count units of work towards a known total; `update` may add fields such as the loss, shown after the bar."""
 
     def __init__(self, total: int, label: str, unit: str, initial: int = 0, stream: TextIO | None = None) -> None:
         self.total, self.label, self.unit = total, label, unit
@@ -34,7 +34,7 @@ class Progress:
         return self
 
     def note(self, text: str) -> None:
-        """Write one line without tearing the bar."""
+        """Write one line above the bar."""
         if self._bar is not None:
             self._bar.write(text, file=self.stream)
         else:

@@ -1,17 +1,17 @@
-"""What is the same in every stage: from the JSON that it is given to a call of its function, and to its manifest.
+"""The frame of every stage: build the function's arguments from JSON, call the function, write the manifest.
 
-A stage is a function (`stage.py`). It is given what its arguments name:
+A stage is a function (`stage.py`). The names of its parameters decide what they receive:
 
-- `settings`: an object of its class, built once; as a mapping, the settings of the stage as they are.
-- `run`: what collects the outputs of the manifest at `output`, which is made around the call.
-- `job`: settings and inputs as the manifest has them; without `run`, the function makes the manifest itself.
-- `output`: where there is no manifest, the file to write.
-- a `Manifest`, read. A `Path` is an input, too, which the function opens itself; an `OutputPath` is where it writes.
+- `settings`: an object of its settings class, built once; if annotated as a mapping, the settings unchanged.
+- `run`: a context that collects the outputs for the manifest at `output`; it is opened around the call.
+- `job`: settings and inputs as in the manifest; a function without `run` writes the manifest itself.
+- `output`: the file to write, for stages without a manifest.
+- a parameter of type `Manifest`: the manifest, already read. A `Path` is an input that the function opens itself; an
+  `OutputPath` is a file that it writes.
 - other settings, such as `runtime`, numbers and words.
-- `inputs`: a dataclass whose fields are such arguments, where there are so many that they travel together.
+- `inputs`: a dataclass whose fields are such parameters, if there are too many of them.
 
-Before and after the function is called, every input is compared with what vouches for it. So functions read files as
-they are.
+Before and after the call, every input is compared with its recorded checksum. So the functions need not check files.
 """
 
 import inspect
@@ -36,7 +36,7 @@ OutputPath = Annotated[Path, "a place to write to"]
 BY_THE_RUNNER = ("settings", "output", "run", "job")
 INPUTS = "inputs"
 GIVEN = ("settings", "output")
-"""What every stage is given, whether or not its function asks for it."""
+"""Arguments that every stage receives, even if its function does not declare them."""
 
 
 @dataclass(frozen=True)
@@ -49,35 +49,35 @@ class Job:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """SHA-256 of the inputs by their names. Raises ManifestError naming one that is missing."""
+        """Return the SHA-256 of the inputs by name. Raises ManifestError naming a missing input."""
         return digests_read(self.settings, self.inputs)
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a stage's function; `type` is that of the values of a mapping or list, without `| None`."""
+    """A parameter of a stage's function; `type` is the type of the values of a mapping or list, without `| None`."""
 
     name: str
     type: Any
     group: type[Mapping[str, Any]] | type[Sequence[Any]] | None
     is_input: bool
     is_place: bool
-    # Where nothing is given.
+    # Value if the argument is missing.
     default: Any
 
     @property
     def is_json(self) -> bool:
-        """Whether it is no path, number or text."""
+        """True if the value is JSON: neither a path, a number nor text."""
         return self.type not in (Path, Manifest, int, str)
 
     @property
     def is_required(self) -> bool:
-        """Whether the function has to be given something."""
+        """True if the argument has no default."""
         return self.default is inspect.Parameter.empty
 
     @property
     def expected(self) -> str:
-        """What it is given in JSON, in words."""
+        """Describe the expected JSON value in words."""
         if self.is_json:
             return "an object"
         if self.group is not None:
@@ -85,7 +85,7 @@ class Argument:
         return {int: "a number", str: "a text"}.get(self.type, "a path")
 
     def from_json(self, value: Any) -> Any:
-        """What `run_stage` takes of a JSON value; None where nothing is given. Raises ConfigError for another type."""
+        """Convert a JSON value for `run_stage`; None if it is missing. Raises ConfigError for another type."""
         if isinstance(value, list) and len(value) < 2 and not (self.group or self.is_json):
             value = value[0] if value else None
         if value is None or (self.is_json and isinstance(value, dict)):
@@ -101,7 +101,7 @@ class Argument:
         raise ConfigError(f"{self.name}: got {value!r}, expected {self.expected}")
 
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
-        """The inputs by their names in the manifest, which follow from `name`, if there is one."""
+        """Return the inputs by their names in the manifest, which are derived from `name`, if it is set."""
         if not self.is_input or given is None:
             return {}
         if self.group is Mapping:
@@ -110,7 +110,7 @@ class Argument:
         return {name if number == 1 else f"{name}_{number}": path for number, path in enumerate(paths, 1)}
 
     def opened(self, given: Any) -> Any:
-        """What the function gets."""
+        """Return the value that the function receives."""
         if self.is_json:
             return given if self.type is Any or given is None else build(self.type, given, self.name)
         if self.type is not Manifest or given is None:
@@ -121,9 +121,9 @@ class Argument:
 
 
 def verify_inputs(paths: Iterable[Path]) -> None:
-    """Compare what manifests, source manifests and files of checksums vouch for with what lies there.
+    """Compare files with the checksums in manifests, source manifests and checksum files.
 
-    Raises ManifestError or SourceError naming the first file that was altered.
+    Raises ManifestError or SourceError naming the first altered file.
     """
     for path in paths:
         if path.name == MANIFEST:
@@ -141,7 +141,7 @@ def verify_inputs(paths: Iterable[Path]) -> None:
 
 @cache
 def arguments_of(function: Callable[..., None]) -> Mapping[str, Argument]:
-    """The arguments of a stage's function by their names."""
+    """Return the parameters of a stage's function by name."""
     hints, empty = get_type_hints(function, include_extras=True), inspect.Parameter.empty
     parameters = inspect.signature(function).parameters
     found = {name: _argument(name, hints[name], each.default) for name, each in parameters.items() if name != INPUTS}
@@ -168,7 +168,7 @@ def _argument(name: str, hint: Any, default: Any) -> Argument:
 
 
 def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Path]:
-    """The inputs among what a stage's function is given, by their names in its manifest."""
+    """Select the inputs among the arguments of a stage's function, by their names in its manifest."""
     arguments, names = arguments_of(function), record_of(function).input_names if has_record(function) else {}
     inputs: dict[str, Path] = {}
     for name, value in given.items():
@@ -177,22 +177,22 @@ def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[s
 
 
 def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> None:
-    """Call the function of a stage; `given` are paths, mappings of paths and runtime settings by its arguments.
+    """Call the function of a stage; `given` are paths, mappings of paths and runtime settings by parameter.
 
-    Raises ConfigError for wrong settings, ManifestError naming an input that is missing or altered, and what the
-    function raises. A manifest is written last, and only if nothing was raised.
+    Raises ConfigError for wrong settings, ManifestError naming a missing or altered input, and any exception of the
+    function. The manifest is written last, and only if nothing was raised.
     """
     arguments, keep = arguments_of(function), has_record(function) and record_of(function).keep
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
-    # Where there is no manifest, inputs of several arguments may have one name.
+    # In a stage without a manifest, inputs of several arguments may have the same name.
     paths = [path for name, value in given.items() for path in arguments[name].inputs(value, None).values()]
     job = Job(settings, inputs, output)
     known: dict[str, Any] = {"settings": settings, "job": job, "output": output}
     if typed is not Any:
         known["settings"] = build(typed, stage_body(settings), settings.get("stage", function.__name__))
     others = [argument for name, argument in arguments.items() if name not in BY_THE_RUNNER]
-    # Before finished work is looked for: what is wrong should not depend on it.
+    # Checked before looking for a finished result, so that errors do not depend on whether there is one.
     known |= {each.name: each.opened(given.get(each.name, each.default)) for each in others if each.is_json}
 
     def call(**more: Any) -> None:
@@ -208,7 +208,7 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
                 **{each.name: opened.pop(each.name) for each in fields(grouped) if each.name in opened}
             )
         function(**given_by_us, **opened, **more)
-        # What was altered while it was being read must not count as made from what the manifests say.
+        # Inputs altered during the call must not appear in the manifest with their old checksums.
         verify_inputs(paths)
 
     if "run" not in arguments:
@@ -219,16 +219,19 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
 
 
 def run_given(function: Callable[..., None], given: Mapping[str, Any]) -> None:
-    """Run a stage with what JSON says of its arguments, `settings` and `output` among them.
+    """Run a stage with a JSON object of its arguments, including `settings` and `output`.
 
-    Raises ConfigError naming an argument that is missing, unknown or of another type, and like `run_stage`.
+    Raises ConfigError naming an argument that is missing, unknown or of another type, and the exceptions of
+    `run_stage`.
     """
     stage = function.__name__
     arguments = {name: each for name, each in arguments_of(function).items() if name not in BY_THE_RUNNER}
     for name in given:
         if name not in arguments and name not in GIVEN:
             known = [*GIVEN, *arguments]
-            raise ConfigError(f"run.py {stage}: got {name!r}, which it is not given{nearest(name, known)}")
+            raise ConfigError(
+                f"run.py {stage}: unknown argument {name!r}{nearest(name, known)}; `run.py {stage}` lists the arguments"
+            )
     missing = [name for name in GIVEN if name not in given]
     try:
         found = {name: each.from_json(given.get(name)) for name, each in arguments.items()}
@@ -238,13 +241,13 @@ def run_given(function: Callable[..., None], given: Mapping[str, Any]) -> None:
         raise ConfigError(f"run.py {stage}: {error}") from None
     missing += [name for name, each in arguments.items() if each.is_required and found[name] is None]
     if missing:
-        raise ConfigError(f"run.py {stage}: {', '.join(missing)}: missing; `run.py {stage}` says what it is given")
+        raise ConfigError(f"run.py {stage}: {', '.join(missing)}: missing; `run.py {stage}` lists the arguments")
     taken = {name: value for name, value in found.items() if value is not None}
     run_stage(function, given["settings"], Path(output), **taken)
 
 
 def usage(function: Callable[..., None]) -> str:
-    """What a stage is given, for people who call it by hand."""
+    """Describe the arguments of a stage for users who call it by hand."""
     arguments = {name: each for name, each in arguments_of(function).items() if name not in BY_THE_RUNNER}
     lines = ["settings: an object", "output: a path, the manifest or other file to write"]
     lines += [

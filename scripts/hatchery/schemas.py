@@ -1,7 +1,7 @@
-"""JSON Schemas for editors, and docs/settings.md for people: keys, types, ranges, defaults, and a sentence each.
+"""JSON Schemas for editors, and docs/settings.md for people: keys, types, ranges, defaults, and a sentence for each
+key.
 
-Both are written from the classes of settings, and nothing validates with them: `hatchery.typed` does that with the same
-classes.
+Both are generated from the settings classes. They validate nothing: `hatchery.typed` validates with the classes.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from hatchery.typed import adapter
 from hatchery.views.paper_tables.layout import PaperLayout
 
 VARIANTS = {Variant.__name__: "task", SuiteVariant.__name__: "suite"}
-"""Classes of what stands under `variants` in the files of a kind."""
+"""Settings classes under the key `variants`, by kind of file."""
 SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SWEEP = "#/$defs/with_sweep"
@@ -36,7 +36,7 @@ _WITH_SWEEP = {
 
 
 class _Generator(GenerateJsonSchema):
-    """Adds to pydantic's schemas what is said beside the types."""
+    """Add the rules that types do not express to pydantic's schemas."""
 
     def default_schema(self, schema: Any) -> Any:
         if schema.get("default") is ABSENT:
@@ -53,7 +53,7 @@ class _Generator(GenerateJsonSchema):
 def _described(result: JsonSchemaValue, cls: Any, partial: bool) -> JsonSchemaValue:
     described = sentences(cls)
     for key, rules in result.get("properties", {}).items():
-        # Beside a reference other keys are allowed, too.
+        # JSON Schema allows other keys next to a reference.
         result["properties"][key] = {"description": described[key], **rules} if key in described else rules
     result["description"] = inspect.cleandoc(cls.__doc__).replace("\n", " ")
     if not partial and issubclass(cls, OneOfKeys) and len(cls.ONE_OF) > 1:
@@ -62,7 +62,7 @@ def _described(result: JsonSchemaValue, cls: Any, partial: bool) -> JsonSchemaVa
 
 
 def json_schema(cls: Any, title: str) -> JsonSchemaValue:
-    """The JSON Schema of a class of settings."""
+    """Return the JSON Schema of a settings class."""
     made = adapter(cls).json_schema(schema_generator=_Generator)
     made = _for_editors({key: value for key, value in made.items() if key != "title"})
     if _SWEEP in str(made):
@@ -71,18 +71,20 @@ def json_schema(cls: Any, title: str) -> JsonSchemaValue:
 
 
 def _for_editors(rules: Any) -> Any:
-    """Without pydantic's titles; a choice of classes lets editors choose; what can be swept may hold a sweep."""
+    """Adapt a schema to editors: no titles, a choice for unions of classes, and sweeps allowed for keys that can be
+    swept.
+    """
     if isinstance(rules, list):
         return [_for_editors(item) for item in rules]
     if not isinstance(rules, dict):
         return rules
     rules = {key: _for_editors(value) for key, value in rules.items() if key != "title" or isinstance(value, dict)}
     if any("$ref" in choice for choice in rules.get("oneOf", ())):
-        # A value that leaves out the key by which classes are chosen may fit several.
+        # A value without the key that distinguishes the classes may match several of them.
         rules = {"anyOf" if key == "oneOf" else key: value for key, value in rules.items() if key != "discriminator"}
     choices = rules.get("anyOf", [])
     if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
-        # One line where null is possible, too.
+        # Unions with null on one line, too.
         more = rules.pop("anyOf")[0]
         null = {"enum": [*more["enum"], None]} if "enum" in more else {"type": [more["type"], "null"]}
         rules |= {key: value for key, value in more.items() if key != "type"} | null
@@ -94,7 +96,7 @@ def _for_editors(rules: Any) -> Any:
 
 
 def as_yaml(schema: JsonSchemaValue) -> str:
-    """A schema as its file holds it."""
+    """Return a schema as the text of its YAML file."""
     head = "# Written by `make schemas` from the classes of settings; edit those.\n"
     return head + yaml.dump(
         schema, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True
@@ -107,39 +109,39 @@ class _Dumper(yaml.SafeDumper):
 
 
 def schema_texts() -> dict[Path, str]:
-    """The schema files for editors, by their paths, as they have to be."""
+    """Return the expected texts of the schema files, by path."""
     schemas = file_schemas()
     schemas["study"] = _with_base(schemas["study"])
     return {SCHEMAS / f"{kind}.schema.yaml": as_yaml(schema) for kind, schema in schemas.items()}
 
 
 def file_schemas() -> dict[str, JsonSchemaValue]:
-    """The schema of every kind of file."""
+    """Return the schema of every kind of file."""
     titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
     titles["config"] = "config/config.yaml"
     made = {kind: json_schema(FILES[kind], titles[kind]) for kind in FILES}
     entries = made["study"]["properties"]["analyses"]["patternProperties"]
     entries |= dict.fromkeys(entries, _analyses(made["study"]))
-    # What is null is not taken from the base.
+    # A null deletes a key of the base.
     null = {"type": "null"}
     for name, kind in VARIANTS.items():
         variant = made[kind]["$defs"][f"Partial{name}"]["properties"]
         variant |= {
             key: {"description": rules.pop("description"), "anyOf": [rules, null]} for key, rules in variant.items()
         }
-    # Without a corpus it is trained on that of the experiment.
+    # Without a corpus, the tokenizer is trained on the experiment's corpus.
     del made["experiment"]["$defs"][TokenizerFile.__name__]["oneOf"]
     return made
 
 
 def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of studies, of which one with a base needs no key, may say parts of an analysis, or null for none."""
+    """Extend the schema of studies for studies with a base: no key is required, analyses may be partial or null."""
     analyses = dict(study["properties"]["analyses"])
     ((pattern, entry),) = analyses.pop("patternProperties").items()
     parts = [{key: rules for key, rules in each.items() if key != "required"} for each in entry["anyOf"]]
 
     def with_analyses(rules: JsonSchemaValue) -> JsonSchemaValue:
-        # Where names are refused, they have to stand beside the one that is not.
+        # `unevaluatedProperties` must be in the same schema as the reference.
         return {"properties": {"analyses": {**analyses, "patternProperties": {pattern: rules}}}}
 
     kept = {key: rules for key, rules in study.items() if key != "required"}
@@ -154,7 +156,9 @@ def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:
-    """The schema of an entry of a study: the settings of one of the analyses, whose classes the study's cannot name."""
+    """Return the schema of an entry of a study: the settings of any analysis. The study's class does not name their
+    classes.
+    """
     entries = []
     for name in analysis_names():
         entry = json_schema(analysis_called(name).settings, name)
@@ -173,14 +177,14 @@ key whose value has keys of its own has a link to their table. `null` is YAML's 
 a protocol, changes are enough: what is left out there is taken from the experiment, the protocol or the model.
 
 """
-# Classes of which files hold parts alone, so that no schema of a file has their defaults.
+# Classes that files only hold in part, so that no file's schema contains their defaults.
 PARTS = (ProtocolChoice, TokenizerSettings, Variant, SuiteVariant)
 RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}
 
 
 def settings_page() -> str:
-    """The page as its file has to hold it."""
+    """Return the expected text of docs/settings.md."""
     schemas = file_schemas()
     schemas["paper_tables"] = json_schema(PaperLayout, "config/paper_tables/<paper>.yaml")
     page = _Page(schemas)
@@ -190,12 +194,12 @@ def settings_page() -> str:
 
 
 def _anchor(heading: str) -> str:
-    """The anchor that Markdown makes of a heading."""
+    """Return the anchor that Markdown derives from a heading."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
 def _name(title: str) -> str:
-    """What a class is called in a heading: `EarlyStoppingSettings` is "Early stopping". An analysis keeps its name."""
+    """Return the heading for a class: "Early stopping" for `EarlyStoppingSettings`. Analyses keep their name."""
     if title.islower():
         return f"Analysis `{title}`"
     words = re.sub(r"Settings$", "", title)
@@ -203,7 +207,7 @@ def _name(title: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A sentence in a cell: what Markdown or HTML would swallow is kept, but for code between backquotes."""
+    """Escape a sentence for a table cell: characters of Markdown and HTML, except in code between backquotes."""
     parts = text.split("`")
     parts[::2] = [re.sub(r"([<>*\[\]\\])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts).replace("|", "\\|")
@@ -216,7 +220,7 @@ def _code(value: Any) -> str:
 
 
 class _Page:
-    """What has been written so far: the table of a class stands once, where it is first needed."""
+    """The page written so far. The table of a class is written once, where it is first needed."""
 
     def __init__(self, schemas: Mapping[str, JsonSchemaValue]) -> None:
         self.schemas = schemas
@@ -229,7 +233,7 @@ class _Page:
         self.path = self.kind = ""
 
     def file(self, kind: str) -> str:
-        """The section of a kind of file, with the tables that it is the first to need."""
+        """Return the section of a kind of file, with the tables that no earlier section needed."""
         schema, self.kind = self.schemas[kind], kind
         parts = [f"## `{schema['title']}`\n", *self.table(schema)]
         if "properties" not in schema:
@@ -241,7 +245,7 @@ class _Page:
         return "\n".join(parts)
 
     def table(self, rules: Mapping[str, Any], path: str = "") -> Iterator[str]:
-        """What the keys are for together, which of them exclude each other, and a row for each."""
+        """Yield the purpose of the keys, the keys that exclude each other, and one table row for each key."""
         if "description" in rules:
             yield f"{_text(rules['description'])}\n"
         choices = (group["required"] for group in rules.get("oneOf", []) if "required" in group)
@@ -255,13 +259,13 @@ class _Page:
             yield "\n".join(["| key | value | default | what it is |", "|---|---|---|---|", *rows, ""])
 
     def row(self, key: str, path: str, about: Mapping[str, Any], needed: bool) -> str:
-        """A line of a table; `path` is where the key first stands in a file."""
+        """Return one table row; `path` is the first place of the key in a file."""
         self.path = path
         default = "required" if needed else _code(about["default"]) if "default" in about else ""
         return f"| `{key}` | {self.kind_of(about)} | {default} | {_text(about.get('description', ''))} |"
 
     def kind_of(self, rules: Mapping[str, Any]) -> str:
-        """What a value may be, in words and links."""
+        """Describe the values of a key, in words and links."""
         if "$ref" in rules:
             name = rules["$ref"].rpartition("/")[2]
             whole = self.whole[name.removeprefix("Partial")] if name != "with_sweep" else None
@@ -276,7 +280,7 @@ class _Page:
         return " or ".join(self.simple(kind, rules) for kind in ([types] if isinstance(types, str) else types))
 
     def simple(self, kind: str, rules: Mapping[str, Any]) -> str:
-        """A value of one type, with its range."""
+        """Describe a value of one type, with its range."""
         if kind == "array":
             return f"list of {self.kind_of(rules.get('items', {}))}"
         if kind == "object":
@@ -292,16 +296,16 @@ class _Page:
         return ", ".join([TYPES.get(kind, "any value"), *range_of])
 
     def link(self, title: str, rules: Mapping[str, Any]) -> str:
-        """A link to the table of a class, which is written if it is not there."""
+        """Return a link to the table of a class, and write the table if it is missing."""
         heading = _name(title)
         homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
         home = VARIANTS.get(title) or homes.get(title)
         if home is not None and (home != self.kind or "properties" in self.schemas[home]):
-            # What stands in a file of its own has its table there.
+            # The table of a kind of file is in the section of that kind.
             heading = self.schemas[home]["title"] if "properties" in self.schemas[home] else heading
         elif title not in self.written:
             if heading in self.written.values():
-                raise ValueError(f"two classes of settings would be called {heading!r}: rename {title}")
+                raise ValueError(f"two settings classes have the heading {heading!r}: rename {title}")
             self.written[title] = heading
             self.waiting.append((heading, self.path, rules))
         return f"[{heading}](#{_anchor(heading)})"

@@ -1,8 +1,7 @@
-"""What a job reads of a registered raw input: the files that its settings choose.
+"""The part of a registered raw input that a job reads: the files that the job's settings select.
 
-A manifest records the digest of these files as if nothing lay beside them. So a file that no pattern takes may be put
-there, edited or removed, and what was made from the others is still what it would be. Where all files are read, this is
-the digest of the source manifest itself.
+A manifest records the digest of only these files. So other files may be added to the folder, edited or removed without
+making results of the selected files out of date. If all files are read, the digest is that of the source manifest.
 """
 
 from collections.abc import Mapping
@@ -18,9 +17,10 @@ from hatchery.stage import function_of, has_record, record_of, stage_files
 
 
 def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawSource:
-    """The source with those of its files that a job of these settings reads as its input `name`.
+    """Return the source with only those files that a job with these settings reads as its input `name`.
 
-    `settings` name the stage. All files where the stage does not say, or would end in an error.
+    `settings` contain the name of the stage. All files are returned if the stage has no rule for selecting them, or
+    the rule fails.
     """
     stage = settings.get("stage", "")
     if stage not in stage_files() or not has_record(function := function_of(stage)):
@@ -35,7 +35,10 @@ def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawS
 
 
 def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
-    """SHA-256 of what a job of these settings reads of an input. Raises SourceError for a damaged source manifest."""
+    """Return the SHA-256 of the part of an input that a job with these settings reads.
+
+    Raises SourceError for a damaged source manifest.
+    """
     if not location_of(path).exists():
         return sha256_file(path)
     source = open_source(path)
@@ -44,14 +47,14 @@ def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
 
 
 def digests_read(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[str, str]:
-    """The same of all inputs by their names, sorted. Raises ManifestError naming one that is missing, too."""
+    """Return `digest_read` of all inputs, sorted by name. Also raises ManifestError naming a missing input."""
     whole = input_digests({name: path for name, path in inputs.items() if not location_of(path).exists()})
     parts = {name: digest_read(settings, name, path) for name, path in inputs.items() if name not in whole}
     return dict(sorted((whole | parts).items()))
 
 
 def is_what_was_read(made: Path, manifest: str, now: RawSource) -> bool:
-    """Whether `now`, the source of a source manifest, holds what the job that wrote the manifest `made` read of it."""
+    """Return True if the part that the job of the manifest `made` read is unchanged in `now`."""
     found = read_manifest(made)
     names = [name for name, path in volatile_facts(made).get("inputs", {}).items() if path == manifest]
     return bool(names) and all(part_read(found.settings, name, now).digest == found.inputs.get(name) for name in names)

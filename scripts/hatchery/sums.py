@@ -1,4 +1,4 @@
-"""Sums of floats that are the same in every Python: from 3.12 on, `sum` makes up for rounding, and 3.11 does not."""
+"""Sums of floats that are equal in every Python: since 3.12, `sum` compensates for rounding errors; 3.11 does not."""
 
 import operator
 from collections.abc import Iterable
@@ -6,5 +6,5 @@ from functools import reduce
 
 
 def plain_sum(values: Iterable[float]) -> float:
-    """The values added in their order, rounded after each. Where any order must give the same, `math.fsum` does."""
+    """Add the values in their order, rounded after each addition. `math.fsum` is independent of the order."""
     return reduce(operator.add, values, 0.0)

@@ -1,8 +1,8 @@
 """Settings from plain dictionaries, and back: the same class validates a file and reads the settings of a job.
 
-A stage gets exactly the keys that its class declares, so a slice can neither rot nor carry keys that nobody reads. An
-integer is accepted for a float, and is one then; nothing else is taken for what it is not. All problems of keys and
-types are told at once; whether values fit each other is looked at when each is right by itself.
+A stage receives exactly the keys that its class declares, so its settings contain no unread keys. An integer is
+converted to a float where a float is expected; there are no other conversions. All problems of keys and types are
+reported at once; combinations of values are checked only if each value is valid by itself.
 """
 
 import json
@@ -23,22 +23,22 @@ Built = TypeVar("Built")
 
 
 def stage_body(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings of a stage without the keys that only identify it (`stage`, `stage_version`)."""
+    """Return the settings of a stage without the keys that only identify it (`stage`, `stage_version`)."""
     return {key: value for key, value in settings.items() if key not in ("stage", "stage_version")}
 
 
 def build(cls: type[Built], mapping: Mapping[str, Any], where: str = "") -> Built:
-    """The settings of this class in `mapping`; `where` is the key that it stands at.
+    """Build settings of this class from `mapping`; `where` is the key path of the mapping for messages.
 
-    Raises ConfigError with a line for each problem: the key, what was given, what is allowed.
+    Raises ConfigError with a line for each problem: the key, the value, the allowed values.
     """
     return _built(cls, mapping, where, ".")
 
 
 def validated(cls: type[Built], document: Mapping[str, Any], where: str | Callable[[str], str]) -> Built:
-    """The settings in the keys of the file `where`, or of a part of it. Raises ConfigError like `build`.
+    """Build settings from the file `where`, or from a part of it. Raises ConfigError like `build`.
 
-    `where` may say of each key (`compute.device`) where it stands.
+    `where` may be a function that returns the file and key path of a key such as `compute.device`.
     """
     return _built(cls, document, where, ": ")
 
@@ -60,28 +60,28 @@ def _built(cls: Any, mapping: Any, where: str | Callable[[str], str], separator:
 
 @cache
 def adapter(cls: Any) -> "TypeAdapter[Any]":
-    """What validates a class of settings; importing pydantic waits for the first one."""
+    """Return the pydantic validator of a settings class; pydantic is imported at the first call."""
     from pydantic import TypeAdapter
 
     if isinstance(cls, type) and not issubclass(cls, Settings):
-        raise TypeError(f"{cls.__name__} is no class of Settings: it would take what it does not know")
+        raise TypeError(f"{cls.__name__} is no subclass of Settings: it would accept unknown keys")
     return TypeAdapter(cls)
 
 
 def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, Any]:
-    """The keys that settings have, with their values, apart from some; only those that the class `of` has, too."""
+    """Return the set keys with their values, without the excluded ones; only those that the class `of` also has."""
     known = {field.name for field in fields(settings if of is None else of)} - set(without)
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 
 def without_defaults(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a mapping of the keys of a class."""
+    """Return the mapping of a class's keys without the keys that are omitted at their default."""
     omitted = plain(omitted_defaults(cls))
     return {key: value for key, value in mapping.items() if key not in omitted or plain(value) != omitted[key]}
 
 
 def plain(value: Any) -> Any:
-    """A value of settings as JSON has it: keys instead of classes, without absent keys."""
+    """Convert a value of settings to JSON: dictionaries instead of objects, without unset keys."""
     if is_dataclass(value):
         return {key: plain(item) for key, item in keys_of(value).items()}
     if isinstance(value, Mapping):
@@ -92,7 +92,7 @@ def plain(value: Any) -> Any:
 
 
 class Named(NamedTuple):
-    """A name under a key: a file of this kind, or a raw input where the kind is DATA."""
+    """A name under a key: of a file of this kind, or of a raw input if the kind is DATA."""
 
     kind: str
     name: str
@@ -101,9 +101,9 @@ class Named(NamedTuple):
 
 
 def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iterator[Named]:
-    """Every name of another file or raw input in settings, in the order of the keys.
+    """Yield the name of every other file or raw input in settings, in the order of the keys.
 
-    Names in a list, and names that are keys, stand at its key.
+    Names in a list, and names that are keys of a mapping, are reported at the key of the list or mapping.
     """
     if isinstance(value, str):
         for meta in markers_of(hint, Reference):
@@ -126,5 +126,5 @@ def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iter
 
 @cache
 def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:
-    """What the member of a type that is a dictionary or a tuple says of what it holds."""
+    """Return the type arguments of the member of a union that is a dictionary or a tuple."""
     return next((get_args(member) for member in members_of(hint) if get_origin(member) is origin), (Any, Any))

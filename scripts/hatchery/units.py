@@ -1,6 +1,6 @@
-"""Numbers in units that people grasp, and durations as Slurm's commands take and print them.
+"""Numbers in readable units, and durations in the notation of Slurm's commands.
 
-A dash stands for nothing, where nothing can be. Source of Slurm's durations: the manual page of sbatch, `--time`.
+A dash represents a missing value. Source of Slurm's durations: the manual page of sbatch, `--time`.
 """
 
 import math
@@ -11,35 +11,37 @@ NONE = "-"
 
 
 def count(value: float | None) -> str:
-    """A number with thousands separators, empty for None."""
+    """Format a number with thousands separators; empty for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 def power(value: str | float) -> str:
-    """A number with its power of ten, of operations for instance: 7.72e19, 5.00e6; a dash for nothing."""
+    """Format a number with its power of ten, such as a number of operations: 7.72e19, 5.00e6; a dash for None."""
     mantissa, _, exponent = f"{float(value):.2e}".partition("e")
     return f"{mantissa}e{int(exponent)}" if float(value) else NONE
 
 
 def scaled(value: float) -> str:
-    """Three digits with a unit: 65.5 G, 13.1 M; a dash for nothing."""
+    """Format three digits with a decimal prefix: 65.5 G, 13.1 M; a dash for None."""
     return _with_unit(value, ("", "k", "M", "G", "T", "P")) if value else NONE
 
 
 def size(value: float) -> str:
-    """Three digits with a decimal unit of bytes: 1.18 GB; a dash for nothing."""
+    """Format three digits with a decimal unit of bytes: 1.18 GB; a dash for None."""
     return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
 
 
 def bits_per_byte(loss: float, per_byte: float) -> float:
-    """A mean loss (nats per token) as bits per byte of text."""
+    """Convert a mean loss (nats per token) to bits per byte of text."""
     return loss * per_byte / math.log(2)
 
 
 def rough_duration(seconds: float) -> str:
-    """An estimated time, no finer than an estimate is: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash for nothing."""
+    """Format an estimated time, rounded to the precision of an estimate: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash
+    for None.
+    """
     if not seconds:
         return NONE
     if seconds < 59.5:
@@ -54,19 +56,19 @@ def rough_duration(seconds: float) -> str:
 
 
 def hours(value: float) -> str:
-    """Hours of devices: 1,203, 27.2, 0.04; a dash for nothing."""
+    """Format device hours: 1,203, 27.2, 0.04; a dash for None."""
     if not value:
         return NONE
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
 def percent(share: float) -> str:
-    """A share of 1: 10.7 %, 30 %."""
+    """Format a fraction as a percentage: 10.7 %, 30 %."""
     return f"{100 * share:.3g} %"
 
 
 def number(value: float) -> str:
-    """Four digits that matter, never more than are useful: 5.845, 345.5, 1,234, 0.0012."""
+    """Format four significant digits, and no decimals from 1,000 on: 5.845, 345.5, 1,234, 0.0012."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
@@ -87,9 +89,9 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(
 
 
 def seconds_of(text: str) -> int | None:
-    """Seconds of `30` (minutes), `30:59`, `2:00:00`, `1-12` (days, hours) or `1-02:03:04`.
+    """Return the seconds of `30` (minutes), `30:59`, `2:00:00`, `1-12` (days, hours) or `1-02:03:04`.
 
-    None for what is no duration: UNLIMITED, NOT_SET, INVALID, nothing.
+    None for other text: UNLIMITED, NOT_SET, INVALID, an empty text.
     """
     match = _TIME.fullmatch(text)
     if match is None:
