@@ -200,6 +200,24 @@ class Submission(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MultilingualSubmission(Settings):
+    """Both files of BabyLM's multilingual track, in results/<experiment>/multilingual_submission/."""
+
+    suites: NotEmpty = "multilingual"
+    """What suites are called before the names that BabyLM gives them: <suites>_zhoblimp."""
+    tasks: NotEmpty = "multilingual"
+    """What fine-tuned tasks are called before their names and languages: <tasks>_arc_nl."""
+    reading: NotEmpty = "meco"
+    """What tables of reading times are called before their names: <reading>_l1_eng."""
+    run: BlockName | None = None
+    """The run that is submitted; null: the first one that has a budget of words, or else the first."""
+    seed: Natural | None = None
+    """Its pretraining seed; null: its first."""
+    model: BlockName | None = None
+    """What the files are called: <model>_submission.json; null: the run with its seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
     """Whose rows of a paper's tables a miniature fills."""
 
@@ -281,6 +299,8 @@ class ExperimentFile(OneOfKeys):
     """The published models that ours repeat; the numbers are in config/published/values/<paper>.csv."""
     submission: Submission | None = None
     """The file for BabyLM's leaderboard; null makes none."""
+    multilingual_submission: MultilingualSubmission | None = None
+    """Both files of BabyLM's multilingual track; null makes none."""
     paper_tables: PaperTables | None = None
     """In a miniature, the experiment whose rows of a paper's tables it fills; null is what `published` names."""
     hub: HubRepository | None = None

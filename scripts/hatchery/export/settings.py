@@ -28,6 +28,26 @@ class SubmissionSettings(Settings):
     """Whether the experiment names the track, so that its rules were checked."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MultilingualSubmissionSettings(Settings):
+    """One model's files of the multilingual track."""
+
+    run: str
+    """Model and seed."""
+    model: str
+    """What the files are called before `_submission.json`."""
+    suites: str
+    """Before the names of suites."""
+    tasks: str
+    """Before the names of tasks."""
+    reading: str
+    """Before the names of tables of reading times."""
+    checkpoints: tuple[str, ...]
+    """The checkpoints of which the file has results, in their order."""
+    track_checked: bool
+    """Whether the experiment names the track, so that its rules were checked."""
+
+
 BRANCHES = "branches"
 """The folder beside the model in which the models of inside its training lie, as folders of their own."""
 

@@ -1,21 +1,25 @@
 """The run that an experiment submits to BabyLM's leaderboard, and the checks of its suites and tasks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hatchery.analysis.babylm_scores import RULES, TASKS, suites_of
+from hatchery.analysis.multilingual_scores import finetuned_names, zero_shot_tasks
 from hatchery.errors import ConfigError
 from hatchery.settings.problems import Problems, alternatives
 
 if TYPE_CHECKING:
-    from hatchery.experiment.experiment_file import Submission
+    from hatchery.experiment.experiment_file import MultilingualSubmission, Submission
     from hatchery.experiment.project import Project
     from hatchery.experiment.seeded_run import SeededRun
 
 
-def submitted_run(project: "Project", name: str) -> "SeededRun":
-    """The run that an experiment with `submission` hands in. Raises ConfigError for an unknown run or seed."""
-    block, where = project.experiment(name), f"{project.place('experiment', name)}: submission"
-    wanted = block.submission
+SubmissionKey = Literal["submission", "multilingual_submission"]
+
+
+def submitted_run(project: "Project", name: str, key: SubmissionKey = "submission") -> "SeededRun":
+    """The run that an experiment with such a key submits. Raises ConfigError for an unknown run or seed."""
+    block, where = project.experiment(name), f"{project.place('experiment', name)}: {key}"
+    wanted: Submission | MultilingualSubmission | None = getattr(block, key)
     assert wanted is not None
     budgeted = (run for run, entry in block.runs.items() if entry.pretraining.marks)
     run = wanted.run or next(budgeted, next(iter(block.runs)))
@@ -34,15 +38,37 @@ def suite_names(wanted: "Submission") -> list[str]:
 
 def check_submission(project: "Project", name: str) -> None:
     """Raise ConfigError for a submission of an unknown run, or without any of the suites or tasks that it names."""
-    experiment, where = project.experiment(name), project.place("experiment", name)
-    wanted, problems = experiment.submission, Problems()
+    experiment, problems = project.experiment(name), Problems()
+    one, other = experiment.submission, experiment.multilingual_submission
+    if one is not None:
+        tasks = [f"{one.tasks}_{task}" for task in TASKS]
+        _check(project, name, "submission", suite_names(one), tasks, problems)
+    if other is not None:
+        suites = [f"{other.suites}_{task}" for task in zero_shot_tasks()]
+        tasks = [f"{other.tasks}_{task}" for task in finetuned_names()]
+        _check(project, name, "multilingual_submission", suites, tasks, problems)
+    problems.raise_any()
+
+
+def multilingual_choice(project: "Project", name: str) -> tuple["MultilingualSubmission", "SeededRun"]:
+    """Return what an experiment submits to the multilingual track, and the run. Raises ConfigError without the key."""
+    wanted = project.experiment(name).multilingual_submission
     if wanted is None:
-        return
+        where = project.place("experiment", name)
+        raise ConfigError(f"{where}: there is no `multilingual_submission`; write `multilingual_submission: {{}}`")
+    return wanted, submitted_run(project, name, "multilingual_submission")
+
+
+def _check(
+    project: "Project", name: str, kind: SubmissionKey, suites: list[str], tasks: list[str], problems: Problems
+) -> None:
+    experiment, where = project.experiment(name), project.place("experiment", name)
+    wanted: Submission | MultilingualSubmission = getattr(experiment, kind)
     with problems.collecting():
-        submitted_run(project, name)
+        submitted_run(project, name, kind)
     for key, prefix, names, there in (
-        ("suites", wanted.suites, suite_names(wanted), experiment.minimal_pairs),
-        ("tasks", wanted.tasks, [f"{wanted.tasks}_{task}" for task in TASKS], tuple(experiment.finetuning.tasks)),
+        ("suites", wanted.suites, suites, experiment.minimal_pairs),
+        ("tasks", wanted.tasks, tasks, tuple(experiment.finetuning.tasks)),
     ):
         # Fine-tuning may be omitted as a whole: its part then counts 0.
         if not set(names) & set(there) and (there or key == "suites"):
@@ -51,7 +77,4 @@ def check_submission(project: "Project", name: str) -> None:
             known = [one for one in known if not one.endswith("_fast")]
             expected = f"expected {' or '.join(map(repr, known))}" if known else "the submission would be empty"
             listed = f"{', '.join(names[:3])}, ..."
-            problems.add(
-                f"{where}: submission.{key}: got {prefix!r}, but the experiment has none of {listed}: {expected}"
-            )
-    problems.raise_any()
+            problems.add(f"{where}: {kind}.{key}: got {prefix!r}, but the experiment has none of {listed}: {expected}")

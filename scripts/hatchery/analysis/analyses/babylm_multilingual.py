@@ -1,0 +1,133 @@
+"""The models of an experiment in BabyLM's multilingual track: their parts by language, and the means of the track.
+
+Source: docs/papers/babylm-2026.md, "The multilingual track". An experiment with `multilingual_submission` has this
+analysis by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hatchery.analysis.analyses.analysis import Analysis, AnalysisSettings, Findings, Numbers, Study
+from hatchery.analysis.analyses.needs import tables
+from hatchery.analysis.multilingual_scores import (
+    GROUPS,
+    LANGUAGES,
+    Parts,
+    group_mean,
+    hidden_parts,
+    language_mean,
+    overall,
+    parts_of,
+)
+from hatchery.rendering.escaping import readable
+from hatchery.rendering.table import Cell, Column, Content, Group, Table
+from hatchery.settings.fields import NotEmpty
+from hatchery.sums import plain_sum
+
+NOTES = (
+    "A part that is missing counts 0 in every mean, whose number of parts is fixed: 6, 7 and 6 parts in zero-shot for "
+    "English, Dutch and Mandarin (both tasks of GlobalPIQA are one part), and 8, 8 and 9 in fine-tuning. The overall "
+    "score is the mean of the three languages.",
+    "That a language's score weighs all its parts equally is inferred. The server also scores Hanzi and reading times.",
+    "Means of zero-shot tasks weigh pairs, and a tie of k texts counts 1/k; the strict tracks weigh paradigms, so "
+    "BLiMP has another number there.",
+    "Fine-tuning chooses the epoch by the rows that it is scored on. Whether the slips of the official trainer are "
+    "included is in the settings of each task.",
+)
+OVERALL, MEAN = "overall", "mean"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultilingualSettings(AnalysisSettings):
+    """The beginnings of the names of suites and tasks."""
+
+    suites: NotEmpty = "multilingual"
+    """Before the names of suites: `<suites>_zhoblimp`."""
+    tasks: NotEmpty = "multilingual"
+    """Before the names of tasks: `<tasks>_arc_nl`."""
+
+
+def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
+    """Rows of models: the overall score, and of each language the means and the parts. Raises EvaluationError."""
+    from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
+
+    frame = read_frame(study.tables["measurements"], MEASUREMENTS)
+    by_model: dict[str, list[Mapping[str, float | None]]] = {}
+    for run in study.runs:
+        of_run = frame.filter(frame["run"] == run.name)
+        parts = parts_of(of_run, settings.suites, settings.tasks)
+        found = {**_means(parts), **_parts(parts), **hidden_parts(of_run, settings.suites)}
+        if any(found.values()):
+            by_model.setdefault(run.label or run.model, []).append(found)
+    models = {name: _over_seeds(runs) for name, runs in by_model.items()}
+    tables_shown = [_table("Multilingual track: means", models, [OVERALL, *_keys_of_means()])]
+    for language, name in LANGUAGES.items():
+        keys = [key for key in next(iter(models.values()), {}) if key.startswith(f"{language}/")]
+        shown = [key for key in keys if key not in _keys_of_means()]
+        hidden = ["hanzi_structure", "hanzi_pinyin"] if language == "zh" else []
+        tables_shown.append(_table(f"Multilingual track: {name}", models, [*shown, *hidden]))
+    numbers: list[Numbers] = [
+        {"model": name, "part": key, "points": None if value is None else round(value, 6)}
+        for name, values in models.items()
+        for key, value in values.items()
+    ]
+    return Findings(numbers, tables_shown if models else [], NOTES)
+
+
+def _keys_of_means() -> list[str]:
+    return [f"{language}/{group}" for language in LANGUAGES for group in (*GROUPS, MEAN)]
+
+
+def _means(parts: Parts) -> dict[str, float | None]:
+    found: dict[str, float | None] = {OVERALL: overall(parts)}
+    for language, groups in parts.items():
+        found |= {f"{language}/{group}": group_mean(groups[group]) for group in GROUPS}
+        found[f"{language}/{MEAN}"] = language_mean(groups)
+    return found
+
+
+def _parts(parts: Parts) -> dict[str, float | None]:
+    return {
+        f"{language}/{group}/{part}": value
+        for language, groups in parts.items()
+        for group, found in groups.items()
+        for part, value in found.items()
+    }
+
+
+def _over_seeds(runs: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for key in runs[0]:
+        known = [value for run in runs if (value := run[key]) is not None]
+        found[key] = plain_sum(known) / len(known) if known else None
+    return found
+
+
+def _table(caption: str, models: Mapping[str, Mapping[str, float | None]], keys: Sequence[str]) -> Table:
+    """A row for each number and a column for each model: there are more numbers than models."""
+
+    def cell(value: float | None) -> Content:
+        return "-" if value is None else Cell(f"{value:.2f}")
+
+    rows: list[list[Content]] = [
+        [readable(key.replace("/", ", ")), *(cell(values.get(key)) for values in models.values())] for key in keys
+    ]
+    columns = [Column("", words=True), *(Column(name) for name in models)]
+    return Table(columns, [Group(rows)], caption=caption, names=True, kind="multilingual")
+
+
+ANALYSIS = Analysis(
+    title="BabyLM's multilingual track",
+    version=1,
+    settings=MultilingualSettings,
+    run=multilingual,
+    needs=(tables("measurements"),),
+    own=lambda experiment: (
+        None
+        if experiment.multilingual_submission is None
+        else {
+            "suites": experiment.multilingual_submission.suites,
+            "tasks": experiment.multilingual_submission.tasks,
+        }
+    ),
+)

@@ -1,0 +1,118 @@
+"""The parts of a score in BabyLM's multilingual track, and the means over its fixed numbers of parts.
+
+Source: docs/papers/babylm-2026.md, "The multilingual track". A part that is missing counts 0; the overall score is the
+mean of the three languages. The printed means of the organisers' baselines fix the numbers of parts: 6, 7 and 6 in
+zero-shot, where both tasks of GlobalPIQA are one part and Hanzi is apart, and 8, 8 and 9 in fine-tuning. Inferred: the
+score of a language is the mean over the parts of both; Hanzi and MECO, which the server scores, are not in it.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hatchery.evaluation.minimal_pairs.measurements import PAIR_AVERAGE
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LANGUAGES = {"en": "English", "nl": "Dutch", "zh": "Mandarin"}
+BLIMP = "blimp_babylm_filtered"
+_PAIRS = {
+    "en": {"blimp": (BLIMP,), "multiblimp": ("multiblimp_eng",)},
+    "nl": {"blimp": ("blimp_nl",), "multiblimp": ("multiblimp_nld",), "xcomps": ("xcomps_nl",)},
+    "zh": {"blimp": ("zhoblimp",), "xcomps": ("xcomps_zh",)},
+}
+_MUBENCH = ("hellaswag", "winogrande", "xstorycloze")
+ZERO_SHOT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    language: {
+        **pairs,
+        **{name: (f"{name}_{language}_mubench",) for name in _MUBENCH},
+        "global_piqa": (f"global_piqa_parallel_{language}", f"global_piqa_nonparallel_{language}"),
+    }
+    for language, pairs in _PAIRS.items()
+}
+"""By language and part, the zero-shot tasks by the organisers' names."""
+HIDDEN = ("hanzi_structure", "hanzi_pinyin")
+POS = "pos"
+_TUNED = ("arc", "belebele", "bmlama", "include", "mnli", "sib200", "truthfulqa", "xnli")
+FINETUNED: Mapping[str, tuple[str, ...]] = {
+    "en": (*(task for task in _TUNED if task != "include"), POS),
+    "nl": (*(task for task in _TUNED if task != "xnli"), POS),
+    "zh": (*_TUNED, POS),
+}
+"""By language, the tasks that are fine-tuned."""
+READING = {"meco_l1": ("eng", "nld", "zho"), "meco_l2": ("nld", "zho")}
+"""The texts of MECO by set."""
+GROUPS = ("zero-shot", "fine-tuning")
+Parts = Mapping[str, Mapping[str, Mapping[str, float | None]]]
+"""By language, group and part, points from 0 to 100; None where nothing was measured."""
+
+
+def zero_shot_tasks() -> tuple[str, ...]:
+    """Return the names of all zero-shot tasks, Hanzi included."""
+    return (*(task for parts in ZERO_SHOT.values() for tasks in parts.values() for task in tasks), *HIDDEN)
+
+
+def finetuned_names() -> tuple[str, ...]:
+    """Return the names of all fine-tuned tasks with their languages, such as `arc_nl`; parts of speech are one task."""
+    return (*(f"{task}_{language}" for language, tasks in FINETUNED.items() for task in tasks if task != POS), POS)
+
+
+def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
+    """Return the parts of one run, of its rows of `measurements.parquet`.
+
+    Suites and tasks are called `<suites>_zhoblimp` and `<tasks>_arc_nl`. A part of several tasks is their mean, in
+    which a missing task counts 0, unless all are missing.
+    """
+    import polars as pl
+
+    whole, of_suite = measurements.filter(pl.col("value").is_not_null()), _pair_averages(measurements)
+    tuned = whole.filter(
+        (pl.col("kind") == "finetuning") & (pl.col("level") == "task") & (pl.col("metric") == "accuracy_percent")
+    )
+    of_task = dict(tuned.group_by("task").agg(pl.col("value").mean()).rows())
+
+    def mean(names: Sequence[str]) -> float | None:
+        values = [of_suite.get(f"{suites}_{name}") for name in names]
+        return None if all(value is None for value in values) else _mean(values)
+
+    return {
+        language: {
+            "zero-shot": {part: mean(names) for part, names in ZERO_SHOT[language].items()},
+            "fine-tuning": {task: of_task.get(f"{tasks}_{task}_{language}") for task in FINETUNED[language]},
+        }
+        for language in LANGUAGES
+    }
+
+
+def hidden_parts(measurements: "pl.DataFrame", suites: str) -> dict[str, float | None]:
+    """Return the accuracies of Hanzi in percent by task, None where nothing was measured."""
+    found = _pair_averages(measurements)
+    return {task: found.get(f"{suites}_{task}") for task in HIDDEN}
+
+
+def _pair_averages(measurements: "pl.DataFrame") -> dict[str, float | None]:
+    import polars as pl
+
+    averages = measurements.filter((pl.col("task") == PAIR_AVERAGE) & (pl.col("metric") == "accuracy_percent"))
+    return dict(averages.select("suite", "value").rows())
+
+
+def group_mean(parts: Mapping[str, float | None]) -> float:
+    """Return the mean over all parts of a group or language, whose number is fixed; a missing part counts 0."""
+    return _mean(parts.values())
+
+
+def language_mean(groups: Mapping[str, Mapping[str, float | None]]) -> float:
+    """Return the mean over all parts of a language."""
+    return _mean(value for parts in groups.values() for value in parts.values())
+
+
+def overall(parts: Parts) -> float:
+    """Return the mean of the three languages."""
+    return _mean(language_mean(parts[language]) for language in LANGUAGES)
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    found = [value or 0.0 for value in values]
+    return math.fsum(found) / len(found)
