@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from shipped import PROJECT, changed
 
+from hatchery.analysis.multilingual_scores import finetuned_names, zero_shot_tasks
 from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
+from hatchery.export.stages.write_multilingual_submission import multilingual_inputs, multilingual_settings
 from hatchery.export.stages.write_submission import submission_inputs, submission_settings
 from hatchery.export.submissions import check_submission
 from hatchery.settings.problems import Problems
@@ -143,3 +145,40 @@ def test_checkpoints_of_the_runs_that_a_run_starts_from_are_handed_in_with_it(co
     fast = submission_inputs(ResultPaths(project), "babylm_mini")["fast"]
     blimp = [path.split("/")[3] for key, path in fast.items() if key.endswith("/blimp")]
     assert blimp == [f"{run}-s42-chck_{n}K" for run, n in (("first", 20), ("first", 40), ("second", 60), ("third", 80))]
+
+
+def multilingual(folder: Path, **submission: Any) -> Project:
+    given = {"suites": "demo_multilingual", "tasks": "demo_multilingual", **submission}
+    return changed(folder, ("multilingual_submission", given), of="babylm_multilingual_mini")
+
+
+def test_the_files_of_the_multilingual_track_read_every_evaluation_of_the_run(configuration: Path) -> None:
+    project = multilingual(configuration)
+    read = multilingual_inputs(ResultPaths(project), "babylm_multilingual_mini")
+    assert set(read["zero_shot"]) == set(zero_shot_tasks()) and len(read["zero_shot"]) == 24
+    assert set(read["finetuned"]) == set(finetuned_names())
+    assert len(read["fast"]) == 3 * 24 and read["reading"] == {}
+    settings = multilingual_settings(project, "babylm_multilingual_mini")
+    assert settings["checkpoints"] == ["chck_10K", "chck_20K", "chck_30K"]
+    assert (settings["model"], settings["track_checked"]) == ("gpt_bert-s42", False)
+    official = multilingual_settings(PROJECT, "babylm_2026_multilingual_nld")
+    assert len(official["checkpoints"]) == 28 and official["track_checked"]
+    named = multilingual_settings(multilingual(configuration, model="mine"), "babylm_multilingual_mini")
+    assert named["model"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("submission", "told"),
+    [
+        ({"run": "gptbert"}, "multilingual_submission.run: got 'gptbert', no such run; did you mean 'gpt_bert'?"),
+        ({"suites": "demo_multi"}, "multilingual_submission.suites: got 'demo_multi', but the experiment has none of"),
+        (
+            {"tasks": "multilingual"},
+            "multilingual_submission.tasks: got 'multilingual', but the experiment has none of",
+        ),
+    ],
+)
+def test_a_wrong_multilingual_submission_is_told(configuration: Path, submission: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_submission(multilingual(configuration, **submission), "babylm_multilingual_mini")
+    assert told in str(caught.value)
