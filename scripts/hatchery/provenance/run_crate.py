@@ -280,7 +280,9 @@ def _add_runs(
 
 def _complete_root(crate: Crate, run: Run, chain: Chain, raw: Sequence[str], times: Sequence[str]) -> None:
     entities = crate.entities
-    licences = [f"{entities[name]['name']}: {entities[name].get('license', 'not stated')}" for name in raw]
+    # Stages that read different files of a raw input have entities of their own.
+    said = [f"{entities[name]['name']}: {entities[name].get('license', 'not stated')}" for name in raw]
+    licences = dict.fromkeys(said)
     gone = len(chain.problems)
     problems = f" Inputs that are missing or have changed since they were read: {gone}." if gone else ""
     day = datetime.fromisoformat(max(times)) if times else datetime.fromtimestamp(run.results[0].stat().st_mtime)
