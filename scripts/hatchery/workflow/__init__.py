@@ -1,1 +1,1 @@
-"""Where files lie, what jobs are given, ask of the machine and cost, and what the terminal shows of them."""
+"""The workflow: places of files, arguments, resources and costs of jobs, and the lines on the terminal."""

@@ -1,11 +1,10 @@
-"""Whether Slurm would take the jobs of a plan: each kind of line that would be sent, asked of Slurm itself.
+"""A check whether Slurm accepts the jobs of a plan: every kind of `sbatch` line is submitted as a test.
 
-Snakemake plans, with the profile and the configuration in force, and the Slurm plugin's own functions write the lines,
-so what is shown is what would be sent. Every job of the target is planned, also the finished ones.
-
-`sbatch --test-only` judges account, partition, features, nodes, processors, memory and GPUs, and sends no job. What it
-lets pass although the job would wait for ever stands in the answer of `sinfo`: a partition that is down, and more time
-than the partition allows, which Slurm refuses only where EnforcePartLimits is set (tried with Slurm 22.05).
+Snakemake plans with the profile and configuration in force, and the Slurm plugin's own functions build the lines, so
+the lines shown are those that would be submitted. All jobs of the target are planned, including finished ones. `sbatch
+--test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a job. It
+accepts some jobs that would wait for ever, so the answer of `sinfo` is checked, too: for a partition that is down, and
+for a time above the partition's limit, which Slurm refuses only if EnforcePartLimits is set (tried with Slurm 22.05).
 """
 
 import shlex
@@ -26,28 +25,30 @@ from hatchery.units import seconds_of
 from hatchery.workflow.planned_jobs import dag_of, opened, wildcards_of
 
 RUN_NAME = "RUN"
-"""Stands in the lines for the name that each run of Snakemake draws anew."""
+"""Placeholder for the name that each run of Snakemake draws at random."""
 
 
 @dataclass(frozen=True)
 class ClusterJob:
-    """One job and what is asked for it."""
+    """One job and its requested resources."""
 
     rule: str
     wildcards: dict[str, str]
-    # Empty for a job of the machine that submits. Without the command that Slurm wraps, Snakemake's call of itself.
+    # Empty for a job on the submitting machine. The line omits the command that Slurm wraps: Snakemake's call of
+    # itself.
     sbatch: str
 
     @property
     def name(self) -> str:
-        """Rule and wildcards, as Snakemake writes them into the comment of the Slurm job."""
+        """Return rule and wildcards, as Snakemake writes them into the comment of the Slurm job."""
         return "_".join([f"rule_{self.rule}", *(["wildcards", *self.wildcards.values()] if self.wildcards else [])])
 
 
 def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list[ClusterJob]:
-    """Every job of `target` under a profile of the Slurm executor, by name; planned in the current folder.
+    """Return every job of `target` under a profile of the Slurm executor, sorted by name.
 
-    `extra` are further arguments of Snakemake. Raises PlanError, naming the rule if its resources are refused.
+    The plan is made in the current folder. `extra` are further arguments of Snakemake. Raises PlanError, naming the
+    rule if its resources are refused.
     """
     arguments = ["--profile", profile, "--dry-run", *extra, "--", target]
     with opened(arguments) as (parsed, api):
@@ -58,7 +59,7 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
             executor="slurm", pseudo_executor="dryrun", executor_settings=settings
         )
         workflow = api._workflow
-        # Under the dry run's own executor every rule would count as local.
+        # The dry run's own executor would treat every rule as local.
         workflow._executor_plugin = ExecutorPluginRegistry().get_plugin("slurm")
         partitions = read_partition_file(settings.partition_config) if settings.partition_config else None
         jobs = [
@@ -73,7 +74,7 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
 
 
 def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
-    """What `Executor.run_job` of the plugin puts together, up to `--wrap`; the account is not looked up."""
+    """Build the line of the plugin's `Executor.run_job`, up to `--wrap`; the account is not looked up."""
     folder = Path(settings.logdir or ".snakemake/slurm_logs")
     wildcards = get_job_wildcards(job)
     partition = job.resources.get("slurm_partition")
@@ -100,20 +101,20 @@ def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
 
 
 class _Silent:
-    """Takes the plugin's words about how it chose a partition."""
+    """A logger that discards the plugin's messages about its choice of a partition."""
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_, **__: None
 
 
 ASKED = ("sbatch", "sinfo")
-"""The commands of Slurm that this check calls."""
+"""Commands of Slurm that this check calls."""
 ANSWER_SECONDS = 60.0
 _BLOCK = "the block `cluster` of config/config.yaml"
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
-    """The lines that would be sent, once for each kind: of jobs that differ only in name the first is shown."""
+    """Return the `sbatch` lines, one for each kind: of jobs that differ only in name, the first is shown."""
     kinds: dict[tuple[str, str], list[ClusterJob]] = {}
     for job in jobs:
         kinds.setdefault((job.rule, _without_name(job)), []).append(job)
@@ -127,7 +128,7 @@ def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
 
 
 def problems(jobs: Sequence[ClusterJob]) -> list[str]:
-    """Why Slurm would not run some of the jobs: a line for each problem, with its rules."""
+    """Return a line with the affected rules for each reason why Slurm would not run a job."""
     shapes: dict[str, tuple[ClusterJob, set[str]]] = {}
     for job in jobs:
         if job.sbatch:
@@ -136,7 +137,7 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
         return []
     listed = _ask(["sinfo", "--noheader", "--format=%P|%a|%l"])
     if listed.returncode != 0:
-        # Nothing else would be answered either.
+        # No other command would be answered either.
         return [f"sinfo: {_last_words(listed)}; ask the administrators of the cluster"]
     partitions = {name: (state, limit) for name, state, limit in (line.split("|") for line in listed.stdout.split())}
     found: dict[str, set[str]] = {}
@@ -147,7 +148,7 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
 
 
 def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str:
-    """What keeps a job with this line from running; empty where it would run. One question to Slurm."""
+    """Return the reason why a job with this line would not run; empty if it would run. Tests one line with Slurm."""
     tested = _ask([*line, "--test-only", "--wrap=true"])
     if tested.returncode != 0:
         return f"Slurm refuses the job: {_last_words(tested)}; change {_BLOCK} (docs/cluster.md says which key)"
@@ -166,7 +167,7 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
 
 
 def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command of Slurm; one that gives no answer in time has failed: a controller may be out of reach."""
+    """Run a command of Slurm; a timeout counts as a failure, because the controller may be unreachable."""
     try:
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
@@ -181,5 +182,5 @@ def _last_words(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def _without_name(job: ClusterJob) -> str:
-    """The line without the words that name the job: its log and its comment."""
+    """Return the line without the parts that contain the job's name: log and comment."""
     return " ".join(word for word in job.sbatch.split() if "slurm_logs" not in word and not word.startswith("rule_"))

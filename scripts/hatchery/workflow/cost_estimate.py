@@ -1,11 +1,11 @@
-"""What an experiment will cost, reckoned from its settings alone, before there is any data or any run.
+"""The estimated cost of an experiment, computed from its settings alone, without data or runs.
 
-Operations are those of `modeling.flops`; beside them stand the counts of the papers (docs/papers/ltg-bert.md, "Cost of
-a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text and no step is lost, so the numbers are
-upper bounds of the work, and the time is as good as the stated share of the device's peak (MFU). Equal settings give
-equal estimates.
+Operations are those of `modeling.flops`, reported next to the papers' own counts (docs/papers/ltg-bert.md, "Cost of a
+run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text and no step is skipped, so the numbers
+are upper bounds of the work. The time is as accurate as the assumed share of the device's peak (MFU). Equal settings
+give equal estimates.
 
-Evaluation is left out: the number of pairs and rows is in the data.
+Evaluation is excluded, because the numbers of pairs and rows depend on the data.
 """
 
 from collections.abc import Mapping
@@ -25,79 +25,82 @@ from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
 from hatchery.workflow.cost_settings import CostSettings, PlannedRun
 
-# Small models do not come near the peak of a large device.
+# Small models reach only a small share of the peak of a large device.
 MOST_STEPS_PER_MINUTE = 6_000
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
-"""LAMB and AdamW both keep a mean and a mean square of every gradient, in fp32 like the parameters."""
+"""LAMB and AdamW both store a mean and a mean square of every gradient, in fp32 like the parameters."""
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """The cost of one pretraining; operations are those of the model alone."""
+    """The cost of one pretraining; operations are those of the model, without the optimiser."""
 
     run: str
     parameters: int
     steps: int
     sequences: int
-    # Positions of all sequences, padding included; of pairs, of both sides.
+    # Positions of all sequences, including padding; for sentence pairs, of both sides.
     tokens: int
-    # Forward and backward, over both sequence lengths.
+    # Forward and backward passes, over both sequence lengths.
     training_flops: float
     # Forward passes over the development sequences.
     development_flops: float
-    # What the family's paper would count, and how.
+    # The number of operations by the formula of the family's paper, and the name of the formula.
     paper_flops: float
     paper_formula: str
     precision: str
-    # Of all devices together.
+    # Sum over all devices.
     peak_flops_per_second: float
     wall_seconds: float
     device_hours: float
     checkpoint_bytes: int
-    # Most that lies in the run folder at once; it is removed when the run is over.
+    # Largest size of the run folder at any time; the folder is removed when the run has finished.
     run_folder_bytes: int
-    # The pretrained model, and its copy as a folder for `transformers`.
+    # The pretrained model, and its copy in the format of `transformers`.
     model_bytes: int
     export_bytes: int
 
 
 @dataclass(frozen=True)
 class ShardsOnDisk:
-    """Token shards that are there already."""
+    """Token shards that exist already."""
 
     bytes: int
     training_tokens: int
 
 
 def cost_settings(settings: Mapping[str, Any]) -> CostSettings:
-    """The typed settings. Raises ConfigError for an unknown, missing or impossible value."""
+    """Return the settings as an object. Raises ConfigError for an unknown, missing or impossible value."""
     return build(CostSettings, stage_body(settings), "cost")
 
 
 def estimate(settings: CostSettings) -> list[RunCost]:
-    """The cost of every run, in the order of the experiment.
+    """Return the cost of every run, in the order of the experiment.
 
     Raises ConfigError and ModelError for an impossible run or model, and ConfigError for a precision that the planned
-    device does not have.
+    device does not support.
     """
     return [_cost_of(run, settings) for run in settings.runs]
 
 
 @cache
 def parameters_of(config: ModelConfig) -> int:
-    """Parameters of a model, shared ones once, from the modules themselves but without memory for their values."""
+    """Return the number of parameters of a model, shared ones counted once.
+
+    The modules are built without memory for values.
+    """
     from hatchery.modeling.language_model import empty_language_model
 
     return sum(parameter.numel() for parameter in empty_language_model(config).parameters())
 
 
 def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
-    """Memory of each device for parameters, gradients and optimiser, before activations and DeepSpeed's buffers.
+    """Return the bytes on each device for parameters, gradients and optimiser.
 
-    ZeRO shares the moments among the devices (1), also the gradients (2), also the parameters (3), and keeps a copy of
-    the share of parameters that a device updates.
+    Activations and DeepSpeed's buffers are excluded. ZeRO stage 1 shards the moments among the devices, stage 2 also
+    the gradients, stage 3 also the parameters. Each device keeps a copy of the parameters that it updates.
     """
     whole = parameters * BYTES_PER_VALUE
     share = -(-whole // devices)
@@ -108,7 +111,10 @@ def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
 
 
 def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
-    """Size of the token shards of a manifest; None where there is none yet. Raises ManifestError when it is damaged."""
+    """Return the size of the token shards of a manifest; None without a manifest.
+
+    Raises ManifestError if it is damaged.
+    """
     if not manifest.is_file():
         return None
     read = read_manifest(manifest)
@@ -117,7 +123,7 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 
 def planned_at(run: PretrainSettings, per_sequence: FlopsPerSequence, pace: float) -> PretrainSettings:
-    """The settings with the steps that a budget of minutes lasts for at a pace of so many operations per second."""
+    """Return the settings with the number of steps that a budget of minutes allows at a pace (FLOPs per second)."""
     if run.budget is None or run.budget.words is not None or run.steps is not ABSENT:
         return run
     some = run.planned()
@@ -143,9 +149,9 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE
     weights = model_bytes * (1 if run.weight_average is None else 2)
-    # A model that is not trained has none.
+    # Untrained models have no checkpoints.
     checkpoint = weights + model_bytes * OPTIMIZER_MOMENTS if plan.steps else 0
-    # One more than is kept: an old checkpoint goes when the new one is complete. Milestones lose their moments.
+    # One more than `keep`: the oldest checkpoint is removed after the new one is complete. Milestones have no moments.
     whole, kept = machine.keep_checkpoints + 1, len(machine.milestones) + len(run.marks)
     return RunCost(
         run=planned.name,
@@ -169,16 +175,19 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
 
 
 def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSequence) -> float:
-    """Operations of scoring development text, at the evaluations from the first own step of a run on."""
+    """Return the operations of scoring development text, at all evaluations after `first_step`."""
     run = plan.settings
-    # The development set keeps the first length, so that its curve is comparable over the whole run.
+    # Development sequences keep the first length, so that the curve is comparable over the whole run.
     scored = evaluations(run, first_step) * run.evaluation_sequences
     labelled = run.objective.labelled_share_at(run.objective.mask_rate(1.0))
     return scored * per_sequence(run.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
 
 
 def evaluations(run: TrainingSettings, first_step: int = 0) -> int:
-    """How often development text is scored: early where the objective says so, every interval, after the last step."""
+    """Return the number of evaluations on development text.
+
+    They are the objective's early ones, one after every interval, and one after the last step.
+    """
     interval = run.evaluation_interval_steps
     early = [
         step

@@ -1,7 +1,7 @@
-"""The estimated cost of an experiment: as CSV for computing; for people as Markdown whose columns line up, and a page.
+"""The estimated cost of an experiment as CSV for programs, and as aligned Markdown and an HTML page for people.
 
-The CSV holds bare numbers in base units (seconds, bytes, operations), the others the same in units one can grasp, with
-what every number rests on. All are functions of the estimate alone.
+The CSV holds bare numbers in base units (seconds, bytes, operations). Markdown and HTML show the numbers in readable
+units, with the assumptions of the estimate. All three are functions of the estimate alone.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ from hatchery.workflow.cost_estimate import (
 )
 
 MOST_NAMES = 8
-"""Models that a note names one by one."""
+"""Maximum number of models that a note lists by name."""
 
 
 def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
-    """One row for each run, in the order of the experiment; operations and seconds as whole numbers."""
+    """Return one row for each run, in the order of the experiment; operations and seconds are integers."""
     plan = settings.plan
-    # The column of the run keeps its first name, `cell`: tables of finished experiments have it.
+    # The column of the run is named `cell`, because tables of finished experiments use this name.
     names = ["cell", *(field.name for field in dataclasses.fields(RunCost) if field.name != "run")]
     rows = []
     for cost in costs:
@@ -41,7 +41,7 @@ def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
-    """The cost in Markdown: pretraining, disk, and what the numbers mean."""
+    """Return the cost in Markdown: pretraining, disk, and notes on the numbers."""
     costs = _labelled(settings, costs)
     blocks = [f"# {_title(settings)}", f"Planned for {_plan(settings.plan)}."]
     for title, shown in _tables(settings, costs, shards).items():
@@ -51,7 +51,7 @@ def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: Shar
 
 
 def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
-    """The same as a page."""
+    """Return the cost as an HTML page, like `cost_markdown`."""
     costs = _labelled(settings, costs)
     sections = [Section(title, tables=[shown]) for title, shown in _tables(settings, costs, None).items()]
     notes = Section("Notes", _notes(settings, costs, None))
@@ -59,7 +59,7 @@ def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def _labelled(settings: CostSettings, costs: Sequence[RunCost]) -> list[RunCost]:
-    """The costs with what people read as the names of runs."""
+    """Replace the names of runs by their labels for people."""
     labels = {run.name: run.label for run in settings.runs}
     return [dataclasses.replace(cost, run=labels[cost.run] or cost.run) for cost in costs]
 
@@ -111,7 +111,7 @@ def _pretraining(costs: Sequence[RunCost]) -> Table:
 
 
 def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """Device hours of the models of each set."""
+    """Return a table with the device hours of each set of models."""
     sets: dict[str, list[RunCost]] = {}
     for run, cost in zip(settings.runs, costs, strict=True):
         sets.setdefault(run.set or NONE, []).append(cost)
@@ -140,7 +140,7 @@ def _disk(costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> Table:
 
 
 def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """What training takes at each ZeRO stage; only AdamW has more than the first."""
+    """Return a table of the memory for training at each ZeRO stage; only AdamW supports stages above 1."""
     rows = []
     for run, cost in zip(settings.runs, costs, strict=True):
         can_share = run.pretraining["optimizer"]["name"] == "adamw"
@@ -197,7 +197,7 @@ def _kept(settings: CostSettings) -> str:
 
 
 def _names(runs: Sequence[PlannedRun]) -> str:
-    # All names of a study's models would fill a page.
+    # The names of all models of a study would fill a page.
     names = [run.label or run.name for run in runs]
     return (
         ("; " if any(run.label for run in runs) else ", ").join(names)

@@ -1,4 +1,7 @@
-"""A rule as text, as the Snakefile makes it from its stage's record, and an example of its jobs. Nothing is run."""
+"""A rule as text, as the Snakefile makes it from its stage's record, and one of its jobs as an example.
+
+Nothing is run.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,25 +23,25 @@ _MOST_PATHS = 5
 
 
 def example_text(rule: str, targets: Sequence[str]) -> str:
-    """Return a rule as text, and inputs, settings and command of its first job in the plan for `targets`.
+    """Return a rule as text, followed by inputs, settings and command of its first job in the plan for `targets`.
 
-    Raises PlanError where there is no such rule, or no job of it, and like `opened`.
+    Raises PlanError if there is no such rule or no job of it, and the errors of `opened`.
     """
     with opened(["--dry-run", "--", *targets]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
         workflow = api._workflow
         rules = [each.name for each in workflow.rules if each.output]
         if rule not in rules:
-            raise PlanError(f"RULE: got {rule!r}, which is no rule{nearest(rule, rules)}")
+            raise PlanError(f"RULE: got {rule!r}, expected a rule{nearest(rule, rules)}")
         jobs = sorted((job for job in workflow.dag.jobs if job.rule.name == rule), key=lambda job: str(job.output))
         if not jobs:
             problem = f"RULE: {' '.join(targets)} needs no job of {rule!r}"
-            raise PlanError(f"{problem}; say EXPERIMENT=name or TARGET=file with such a job")
+            raise PlanError(f"{problem}; add EXPERIMENT=name or TARGET=file with a job of this rule")
         return f"{rule_text(jobs[0].rule)}\n{_text(jobs[0], len(jobs), workflow.globals['RULES'])}"
 
 
 def rule_text(rule: Any) -> str:
-    """Return a rule of Snakemake as one would write it. What depends on the job is named `...`."""
+    """Return a rule in Snakemake's language. Values that depend on the job are written `...`."""
     resources = {key: each.raw for key, each in rule.resources.items()}
     directives: dict[str, dict[str, Any]] = {
         "input": {"": ...} if rule.input else {},
@@ -77,7 +80,7 @@ def _literal(value: Any) -> str:
 def _text(job: Any, number: int, rules: "Rules") -> str:
     stage = job.rule.name
     inputs = rules.inputs_by_argument(stage, job.wildcards) if stage in STAGES else {"the result": str(job.input)}
-    # Of those that are not named, Snakemake has the numbers.
+    # Snakemake numbers unnamed inputs.
     outputs = dict(job.output.items()) or dict(enumerate(job.output))
     resources = {key: value for key, value in job.resources.items() if not key.startswith("_") and key != "tmpdir"}
     settings = flatten(json.loads(job.params.get("settings") or "{}"))

@@ -1,8 +1,7 @@
-"""What `make why` says of a plan: why its jobs would run, and what they would cost.
+"""The answer of `make why` for a plan: the reasons why jobs would run, and the costs of the jobs.
 
-A job runs for a changed setting, a changed or missing file, or because of a stage that runs before.
-
-Snakemake's reason of a job that follows another one is only that other one, even when its own settings changed too.
+A job runs because of a changed setting, a changed or missing file, or a job that runs before it. For a job that
+follows another one, Snakemake reports only the other job as the reason, even if its own settings changed too.
 Therefore the settings in the manifest of every planned job are compared with those of the present configuration.
 """
 
@@ -27,7 +26,7 @@ from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
-# Wildcards of the rules whose results are kept by what they are made from.
+# Wildcards of the rules whose results are stored by digest.
 MODEL, ADDRESS = "model", "address"
 _MOST_SETTINGS = 8
 _MOST_FILES = 3
@@ -35,7 +34,7 @@ _MOST_FILES = 3
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason of one job, as text; causes with equal texts of a rule are counted together."""
+    """One reason of one job, as text; causes of a rule with equal texts are counted together."""
 
     kind: str
     text: str
@@ -43,7 +42,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class RuleReasons:
-    """The jobs of one rule that would run, and for each cause how many of them have it."""
+    """The jobs of one rule that would run, and the number of jobs for each cause."""
 
     rule: str
     jobs: int
@@ -51,9 +50,9 @@ class RuleReasons:
 
 
 def by_rule(planned: Sequence[PlannedJob], jobs: Jobs, project: str | Path = ".") -> list[RuleReasons]:
-    """The plan by rule, in the order in which the rules come first.
+    """Group the plan by rule, in the order of each rule's first job.
 
-    Raises ConfigError when the present configuration is broken.
+    Raises ConfigError if the present configuration is broken.
     """
     makers = {output: job.rule for job in planned for output in job.outputs}
     grouped: dict[str, list[list[Cause]]] = {}
@@ -68,7 +67,7 @@ def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
 
 
 def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: Path) -> list[Cause]:
-    """The causes of one job; `makers` says which rule of the plan makes a file."""
+    """Return the causes of one job; `makers` maps a file to the rule of the plan that makes it."""
     changed, reason = setting_changes(job, jobs, project), job.reason
     causes = [Cause("settings", str(difference)) for difference in changed]
     if reason.params_changed and not changed:
@@ -80,8 +79,7 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
     if reason.software_stack_changed:
         causes.append(Cause("settings", "its conda environment changed"))
-    # A file that is not there needs no further reason. Where results are kept by what they are made from, it is not
-    # there because a setting changed.
+    # A missing file needs no further reason. A result stored by digest is not missing because a setting changed.
     if reason.missing_output:
         return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "not there yet")]
     updated = sorted(reason.updated_input - reason.updated_input_run)
@@ -98,9 +96,9 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
 
 
 def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Difference]:
-    """What differs between the settings that the job's present output was made with and those of the configuration.
+    """Return the differences between the settings of the job's present output and those of the configuration.
 
-    Old settings are those of the manifest; for outputs without one, those that Snakemake remembers. Empty when there
+    Old settings are read from the manifest; for outputs without a manifest, from Snakemake's metadata. Empty if there
     is no output yet.
     """
     manifest = next((project / place for place in _manifests(job, jobs) if (project / place).is_file()), None)
@@ -118,20 +116,20 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
 
 
 def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
-    """The settings among recorded parameters, of which Snakemake keeps the `repr`."""
+    """Return the settings among the recorded parameters, of which Snakemake stores the `repr`."""
     found = [text for text in params if '"stage":' in text]
     return json.loads(ast.literal_eval(found[0])) if len(found) == 1 else None
 
 
 def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
-    """Where the job's manifest lies, or the one that the links of experiments lead to until it is made."""
+    """Return the paths of the job's manifest, or of the earlier manifest to which the experiments' links still lead."""
     own = [output for output in job.outputs if Path(output).name == MANIFEST]
     places = jobs.results_at(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
     return [*own, *(f"{place.readable}/{MANIFEST}" for place in places)]
 
 
 def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str | None:
-    """Canonical settings of a rule's job in the present configuration; None for a rule that is no stage."""
+    """Return canonical settings of a rule's job in the present configuration; None for a rule without a stage."""
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])
         return jobs.call_at(address).settings if jobs.is_requested(address) else None
@@ -139,7 +137,7 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
 
 
 def _general(path: str, job: PlannedJob) -> str:
-    """The path with the job's own names as placeholders, so that jobs of a rule have causes of equal texts."""
+    """Replace the job's own names in a path by placeholders, so that jobs of a rule have causes with equal texts."""
     names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
     return "/".join(names.get(part, part) for part in path.split("/"))
 
@@ -150,7 +148,7 @@ def _some(names: Sequence[str]) -> list[str]:
 
 
 def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
-    """One line per rule: its jobs and the causes, with a number where a cause is not that of all of them."""
+    """Return one line per rule: its jobs and the causes. A cause of only some of the jobs has its number of jobs."""
     rows = [
         (entry.rule, f"{entry.jobs:,} job{'s' if entry.jobs != 1 else ''}", _causes(entry, full)) for entry in rules
     ]
@@ -189,7 +187,7 @@ def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCo
     Raises ConfigError and ModelError for an impossible model or run.
     """
     names = [jobs.names(job.wildcards[MODEL]) for job in planned if job.rule == "pretrain"]
-    # Nobody knows the names of a model that no experiment has any more.
+    # A model that no experiment contains any more has no names.
     wanted = {(of["experiment"], of["run"]) for of in names if of}
     costs = []
     for experiment in dict.fromkeys(of["experiment"] for of in names if of):
@@ -200,7 +198,7 @@ def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCo
 
 
 def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
-    """The costs as a table whose columns line up, with the sums and what they rest on."""
+    """Return the costs as an aligned table, with their sums and the assumptions."""
     config = jobs.project.config
     cluster = config.cluster
     header = ["model", "pretraining FLOPs", "time", "device hours"]

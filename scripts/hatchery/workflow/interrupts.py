@@ -1,9 +1,9 @@
 """SIGINT to Snakemake's own process stops its jobs as Ctrl-C does.
 
-Ctrl-C reaches every process of the terminal's foreground group, and a pretraining saves its checkpoint.
-`kill -INT PID` reaches Snakemake alone, which then waits for its jobs, however long they run. So the signal is handed
-on, but only where the jobs have not had it: a second one ends a pretraining at once. Whether they have is seen from a
-child process that does nothing and that a signal to the group ends.
+Ctrl-C sends SIGINT to every process of the terminal's foreground group, and a pretraining then saves its checkpoint.
+`kill -INT PID` reaches Snakemake alone, which then waits for its jobs, however long they run. So the signal is
+forwarded, but only if the jobs have not received it, because a second signal ends a pretraining at once. An idle child
+process shows whether the jobs received it: a signal to the group ends the child.
 """
 
 import signal
@@ -14,16 +14,16 @@ from types import FrameType
 import psutil
 
 INTERRUPTED = threading.Event()
-"""Whether the user has stopped this call: what ends then was stopped, and did not fail."""
-# Until a signal that was sent to the whole group has ended the child.
+"""Set when the user has stopped this call: jobs that end afterwards were stopped and did not fail."""
+# Time until a signal to the whole group has ended the child.
 PATIENCE_SECONDS = 0.5
 
 
 def hand_on_interrupts() -> None:
-    """From now on SIGINT to this process alone reaches its descendants, too; raises KeyboardInterrupt as before.
+    """Forward SIGINT to the descendants of this process from now on; KeyboardInterrupt is raised as before.
 
-    Called where Snakemake begins to run jobs, in the main thread. Also where SIGINT was ignored, as in the background
-    of a script: whoever sends it means it.
+    Called in the main thread, before Snakemake starts jobs. SIGINT is also handled where it was ignored, as in the
+    background of a script, because its sender intends it.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -37,7 +37,7 @@ def hand_on_interrupts() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
-    # Its input ends when this process does, however that ends.
+    # The child reads from this process, so it ends when this process ends for any reason.
     witness = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -1,16 +1,17 @@
-"""What the jobs of all stages are given, and where the results lie that experiments share.
+"""The calls of all jobs, and the storage paths of the results that experiments share.
 
-Pretrained models and what is measured of them lie under what they are made from, not under who asks. The address of a
-result is the digest of its settings and of the addresses of its inputs, so a copied or renamed experiment, or two runs
-with equal settings, find the same model. What users read and what views are given are the readable places
-`results/<experiment>/pretraining/<model>/` and so on: links to the addresses, made when the workflow starts.
+Pretrained models and their evaluations are stored by digest, not by experiment. The address of a result is the digest
+of its settings and of the addresses of its inputs. So a copied or renamed experiment, or two runs with equal settings,
+reuse the same model. Users and views read the readable paths `results/<experiment>/pretraining/<model>/` and so on:
+links to the addresses, made when the workflow starts.
 
     results/models/<corpus>-<digest>/                      pretraining
     results/models/imported-<baseline>-<digest>/           baselines
     results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
-                                                          finetuning, finetuning_jobs, filled_sentences
+                                                           finetuning, finetuning_jobs, filled_sentences
 
-The digest is that of the call's file (`hatchery.job_spec`), from which a job of a cluster learns what an address means.
+The digest is that of the call's file (`hatchery.job_spec`), from which a job of a cluster reads the settings of an
+address.
 """
 
 import os
@@ -35,28 +36,31 @@ from hatchery.workflow.result_paths import ResultPaths
 
 @dataclass(frozen=True)
 class SharedResult:
-    """A result of an experiment that lies at an address; `names` are those of suite, task or batch, if there is one."""
+    """A result of an experiment that is stored at an address.
+
+    `names` are those of suite, task or batch, if there is one.
+    """
 
     experiment: str
     kind: str
     run: str
     names: Mapping[str, str]
-    # The addresses of the model and, of what was measured of it, of the measurement.
+    # Addresses of the model and, for an evaluation, of the evaluation.
     addresses: tuple[str, ...]
 
     @property
     def readable(self) -> str:
-        """The folder in which users find it."""
+        """The readable folder, a link."""
         return "/".join(["results", self.experiment, self.kind, self.run, *self.names.values()])
 
     @property
     def folder(self) -> str:
-        """The folder in which it lies."""
+        """The folder in which the result is stored."""
         return "/".join(["results", "models" if self.kind in MODELS else self.kind, *self.addresses])
 
 
 class Jobs:
-    """The calls of the jobs of a project, each made once, and the places of their results."""
+    """The calls of the jobs of a project, each built once, and the storage paths of their results."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -72,7 +76,10 @@ class Jobs:
     # Calls -----------------------------------------------------------------------------------------------------------
 
     def settings(self, stage: str, **wildcards: str) -> str:
-        """Canonical settings of a job, computed once; of the wildcards, those that they depend on are taken."""
+        """Return canonical settings of a job, computed once.
+
+        Of the wildcards, only those that the settings depend on are used.
+        """
         record = stage_of(stage)
         chosen = arguments_for(record.settings, wildcards)
         key = (stage, *chosen.values())
@@ -81,16 +88,16 @@ class Jobs:
         return self._settings[key]
 
     def call(self, stage: str, **wildcards: str) -> Call:
-        """The call of a stage's job, as the stage's record makes it of those wildcards that it needs.
+        """Return the call of a stage's job, built by the stage's record from the wildcards that it needs.
 
-        Raises ConfigError for what the stage does not make, such as converting a corpus that is a sample.
+        Raises ConfigError for an impossible job, such as converting a corpus that is a sample.
         """
         record = stage_of(stage)
         taken = {**arguments_for(record.settings, wildcards), **arguments_for(record.inputs, wildcards)}
         key = (stage, *taken.values())
         if key not in self._calls:
             known = {**self.known(taken), **taken}
-            # First, because inputs say what is wrong with a name, and settings take it for right.
+            # Inputs first: they check the names, which settings assume to be right.
             inputs = record.inputs(**arguments_for(record.inputs, known))
             self._calls[key] = call = Call(self.settings(stage, **taken), inputs)
             if call.digest not in self._by_digest:
@@ -100,29 +107,29 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """What functions of records may ask for by name, for a job with these wildcards."""
+        """Return the values that functions of records may request by name, for a job with these wildcards."""
         of = Outputs(self.project, **wildcards)
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
 
     def call_at(self, address: str) -> Call:
-        """The call of the job whose result lies at `address`. Raises ConfigError where nobody knows it."""
+        """Return the call of the job whose result has this address. Raises ConfigError for an unknown address."""
         digest = _digest(address)
         if digest not in self._by_digest:
             path = FOLDER / f"{digest}.json"
             if not path.exists():
                 raise ConfigError(
-                    f"{address}: nothing that was asked for has this address; ask for "
+                    f"{address}: no requested result has this address; request "
                     "results/<experiment>/pretraining/<model>/manifest.json or another result of an experiment"
                 )
             self._by_digest[digest] = read_call(path)
         return self._by_digest[digest]
 
     def is_requested(self, address: str) -> bool:
-        """Whether something that was asked for in this invocation has this address."""
+        """Return True if a result requested in this invocation has this address."""
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
-        """Write the calls and the links of everything planned so far and from now on; never in a dry run."""
+        """Write the calls and links of everything planned so far and from now on; never in a dry run."""
         self._writes = True
         for call in self._by_digest.values():
             call.write()
@@ -132,25 +139,25 @@ class Jobs:
     # Places ----------------------------------------------------------------------------------------------------------
 
     def place(self, path: str) -> str:
-        """Where a file lies: at an address for what experiments share, else at `path`.
+        """Return the storage path of a file: below its address if experiments share it, else `path`.
 
         Raises ConfigError with the nearest match for an unknown experiment, model, suite or task.
         """
         return f"{self._result(path).folder}/manifest.json" if isinstance(path, ReadablePath) else path
 
     def is_outdated_link(self, path: ReadablePath) -> bool:
-        """Whether a readable place still links to what was made with other settings."""
+        """Return True if a readable link still leads to a result of other settings."""
         return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.place(path))
 
     def to_make(self, paths: Iterable[str]) -> list[str]:
-        """What to ask for to have these files: the places where they lie, each once, in their order.
+        """Return the targets that Snakemake has to build for these files, without duplicates, in their order.
 
-        Where one job makes several fine-tuning results, its manifest stands for them.
+        The targets are storage paths. If one job makes several fine-tuning results, its manifest represents them.
         """
         return list(dict.fromkeys(self._to_make(path) for path in paths))
 
     def _to_make(self, path: str) -> str:
-        # Views read each result at its readable place, also where a job of several tasks makes it.
+        # Views read each result at its readable path, even if a job of several tasks makes it.
         place = self.place(path)
         if not isinstance(path, ReadablePath) or path.kind != "finetuning":
             return place
@@ -160,9 +167,9 @@ class Jobs:
         return place if batch is None else self.place(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """What names the folder of a result: `names` are its run, its suite, task or batch.
+        """Return the name of a result's folder: `names` are its run and its suite, task or batch.
 
-        It begins with what tells results of one model apart, where there is such, else with the corpus.
+        It begins with the name that distinguishes results of one model, if there is one, else with the corpus.
         """
         stage, shared = SHARED[kind]
         call = self.call(stage.name, experiment=experiment, **names)
@@ -187,7 +194,10 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Manifests of the models that the budgets of a run, and of those that it starts from, keep, by their names."""
+        """Return manifests of the milestones that a run, and the runs that it starts from, save for budgets.
+
+        By name.
+        """
         return {
             kept.milestone: MODEL.format(model=self._milestone_address(where, kept))
             for where, kept in self.project.checkpoints(experiment, run)
@@ -198,7 +208,7 @@ class Jobs:
         return f"{trained}/{milestone_place(milestone.milestone)}"
 
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
-        """The address of a model, of which results of this kind are, ours or one that others pretrained."""
+        """Return the address of the evaluated model, trained or imported, for a result of this kind."""
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
             return self._milestone_address(experiment, milestone)
@@ -211,7 +221,7 @@ class Jobs:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def learn_names(self, experiments: Iterable[str]) -> None:
-        """Learn what the addresses of all results of these experiments stand for."""
+        """Record the names of all results of these experiments by address."""
         for experiment in experiments:
             made = self.results.models(experiment), self.results.evaluations(experiment)
             self.to_make(
@@ -219,24 +229,26 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """The results with these addresses that were asked for in this invocation, in the order of the requests."""
+        """Return the results with these addresses that this invocation requested, in the order of the requests."""
         return self._at.get((model, address) if address else (model,), [])
 
     def names(self, model: str, address: str = "") -> dict[str, str]:
-        """What addresses stand for: `experiment`, `run`, and `suite`, `task` or `batch`; empty where nobody asked.
+        """Return the names of an address: `experiment`, `run`, and `suite`, `task` or `batch`.
 
-        Of several names, that of the experiment that was asked for first.
+        Empty if it was not requested.
+
+        If several experiments share the result, the names of the first requested one.
         """
         found = self.results_at(model, address)
         return {"experiment": found[0].experiment, "run": found[0].run, **found[0].names} if found else {}
 
     def names_of_wildcards(self, wildcards: Mapping[str, str]) -> list[str]:
-        """What the wildcards of a job stand for: experiment, model and so on for an address that has a name."""
+        """Return readable names for the wildcards of a job: experiment, model and so on instead of an address."""
         named = self.names(wildcards.get("model", ""), wildcards.get("address", ""))
         return list((named or wildcards).values())
 
     def title(self, model: str, address: str = "") -> str:
-        """A readable name of a result, for terminals and reports; its address where nobody knows a name."""
+        """Return a readable name of a result, for terminals and reports; its address if the names are unknown."""
         names = self.names(model, address)
         if names:
             return " ".join(value for key, value in names.items() if key != "experiment")

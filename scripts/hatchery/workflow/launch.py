@@ -1,30 +1,31 @@
-"""How the processes of one training are started.
+"""The command that starts the processes of one training: Slurm's `srun`, torchrun, or a plain `python`.
 
-By Slurm's `srun`, by torchrun, or as a plain `python`. The resources of a rule say what was asked of a cluster; without
-Slurm nobody granted them, so a configuration for a cluster can be run on a laptop, too.
+The resources of a rule are a request to a cluster. Without Slurm they are not granted, so a configuration for a
+cluster also runs on a laptop.
 """
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 PLAIN = "python"
-# Longer than the default grace time: torchrun kills its processes when it is over, also while they save a checkpoint.
+# Longer than the default grace time: torchrun kills its processes after this time, even if they still save a
+# checkpoint.
 SHUTDOWN_SECONDS = 180
 
 
 class RequestedResources(Protocol):
-    """What Snakemake hands to functions under `resources`."""
+    """The `resources` that Snakemake passes to functions."""
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a resource, or `default` where the rule does not ask for it."""
+        """Return the value of a resource, or `default` if the rule does not request it."""
 
 
 def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_job: bool, gpus_here: int) -> str:
-    """What stands in front of the script: the interpreter, with what starts it once per process.
+    """Return the beginning of a command: the interpreter, after the launcher that starts it once per process.
 
-    In a Slurm job in MPI mode every node and task is said: the job step's variables are gone where the rule's command
-    runs, and a bare `srun` starts too few tasks or spreads them unevenly. Elsewhere `gpus_here`, the GPUs of this
-    machine, are used, at most as many as one node of the cluster would have.
+    In a Slurm job in MPI mode, numbers of nodes and tasks are explicit: the variables of the job step are unset when
+    the rule's command runs, and a bare `srun` starts too few tasks or spreads them unevenly. Elsewhere `gpus_here`,
+    the GPUs of this machine, are used, at most as many as one node of the cluster would have.
     """
     nodes, per_node = shape_of(resources)
     if nodes * per_node == 1:
@@ -44,7 +45,7 @@ def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_j
 
 
 def shape_of(resources: RequestedResources) -> tuple[int, int]:
-    """Nodes and tasks per node that a rule asks for; 1 x 1 without the key `mpi`."""
+    """Return the numbers of nodes and of tasks per node that a rule requests; 1 and 1 without the key `mpi`."""
     if not resources.get("mpi"):
         return 1, 1
     nodes = int(resources.get("nodes") or 1)
@@ -53,9 +54,9 @@ def shape_of(resources: RequestedResources) -> tuple[int, int]:
 
 
 def is_slurm_job(is_main_process: bool, environment: Mapping[str, str]) -> bool:
-    """Whether the Slurm executor started this Snakemake for one job.
+    """Return True if the Slurm executor started this Snakemake for one job.
 
-    A job id alone is not enough: the main process may itself run in an allocation, with the local executor, whose
-    nodes nobody compared with the rule's.
+    A job id alone is no proof: the main process may itself run in an allocation with the local executor, and the nodes
+    of that allocation need not match the rule's request.
     """
     return not is_main_process and "SLURM_JOB_ID" in environment

@@ -1,4 +1,4 @@
-"""The beginning and the end of a call of Snakemake: the configuration, what was asked for, and what is shown then."""
+"""The beginning and the end of a call of Snakemake: read configuration and targets, check them, show the results."""
 
 import atexit
 import contextlib
@@ -33,10 +33,10 @@ from hatchery.workflow.software import is_own_environment
 from hatchery.workflow.stale_results import watch_stale_results
 
 DEFAULT_RULE = "all"
-"""The rule of plain `snakemake`."""
+"""The rule that Snakemake builds without a target."""
 
 
-# Calls that look at the workflow or mend its records, and make nothing.
+# Options of calls that only inspect the workflow or repair its metadata.
 _LOOKING = (
     "lint",
     "unlock",
@@ -49,8 +49,7 @@ _LOOKING = (
 
 @dataclass(frozen=True)
 class Request:
-    """Targets as they were given, the executor by name, whether nothing is run, how often a job starts again, and
-    whether jobs run that are up to date."""
+    """The targets, the name of the executor, and the options dry run, number of retries and forced reruns."""
 
     targets: tuple[str, ...]
     executor: str
@@ -60,17 +59,17 @@ class Request:
 
 
 def read_request(argv: Sequence[str]) -> Request | None:
-    """What the command line `argv` (with the program in front) asks Snakemake to make.
+    """Parse the targets and options of a command line of Snakemake (`argv` begins with the program).
 
-    While the Snakefile is read, Snakemake has not yet told the workflow what it is to make. None where the line is not
-    Snakemake's, or where it asks for nothing to be made.
+    Snakemake passes its targets to the workflow only after it has read the Snakefile. None if the line is not
+    Snakemake's, or if it requests no output.
     """
     program = Path(argv[0]) if argv else Path()
     if program.name != "snakemake" and (program.name, program.parent.name) != ("__main__.py", "snakemake"):
         return None
     from snakemake.cli import parse_args
 
-    # Snakemake has parsed the same words, and has said what there was to say.
+    # Snakemake has parsed the same line, and has reported its errors.
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stderr(io.StringIO()),
@@ -90,18 +89,17 @@ def read_request(argv: Sequence[str]) -> Request | None:
 
 VARIABLE = "HATCHERY_CONFIGURATION"
 COPIES = Path(".snakemake/configurations")
-# Published rows are matched by their names.
+# Published values are matched with rows by name.
 _ENDINGS = (".yaml", ".csv")
 
 
 def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: bool = True) -> Path:
-    """The folder to read the configuration from: `folder` itself in the main process, its copy in a job.
+    """Return the folder of the configuration: `folder` itself in the main process, its copy in a job.
 
-    A job of a cluster reads the configuration when it starts, hours after it was sent, and it has to compute what was
-    asked for then. The main process keeps a copy, named after its content, and tells its jobs by their surroundings,
-    which every executor of one cluster hands on; a job that is not told reads what lies there.
-
-    A call that runs nothing has no jobs, and makes no copy. Raises ConfigError in a job whose copy was altered.
+    A job of a cluster reads the configuration hours after it was submitted, and has to use the configuration of that
+    time. The main process writes a copy, named after its content, and passes its path to the jobs in an environment
+    variable, which every cluster executor forwards. A job without the variable reads `folder`. A dry run has no jobs,
+    and writes no copy. Raises ConfigError in a job whose copy was altered.
     """
     if not is_main_process:
         handed_on = os.environ.get(VARIABLE, "")
@@ -134,7 +132,7 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
 
 
 def _files(folder: str | Path) -> dict[Path, bytes]:
-    """The contents of the files of a configuration, by their places in it; shipped ones of another folder too."""
+    """Return the contents of the files of a configuration, by path; including shipped files of another folder."""
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))
     if shipped is not None and shipped.name != COPY:
@@ -148,18 +146,18 @@ def _files_in(folder: Path) -> dict[Path, bytes]:
 
 
 def _digest(files: Mapping[Path, bytes]) -> str:
-    """What a copy of a configuration is called."""
+    """Return the name of a copy of a configuration."""
     content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in sorted(files.items()))
     return sha256(content).hexdigest()[:16]
 
 
 @with_plain_errors
 def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = True, may_write: bool = False) -> Rules:
-    """What the rules take of the project that is configured in `folder`.
+    """Return the rules of the project that is configured in `folder`.
 
-    `call` are Snakemake's settings of what a call says otherwise (`ConfigSettings`). The main configuration is checked
-    at once, experiments when they are asked for. Only a call that `may_write` makes anything, but for links to shipped
-    tables. In the process of one job of a cluster, calls are written as they are asked for.
+    `call` holds settings from Snakemake's command line (`ConfigSettings`). The main configuration is checked at once,
+    experiments when they are first used. Only a call with `may_write` writes files, except for links to shipped
+    tables. In the process of one job of a cluster, calls are written when they are requested.
     """
     if is_main_process:
         link_tables(Path(folder))
@@ -176,9 +174,9 @@ def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = 
 
 @with_plain_errors
 def check_request(rules: Rules, workflow: Any) -> None:
-    """Stop this call of Snakemake, before it plans, for everything that is known to be wrong with what it asks for.
+    """Stop this call of Snakemake before planning if its targets have known problems.
 
-    A dry run ends with a list of the raw data that is missing. Raises ConfigError with one line for each problem.
+    A dry run ends with a list of the missing raw data. Raises ConfigError with one line for each problem.
     """
     request = read_request(sys.argv) if workflow.is_main_process else None
     if request is None:
@@ -192,7 +190,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
     patterns = [output.replace("{kind}", kind) for output in outputs for kind in kinds[output]]
     made = {target: _is_made(target, workflow) for target in targets}
     if is_module(workflow):
-        # The other workflow's own targets, which may follow below.
+        # Targets of the outer workflow, which may still follow in its Snakefile.
         targets = [target for target in targets if made[target]]
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
@@ -211,16 +209,16 @@ def check_request(rules: Rules, workflow: Any) -> None:
 
 
 def is_module(workflow: Any) -> bool:
-    """Whether the Snakefile that is being read is a module of another workflow."""
+    """Return True if the Snakefile being read is a module of another workflow."""
     return not workflow.modifier.is_main_snakefile()
 
 
 @with_plain_errors
 def begin_in_module(rules: Rules, workflow: Any) -> None:
-    """Do for a module what `onstart` does otherwise: Snakemake does not call that of a module.
+    """Run the steps of `onstart` for a module, because Snakemake does not call a module's `onstart`.
 
-    Calls and links are written as they are planned. Raises ConfigError for a `prefix`, under which paths in calls would
-    not be those of Snakemake.
+    Calls and links are written while jobs are planned. Raises ConfigError for a `prefix`, because Snakemake would then
+    use other paths than the calls.
     """
     if workflow.modifier.modify_path("results/demo", "output") != "results/demo":
         raise ConfigError("module: got `prefix` or `replace_prefix`, expected neither; use --directory instead")
@@ -231,14 +229,17 @@ def begin_in_module(rules: Rules, workflow: Any) -> None:
 
 @with_plain_errors
 def require_raw_data(project: Project, dag: Any) -> None:
-    """Raise ConfigError with one line for each raw input that the planned jobs need and that cannot be had."""
+    """Raise ConfigError with one line for each raw input that the planned jobs need and that is not available."""
     if lines := missing_sources(project, planned_sources(dag)):
         raise ConfigError("\n".join(lines))
 
 
 @with_plain_errors
 def show_results(project: Project) -> None:
-    """Print the tables of the experiments and studies that this invocation looked at; a study's stand for all."""
+    """Print the tables of the experiments and studies of this invocation.
+
+    A study's tables replace those of its experiments.
+    """
     studies = [name for kind, name in project.checked if kind == "study"]
     read = {part for study in studies for part in project.members(study)}
     experiments = [name for kind, name in project.checked if kind == "experiment"]
@@ -248,21 +249,21 @@ def show_results(project: Project) -> None:
 
 
 def list_missing_data(project: Project, workflow: Any) -> None:
-    """The end of a dry run: what its jobs would lack."""
+    """Print the raw data that the jobs of a dry run would lack, at its end."""
     try:
         lines = missing_sources(project, planned_sources(workflow.dag))
-    except Exception:  # there is no plan, and why was said
+    except Exception:  # there is no plan, and the reason was reported
         return
     for line in lines:
         print(f"missing: {line}", file=sys.stderr)
 
 
 COMMANDS = ("sbatch", "squeue")
-"""What the executor calls to send jobs and to look after them."""
+"""Commands that the executor calls to submit and monitor jobs."""
 
 
 def require_slurm(executor: str, dry_run: bool) -> None:
-    """Raise ConfigError where jobs are to be sent to Slurm from a machine without it; a dry run sends none."""
+    """Raise ConfigError if jobs are to be submitted to Slurm from a machine without it; a dry run submits no jobs."""
     missing = missing_commands()
     if executor == "slurm" and missing and not dry_run:
         raise ConfigError(
@@ -272,12 +273,12 @@ def require_slurm(executor: str, dry_run: bool) -> None:
 
 
 def missing_commands(commands: Sequence[str] = COMMANDS) -> str:
-    """Return the Slurm commands that this machine lacks, as `no sbatch and no squeue`; empty if it has all of them."""
+    """Return the missing Slurm commands of this machine, as in `no sbatch and no squeue`; empty if there are all."""
     return " and ".join(f"no {command}" for command in commands if shutil.which(command) is None)
 
 
 def _is_made(target: str, workflow: Any) -> bool:
-    """Whether Snakemake can do something with a target: a rule's name, a file that a rule makes or that is there."""
+    """Return True if Snakemake accepts a target: the name of a rule, an output of a rule, or an existing file."""
     return (
         workflow.is_rule(target) or Path(target).is_file() or any(rule.is_producer(target) for rule in workflow.rules)
     )
@@ -286,9 +287,9 @@ def _is_made(target: str, workflow: Any) -> bool:
 def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
     """Print every `summary.txt` in `paths`, in the given order, to `stream`.
 
-    A file that cannot be read, or is not what its checksum says, is told in one line instead of raised: this runs after
-    the work is done, and must not turn a finished workflow into a failed one. Characters that the stream cannot show
-    become question marks, those that would steer a terminal U+FFFD.
+    A file that cannot be read, or whose checksum differs, is reported in one line. No error is raised, because this
+    runs after the work has finished. Characters that the stream cannot show become question marks, those that would
+    control a terminal U+FFFD.
     """
     for path in paths:
         try:

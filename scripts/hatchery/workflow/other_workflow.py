@@ -1,4 +1,4 @@
-"""Another call of Snakemake in the same folder: who calls twice is told of the first call, and not to unlock."""
+"""Detection of another Snakemake in the same folder, so that nobody unlocks the folder while it runs."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ import psutil
 
 
 def locked_by_another() -> str:
-    """Why the folder is locked; empty where no other workflow runs in it, so that a lock was left behind."""
+    """Return the reason why the folder is locked; empty if no other workflow runs in it, so that the lock is stale."""
     if (process := other_workflow()) is None:
         return ""
     return (
@@ -17,9 +17,10 @@ def locked_by_another() -> str:
 
 
 def other_workflow() -> int | None:
-    """The number of another process of Snakemake in this folder, of this machine; None where there is none.
+    """Return the process id of another Snakemake in this folder, on this machine; None if there is none.
 
-    The Snakemake inside a job, which is told its mode, is none: it goes on when the workflow that sent it was killed.
+    The Snakemake inside a job, whose command line contains `--mode`, does not count: it continues after its workflow
+    was killed.
     """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter(["cmdline", "cwd"]):

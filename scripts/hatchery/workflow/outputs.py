@@ -1,4 +1,4 @@
-"""Paths of what stages write, by the patterns of their records."""
+"""Paths of the outputs of stages, from the patterns of their records."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,13 +8,13 @@ from hatchery.experiment.project import Project
 from hatchery.workflow.registry import SHARED, stage_of
 
 CORPORA = {"sources": "convert_corpus", "sample": "sample_corpus", "sequences": "group_sequences"}
-"""The stages that make corpora, by what a corpus is made from."""
+"""Stages that make corpora, by the key that names the corpus's source."""
 
 
 class ReadablePath(str):
-    """`results/<experiment>/<kind>/<run>/.../manifest.json`: a link to what experiments share, and whose it is.
+    """`results/<experiment>/<kind>/<run>/.../manifest.json`: a link to a shared result, with the names in its path.
 
-    `names` are those of suite or task, if there is one. Where the link leads, `jobs.py` knows.
+    `names` are those of suite or task, if there is one. `jobs.py` computes the target of the link.
     """
 
     experiment: str
@@ -23,16 +23,16 @@ class ReadablePath(str):
     names: tuple[str, ...]
 
     def __new__(cls, experiment: str, kind: str, run: str, *names: str) -> "ReadablePath":
-        """The path of a result of a run, or of a model of others."""
+        """Return the path of a result of a run or of an imported model."""
         path = super().__new__(cls, "/".join(["results", experiment, kind, run, *names, "manifest.json"]))
         path.experiment, path.kind, path.run, path.names = experiment, kind, run, names
         return path
 
 
 def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
-    """The readable path that a user asks for: `place` is `<run>`, `<run>/<suite>` and so on, as the kind has names.
+    """Return the readable path of a target: `place` is `<run>`, `<run>/<suite>` and so on, depending on the kind.
 
-    Raises ConfigError for a place of more or fewer parts.
+    Raises ConfigError if the number of parts is wrong.
     """
     run, *names = place.split("/")
     named = SHARED[kind][1].names
@@ -45,10 +45,11 @@ def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
 
 
 class Outputs:
-    """Outputs of stages, for one job; functions of records get it as `of`.
+    """Outputs of stages, for one job; functions of records get this object as `of`.
 
-    `of("summarise", "parquet")` is the path of an output by its name, `of("encode_corpus")` that of the first one. The
-    wildcards are the job's, and those that a call adds. Results that experiments share have a readable path.
+    `of("summarise", "parquet")` is the path of the output with this name, `of("encode_corpus")` that of the first
+    output. The wildcards are those of the job and those added in the call. Results that experiments share have a
+    readable path.
     """
 
     def __init__(self, project: Project, **wildcards: str) -> None:
@@ -65,7 +66,7 @@ class Outputs:
         return str(pattern).format(**values)
 
     def each(self, stage: str, output: str = "", **values: str | Iterable[str]) -> dict[str, str]:
-        """Return such paths by the values of one wildcard, the only one of which several are given."""
+        """Return paths by the values of the one wildcard that has a list of values."""
         fixed = {name: value for name, value in values.items() if isinstance(value, str)}
         [(wildcard, names)] = ((name, value) for name, value in values.items() if not isinstance(value, str))
         return {name: self(stage, output, **fixed, **{wildcard: name}) for name in names}
@@ -79,12 +80,12 @@ class Outputs:
         return self(CORPORA[self.project.corpus(corpus).made_from], corpus=corpus)
 
     def part(self, corpus: str, made_from: str) -> Any:
-        """Return what a corpus is made from. Raises ConfigError if it is made from something else."""
+        """Return the source of a corpus. Raises ConfigError if the corpus has another kind of source."""
         block = self.project.corpus(corpus)
         if block.made_from != made_from:
             raise ConfigError(f"the corpus {corpus!r} is made from `{block.made_from}`; ask for {self.corpus(corpus)}")
         return getattr(block, made_from)
 
     def source(self, name: str | None) -> list[str]:
-        """Return the source manifest of a raw input of config.yaml, if one is named."""
+        """Return the source manifest of a raw input of config.yaml in a list; an empty list without a name."""
         return [] if name is None else [self("register_source", source=name)]

@@ -1,7 +1,7 @@
-"""Whether trainings that a time limit cuts into pieces can end: a cluster starts each of them only so often.
+"""A check whether trainings that a time limit splits into pieces can finish within the number of attempts.
 
-An attempt that is stopped at its limit counts as failed and goes on in the next one, with more time, up to what the
-partition allows. When Snakemake's `retries` are spent, the run stays as it is, days later.
+An attempt that is stopped at its limit counts as failed. The next attempt continues the training, with more time, up
+to the limit of the partition. When Snakemake's `retries` are spent, the run stays unfinished.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,8 +18,8 @@ PROFILE = "slurm"
 
 
 def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
-    """How often Snakemake starts a job again, as its command line and the profile that it names say."""
-    # With it comes NumPy.
+    """Return the number of retries of a failed job, from Snakemake's command line and the profile in it."""
+    # This import also imports NumPy.
     from snakemake.cli import parse_args
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit, Exception):
@@ -28,9 +28,10 @@ def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
 
 
 def endless_trainings(experiments: Iterable[str], resources: Resources, retries: int) -> Iterator[str]:
-    """A line for each experiment with trainings of more pieces than attempts, of those that are not finished.
+    """Yield a line for each experiment with unfinished trainings that need more pieces than there are attempts.
 
-    The time of a piece is that of `cluster.max_minutes` (or `gpu_max_minutes`), and of `pretraining_minutes`.
+    The first piece lasts `pretraining_minutes`, or the estimated time; all are limited by `cluster.max_minutes` (or
+    `gpu_max_minutes`).
     """
     jobs = resources.jobs
     cluster = jobs.project.config.cluster
@@ -57,7 +58,7 @@ def endless_trainings(experiments: Iterable[str], resources: Resources, retries:
 
 
 def _pieces(minutes: float, first: float, limit: int | None) -> int:
-    """How many attempts a training of so many minutes takes, of which each asks for as much more as the first."""
+    """Return the number of attempts of a training; attempt n lasts n times the first, up to the limit."""
     for attempt in count(1):
         minutes -= first * attempt if limit is None else min(first * attempt, limit)
         if minutes <= 0:

@@ -1,8 +1,8 @@
-"""Everything that is known to be wrong with what is asked for before its first job, all at once.
+"""Checks before the first job: all known problems of the targets are reported at once.
 
-A target that no rule makes is reported with the names that there are: Snakemake's own answer is "No rule to produce".
-Then every block that the targets lead to is checked, and the files of every suite and task whose data is on this
-machine. A broken block does not keep the others from being looked at.
+An unknown target is reported with the closest known one; Snakemake alone would report "No rule to produce". Then every
+block that the targets depend on is checked, and the files of every suite and task whose data is on this machine. The
+check continues after a broken block.
 """
 
 import fnmatch
@@ -32,9 +32,9 @@ Asked = tuple[str, str]
 def collect_problems(
     project: Project, asked: Iterable[Asked], problems: Problems, is_own_environment: bool = True
 ) -> list[str]:
-    """Add the mistakes of these blocks, and of all blocks that they lead to, to `problems`.
+    """Add the mistakes in these blocks, and in all blocks that they refer to, to `problems`.
 
-    Return notes on surprising properties of the data that evaluations read. `is_own_environment` says whether jobs run
+    Return notes on surprising properties of the data that evaluations read. `is_own_environment` is true if jobs run
     in the environment of this process, whose packages are known.
     """
     waiting, seen, experiments = list(asked), set(asked), list[str]()
@@ -47,7 +47,7 @@ def collect_problems(
         try:
             block = project.block(kind, name)
         except ConfigError:
-            continue  # told already: not even its keys are right
+            continue  # reported already: its keys are wrong
         if kind == "experiment":
             with problems.collecting():
                 check_published(project, name)
@@ -64,14 +64,14 @@ def collect_problems(
             if named.kind == DATA or named.inherited or other in seen:
                 continue
             seen.add(other)
-            # What does not exist is told once, where it is named.
+            # Missing files are reported once, where they are named.
             if project.has(named.kind, named.name):
                 waiting.append(other)
     return _check_data(project, experiments, problems)
 
 
 def _check_data(project: Project, experiments: Iterable[str], problems: Problems) -> list[str]:
-    """Return notes on the data that evaluations of experiments read, as far as the data is on this machine."""
+    """Return notes on the data of the experiments' evaluations, for data that is on this machine."""
     notes: dict[str, tuple[str, ...]] = {}
     for kind, read in (each for experiment in experiments for each in data_read(project, experiment)):
         root = None if read.source is ABSENT else usable_path(project, read.source)
@@ -95,13 +95,13 @@ _MODEL_FILES = {
 
 
 def _no_model(project: Project, data: str) -> str | None:
-    """Return why the path of a raw input is not the folder of a `transformers` model; None if it may be one."""
+    """Return the reason why a raw input's path is not the folder of a `transformers` model; None if it may be one."""
     root = usable_path(project, data)
     if root is None or not listing_of(root, most=1):
         return None  # reported with the missing data
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
-    # Only experiments with models of others need this module, which takes long to import.
+    # Only experiments with imported models need this module, which takes long to import.
     from hatchery.evaluation.baselines.loading import check_files
 
     try:
@@ -116,20 +116,20 @@ def _no_model(project: Project, data: str) -> str | None:
 
 
 _KINDS = {"sweep": "tokenizer_sweep"}
-"""Wildcards that are not called after the kind of block that they stand for."""
+"""Wildcards whose name differs from the kind of their block."""
 
 _WILDCARD = re.compile(r"\{(\w+)\}")
 
 
 def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
-    """Kinds and names of the blocks that a target which some rule makes is about.
+    """Return kinds and names of the blocks in a target that a rule makes.
 
-    `patterns` are the outputs of all rules with `{wildcards}`. Raises ConfigError with the nearest match for a name
-    that no block has.
+    `patterns` are the outputs of all rules with `{wildcards}`. Raises ConfigError with the nearest match for an
+    unknown name.
     """
     error: ConfigError | None = None
     for values in _matches(target, patterns):
-        # A wildcard that takes other characters, such as a digest, stands for no block.
+        # A wildcard with other characters, such as a digest, names no block.
         kinds = [(_kind(wildcard, name, project), name) for wildcard, name in values.items() if is_name(name)]
         named = [(kind, name) for kind, name in kinds if kind is not None]
         try:
@@ -168,7 +168,7 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
 
 
 def _kind(wildcard: str, name: str, project: Project) -> str | None:
-    """The kind of block that a wildcard stands for; what can be had of an experiment may be of a study."""
+    """Return the kind of block that a wildcard names; a name of an experiment may also be that of a study."""
     kind = _KINDS.get(wildcard, wildcard)
     if kind == "experiment" and project.is_study(name):
         return "study"
@@ -176,7 +176,7 @@ def _kind(wildcard: str, name: str, project: Project) -> str | None:
 
 
 def _matches(target: str, patterns: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """The values of the wildcards, whatever characters they have, of every pattern that fits; fixed names first."""
+    """Yield the values of the wildcards for every pattern that fits, with any characters; fixed names first."""
     for pattern in sorted(set(patterns), key=lambda pattern: (len(_WILDCARD.findall(pattern)), pattern)):
         if found := _loose(pattern).fullmatch(target):
             yield found.groupdict()
@@ -196,9 +196,9 @@ def _loose(pattern: str) -> re.Pattern[str]:
 def check_targets(
     targets: Iterable[str], patterns: Iterable[str], rules: Iterable[str], made: Mapping[str, bool], project: Project
 ) -> tuple[list[tuple[str, str]], Problems]:
-    """The blocks that the targets are about, and what is wrong with the targets themselves.
+    """Return the blocks in the targets, and the problems of the targets themselves.
 
-    `made` says of each target whether it is a rule, a file that some rule makes, or a file that lies there.
+    `made` tells for each target whether it is a rule, an output of a rule, or an existing file.
     """
     patterns, rules, problems = list(patterns), list(rules), Problems()
     asked: list[tuple[str, str]] = []

@@ -1,7 +1,7 @@
-"""What Snakemake plans, as its own objects, read through its API: the one reader for `make why`, costs and the cluster.
+"""Snakemake's plan as objects, read through its API: used by `make why`, costs and the cluster check.
 
-Snakemake alone decides what is out of date, and why; nothing of that is computed anew here. Nothing is run and nothing
-is written but Snakemake's own folder.
+Snakemake alone decides which files are out of date and why; nothing is computed again here. Nothing is run, and
+nothing is written except in Snakemake's own folder.
 """
 
 import atexit
@@ -35,7 +35,7 @@ from hatchery.workflow.open_workflow import list_missing_data
 from hatchery.workflow.stale_results import tell_stale_results
 
 SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
-"""Where Snakemake looks for one."""
+"""Paths at which Snakemake looks for a Snakefile."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +50,20 @@ class PlannedJob:
 
 @contextmanager
 def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
-    """The workflow of the current folder as Snakemake reads it with these command line arguments.
+    """Open the workflow of the current folder with these arguments of Snakemake's command line.
 
-    In a folder without a Snakefile, it is that of the checkout.
-
-    Says nothing of its own. Raises PlanError when the command line, a profile or a rule is wrong, and SystemExit with
-    the lines of `workflow.open_workflow` when the configuration or a target is.
+    In a folder without a Snakefile, the Snakefile of the checkout is used. Prints nothing of its own. Raises PlanError
+    when the command line, a profile or a rule is wrong, and SystemExit with the lines of `workflow.open_workflow` when
+    the configuration or a target is wrong.
     """
-    said = StringIO()
+    printed = StringIO()
     if not any(Path(name).is_file() for name in SNAKEFILES):
         arguments = ["--snakefile", str(SCRIPTS.absolute().parent / "Snakefile"), *arguments]
     try:
-        with redirect_stdout(said), redirect_stderr(said):
+        with redirect_stdout(printed), redirect_stderr(printed):
             _, parsed = parse_args(list(arguments))
     except SystemExit as error:
-        last = (said.getvalue().strip().splitlines() or [""])[-1]
+        last = (printed.getvalue().strip().splitlines() or [""])[-1]
         raise PlanError(f"snakemake {' '.join(arguments)}: {last}") from error
     except Exception as error:
         raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
@@ -72,13 +71,13 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
     own, sys.argv = sys.argv, ["snakemake", *arguments]
     with (
         catch_warnings(),
-        redirect_stdout(said),
-        redirect_stderr(said),
+        redirect_stdout(printed),
+        redirect_stderr(printed),
         SnakemakeApi(output) as api,
     ):
-        # Sizes of inputs that are not there yet are asked for and dropped by Snakemake.
+        # Snakemake asks for sizes of inputs that do not exist yet and does not use them.
         filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-        # A dry run talks however quiet it is asked to be.
+        # A dry run prints even with the option for quiet.
         api.logger_manager.logger.handlers.clear()
         api.logger_manager.logger.addHandler(NullHandler())
         try:
@@ -111,13 +110,13 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
             raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
         finally:
             sys.argv = own
-            # Whoever asks for the plan says what is missing.
+            # The caller reports missing files.
             for function in (list_missing_data, tell_stale_results):
                 atexit.unregister(function)
 
 
 def dag_of(parsed: Any, everything: bool = False) -> DAGSettings:
-    """What is planned, as the command line and the profile say; with `everything`, also what is up to date."""
+    """Return the options of the plan from command line and profile; with `everything`, up-to-date jobs are included."""
     return DAGSettings(
         targets=parsed.targets,
         forceall=everything,
@@ -128,9 +127,9 @@ def dag_of(parsed: Any, everything: bool = False) -> DAGSettings:
 
 
 def planned_jobs(targets: Sequence[str], project: str | Path = ".") -> list[PlannedJob]:
-    """The jobs that Snakemake would run for `targets` in `project`, makers before readers; empty when all is made.
+    """Return the jobs that Snakemake would run for `targets` in `project`, in the order of their dependencies.
 
-    Raises like `opened`.
+    Raises the errors of `opened`.
     """
     with chdir(project), opened(["--dry-run", "--", *targets]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed)).execute_workflow(executor="dryrun")
@@ -145,5 +144,5 @@ def planned_jobs(targets: Sequence[str], project: str | Path = ".") -> list[Plan
 
 
 def wildcards_of(job: Any) -> dict[str, str]:
-    """The wildcards of a job of Snakemake."""
+    """Return the wildcards of a job of Snakemake."""
     return {name: str(value) for name, value in job.wildcards_dict.items()}

@@ -1,9 +1,9 @@
-"""How long the pretrainings of an experiment will take, from the operations of their steps and the planned device.
+"""Estimated times of an experiment's pretrainings, from the operations of their steps and the planned device.
 
-Operations are those of the cost estimate (`cost_estimate.py`), the pace is the device's peak times
-`cluster.planned_mfu`. The estimate asks a cluster for time and decides nothing else: a pretraining that is stopped at
-its limit goes on in the next attempt. The factors below are assumptions with room to spare, not measurements;
-`results/benchmarks/` holds what jobs really took.
+Operations are those of the cost estimate (`cost_estimate.py`); the pace is the device's peak times
+`cluster.planned_mfu`. The estimate is only used for the time requested from a cluster: a pretraining that is stopped
+at its limit continues in the next attempt. The factors below are assumptions with a margin, not measurements;
+`results/benchmarks/` holds measured times of jobs.
 """
 
 import json
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 RESERVE = 1.5
-"""Time that is asked for, as a share of the estimated time."""
+"""Requested time divided by the estimated time."""
 
 START_MINUTES = 15
-"""Queue of the file system, starting Python and Snakemake twice, loading, checkpoints, the final evaluation."""
+"""Minutes for waiting, two starts of Python and Snakemake, loading, checkpoints, the final evaluation."""
 
 
 class PretrainingTimes:
@@ -35,20 +35,23 @@ class PretrainingTimes:
         costs, cluster = cost_settings(json.loads(settings)), project.config.cluster
         self._runs = {run.name: run for run in costs.runs}
         self._vocabulary_size = costs.vocabulary_size
-        # Without GPUs on the cluster, what the experiment is priced for is not what it will run on.
+        # Without GPUs on the cluster, the device of the cost estimate is not that of the job.
         plan = costs.plan if cluster.gpus_per_node else replace(costs.plan, device="cpu")
         self._plan = replace(plan, threads=cluster.cpus_per_gpu or plan.threads)
         self._seconds: dict[str, float] = {}
 
     def minutes(self, run: str) -> float | None:
-        """Minutes to ask for a whole pretraining; None where the planned device does not compute in its precision."""
+        """Return the minutes to request for a whole pretraining; None if the device does not support its precision."""
         try:
             return START_MINUTES + RESERVE * self.seconds(run) / 60
         except ConfigError:
             return None
 
     def seconds(self, run: str) -> float:
-        """Seconds of a whole pretraining, nothing in reserve. Raises ConfigError for a precision that there is not."""
+        """Return the seconds of a whole pretraining, without reserve.
+
+        Raises ConfigError for an unsupported precision.
+        """
         if run not in self._seconds:
             pretraining, first = self._runs[run].pretraining, self._runs[run].first_step
             settings = pretrain_settings(pretraining)
@@ -63,5 +66,8 @@ class PretrainingTimes:
 
 @cache
 def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_share: float) -> float:
-    """By the JSON of a model: seeds, and runs that differ in training only, share their counts."""
+    """Return the operations of one sequence.
+
+    Cached by the JSON of a model, because seeds and variants of training share it.
+    """
     return training_flops_per_sequence(json.loads(model), vocabulary_size, length, labelled_share)

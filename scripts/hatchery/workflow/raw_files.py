@@ -14,9 +14,9 @@ from hatchery.raw.listings import REGISTERED, Listing, identity, listing_of, loc
 
 
 class RawFiles:
-    """The user's raw files as they are now, beside what was registered of them; each folder is listed once.
+    """The user's present raw files and their registrations; each folder is listed once.
 
-    Jobs of a cluster plan nothing, and need not look at a hundred thousand raw files when they start.
+    Jobs of a cluster plan nothing, so they need not list a hundred thousand raw files when they start.
     """
 
     def __init__(self, project: "Project", is_planning: bool = True) -> None:
@@ -27,9 +27,9 @@ class RawFiles:
         self._now: dict[str, tuple[Path, Listing, int, bool] | None] = {}
 
     def source_listing(self, source: str) -> str | None:
-        """One word for the files of a source: registering runs when it changes. None where there is nothing to list.
+        """Return a digest of a source's file list; a change reruns the registration. None if there is nothing to list.
 
-        While the files are not there, it stays what it was: what was made from them can be looked at without them.
+        If the files are absent, the digest stays that of the registration, so that results remain usable without them.
         """
         given = self._given(source)
         if given is None:
@@ -37,7 +37,7 @@ class RawFiles:
         return identity(self._listing(*given) or read_listing(source_manifest(source))) or None
 
     def edited_files(self, source: str) -> list[str]:
-        """What happened to the user's files since the source was registered, as in `added letters/a.txt`, by name."""
+        """Return the changes of the user's files since their registration, as `added letters/a.txt`, sorted by name."""
         given = self._given(source)
         if given is None:
             return []
@@ -52,9 +52,9 @@ class RawFiles:
         return changes
 
     def are_the_same(self, manifest: str) -> bool:
-        """Whether the files of a source were moved or touched, and still are what the source manifest says.
+        """Return True if a source's files were only moved or touched, so that they still match the source manifest.
 
-        Then they are registered anew, and nothing after that is to run.
+        Then they are registered again, but no later job runs.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/")):
             return False
@@ -66,9 +66,9 @@ class RawFiles:
         return self._same[manifest]
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
-        """Place and files of a source that changed since it was registered, or since `made` was made from it.
+        """Return place and file list of a source that changed since its registration, or since `made` was written.
 
-        None where nothing did, or there is nothing to look at.
+        None if nothing changed, or there are no files to list.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
             return None
@@ -80,7 +80,10 @@ class RawFiles:
         return None if is_registered and registered_ns <= made.stat().st_mtime_ns else (root, found)
 
     def _looked_at(self, manifest: str) -> tuple[Path, Listing, int, bool] | None:
-        """Place and files of a source, when it was registered, and whether it was as it is; None where nothing is."""
+        """Return place and file list, time of registration, and whether the list is unchanged.
+
+        None without files or manifest.
+        """
         given = self._given(Path(manifest).stem)
         if given is None or not (found := self._listing(*given)) or not Path(manifest).is_file():
             return None
@@ -88,7 +91,7 @@ class RawFiles:
         return given[0], found, Path(manifest).stat().st_mtime_ns, is_registered
 
     def _given(self, source: str) -> tuple[Path, bool] | None:
-        """Where a source lies, and whether links in it are followed."""
+        """Return the path of a source, and whether links in it are followed."""
         given = self._project.raw_input(source)
         return None if given is None or given.path is None else (Path(given.path), given.follow_links)
 
@@ -99,10 +102,10 @@ class RawFiles:
 
 
 def _was_only_moved_or_touched(root: Path, found: Listing, manifest: str) -> bool:
-    """Whether files lie elsewhere or look otherwise than when they were registered, and still are the same.
+    """Return True if files with another place or modification time still have the registered content.
 
-    Files with another modification time are read and compared; others are taken for what they look like. Only folders
-    and single files are: an archive that was touched is not looked into.
+    Files with another modification time are read and compared. Files with equal size and time are assumed to be
+    unchanged. Applies to folders and single files only: a touched archive is not opened.
     """
     if not found:
         return False

@@ -13,7 +13,7 @@ STAGES: Mapping[str, Stage] = stages()
 SHARED: Mapping[str, tuple[Stage, Shared]] = {
     stage.shared.folder: (stage, stage.shared) for stage in STAGES.values() if stage.shared is not None
 }
-"""The folders of an experiment whose results are kept by what they are made from, with the stages that make them."""
+"""Folders of an experiment whose results are stored by digest, with the stages that make them."""
 
 _PATTERNS = {
     "run": rf"{NAME}-s[0-9]+",
@@ -22,11 +22,13 @@ _PATTERNS = {
     "address": ADDRESS,
 }
 WILDCARDS: Mapping[str, str] = {name: NAME for stage in STAGES.values() for name in stage.wildcards} | _PATTERNS
-"""Patterns of all wildcards, which are names unless said otherwise."""
+"""Patterns of all wildcards; the default is the pattern of a name."""
 
 
 def stage_of(name: str) -> Stage:
-    """The record of a stage. Raises ConfigError with the nearest match for a name that no stage has."""
+    """Return the record of a stage. Raises ConfigError with the nearest match for an unknown name."""
     if name not in STAGES:
-        raise ConfigError(f"got the stage {name!r}, which no package has in its folder stages{nearest(name, STAGES)}")
+        raise ConfigError(
+            f"got the stage {name!r}, expected a file in the folder stages of a package{nearest(name, STAGES)}"
+        )
     return STAGES[name]

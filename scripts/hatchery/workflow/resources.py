@@ -1,9 +1,9 @@
-"""What the job of every stage asks of the machine: processors, memory, time, GPUs, and where on a cluster it goes.
+"""Resources of every stage's job: processors, memory, time, GPUs, and the partition of a cluster.
 
-`job_resources` is a pure function of the stage's record, the `cluster` block, what is known of the job's size, and the
-attempt. Names are those that the Slurm executor of Snakemake reads; a key that a job must not have is missing. Shapes
-of pretraining that this executor accepts were found by running it (`tests/workflow/planning/test_sbatch_lines.py` holds
-them). `Resources` asks it for the jobs of a project. None of this belongs to a result, so none of it is tracked.
+`job_resources` is a pure function of the stage's record, the `cluster` block, the known facts on the job's size, and
+the attempt. Names are those of Snakemake's Slurm executor; a key that a job must not have is missing. The accepted
+combinations for pretraining were found by running the executor (`tests/workflow/planning/test_sbatch_lines.py` holds
+them). `Resources` computes the resources of a project's jobs. No result depends on resources, so they are not tracked.
 """
 
 import math
@@ -30,26 +30,25 @@ Resource = int | str
 LEAST_MINUTES = 5
 SLOTS = "gpu_slots"
 TOKENIZATION_THREADS = 2
-"""More do not help: tokenizers are trained and applied by one library call per shard."""
+"""Threads above this number do not help: tokenizers are trained and applied by one library call per shard."""
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What is known of one job: processor threads of each of its processes, and minutes where an estimate says."""
+    """Known facts on one job: processor threads of each of its processes, and minutes if there is an estimate."""
 
     threads: int
     minutes: float | None = None
 
 
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
-    """Everything that the job of a stage asks for, by the executor's names.
+    """Return all resources of a stage's job, by the executor's names.
 
-    `mem_mb` is for a node, `runtime` in minutes. Both grow with the attempt, because neither the executor nor we know
-    whether a job died of memory or of time, up to what the partition grants. The memory of a pretraining stays as it is
-    where no bound is known: its attempts are pieces of one run, and a node's memory times six exists nowhere.
-    `gpu_slots` counts places on the GPUs of one machine where jobs run at once, `jobs_per_gpu` on each; Slurm's
-    executor does not know it and reads `gres`. Raises ConfigError for an impossible number of threads, minutes or
-    attempts.
+    `mem_mb` is per node, `runtime` in minutes. Both grow with the attempt up to the limits of the partition, because
+    it is unknown whether a job failed for lack of memory or of time. The memory of a pretraining without a known limit
+    does not grow: its attempts are pieces of one run, and no node has six times the memory. `gpu_slots` counts slots
+    on the GPUs of one machine where jobs run at once, `jobs_per_gpu` on each; Slurm's executor ignores it and reads
+    `gres`. Raises ConfigError for an impossible number of threads, minutes or attempts.
     """
     require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")
@@ -82,7 +81,7 @@ def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attemp
 
 
 def gres(cluster: ClusterSettings, gpus: int) -> str | None:
-    """Slurm's generic resources for so many GPUs on each node; None for none."""
+    """Return Slurm's generic resources for this number of GPUs on each node; None for no GPU."""
     if not gpus:
         return None
     return f"gpu:{gpus}" if cluster.gpu_type is None else f"gpu:{cluster.gpu_type}:{gpus}"
@@ -98,10 +97,12 @@ def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
 
 
 def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, Resource]:
-    """One process per GPU. Each of the four shapes needs other keys: one that is too many is refused, or waits forever.
+    """Return the resources of one process per GPU.
 
-    With one process the executor wants no tasks and no `mpi`; with several processes on a node it counts tasks per
-    node, with one on each of several nodes all tasks, and there `tasks_per_gpu=0` keeps it from adding a
+    Each of the four cases needs other keys: with an extra key, the job is refused or waits for ever.
+
+    For one process, the executor requires neither tasks nor `mpi`. For several processes on one node, it expects tasks
+    per node; for one process on each of several nodes, the total number of tasks, with `tasks_per_gpu=0` to prevent a
     contradictory `--ntasks-per-gpu`.
     """
     nodes, per_node = cluster.nodes, cluster.processes_per_node
@@ -121,7 +122,7 @@ def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, R
 
 
 def program(name: str) -> str:
-    """Return a program of the checkout for a command line: its relative path in the checkout, else the absolute one."""
+    """Return the path of a program of the checkout for a command line: relative in the checkout, else absolute."""
     is_here = Path("scripts").resolve() == SCRIPTS.resolve()
     return f"scripts/{name}" if is_here else quote(str((SCRIPTS / name).absolute()))
 
@@ -131,7 +132,7 @@ def _bounded(value: int, bound: int | None) -> int:
 
 
 class Resources:
-    """How the jobs of a project compute; a cluster is asked for the time that a pretraining's steps take."""
+    """Resources of the jobs of a project; the time of a pretraining is estimated from its steps."""
 
     def __init__(self, jobs: Jobs, is_main_process: bool = True) -> None:
         self.jobs = jobs
@@ -141,16 +142,19 @@ class Resources:
         self._times: dict[str, PretrainingTimes] = {}
 
     def threads(self, kind: Threads | None) -> int:
-        """Processor threads of a `corpus`, `tokenization`, `pretraining` or `evaluation` job; one of any other."""
+        """Return the processor threads of a `corpus`, `tokenization`, `pretraining` or `evaluation` job.
+
+        1 for other kinds.
+        """
         if kind is None:
             return 1
         return TOKENIZATION_THREADS if kind == "tokenization" else int(getattr(self._config.compute, f"{kind}_threads"))
 
     def of_rule(self, name: str) -> Mapping[str, Resource | Callable[..., Resource]]:
-        """The `resources` of a stage's rule: constants, and functions of wildcards and attempt.
+        """Return the `resources` of a stage's rule: constants, and functions of wildcards and attempt.
 
-        A key that the job must not have is missing. What does not grow with the attempt is a constant, which keeps
-        dry runs of many jobs short.
+        A key that the job must not have is missing. A value that does not grow with the attempt is a constant, which
+        keeps dry runs of many jobs fast.
         """
         record = stage_of(name)
         first = job_resources(record, self._cluster, JobFacts(self.threads(record.threads)))
@@ -159,14 +163,14 @@ class Resources:
         return first | {key: self._growing(record, key) for key in ("mem_mb", "runtime")}
 
     def gpu_slots_here(self) -> int | None:
-        """How many `gpu_slots` this machine has; None where jobs compute on processors."""
+        """Return the number of `gpu_slots` of this machine; None if jobs compute on processors."""
         return None if self._config.compute.device == "cpu" else self._gpus_here * self._cluster.jobs_per_gpu or None
 
     def gpu_claim(self, resources: Any, shared: bool = False) -> str:
-        """The beginning of a command that computes on GPUs: it takes as many of this machine as the job may have.
+        """Return the beginning of a command that computes on GPUs: it reserves the job's GPUs on this machine.
 
-        A `shared` one takes a place of a GPU. A function of the job's resources, so that no rerun follows from it;
-        empty where jobs compute on processors.
+        A `shared` job reserves a slot of one GPU. This is a function of the job's resources, so that a change causes
+        no rerun; empty if jobs compute on processors.
         """
         slots, each = resources.get(SLOTS), self._cluster.jobs_per_gpu
         if not slots or self._config.compute.device == "cpu":
@@ -175,10 +179,10 @@ class Resources:
         return f"python {program('claim_gpus.py')} {wanted} -- "
 
     def command(self, record: Stage, resources: Any) -> str:
-        """The beginning of the command of a stage's job with these resources.
+        """Return the beginning of the command of a stage's job with these resources.
 
-        A command with a model takes a GPU first. That of a pretraining starts one process for each of its GPUs; in a
-        job of Slurm, Slurm has given them.
+        A command with a model first reserves a GPU. The command of a pretraining starts one process for each of its
+        GPUs; in a Slurm job, Slurm has assigned the GPUs.
         """
         script = f"{program('run.py')} {record.name}"
         if record.runs_on == "gpus":
@@ -190,7 +194,7 @@ class Resources:
         return f"{claim}{PLAIN} {script}"
 
     def runtime(self, name: str) -> dict[str, object]:
-        """How the job of a stage computes."""
+        """Return the runtime settings of the job of a stage."""
         record, compute = stage_of(name), self._config.compute
         return {**{key: getattr(compute, key) for key in record.runtime}, "threads": self.threads(record.threads)}
 
@@ -206,12 +210,12 @@ class Resources:
         if record.runs_on != "gpus":
             return None
         names = self.jobs.names(wildcards.model)
-        # The names are unknown in the job that Slurm has started, which asks for no time any more.
+        # Inside a Slurm job the names are unknown, and no time is requested any more.
         return self.pretraining_times(names["experiment"]).minutes(names["run"]) if names else None
 
     def pretraining_times(self, experiment: str) -> "PretrainingTimes":
         """The times of the pretrainings of an experiment."""
-        # Counting operations needs more modules than starting Snakemake, which jobs do twice.
+        # Imported here, because counting operations needs more modules than Snakemake's start, which jobs run twice.
         from hatchery.workflow.pretraining_time import PretrainingTimes
 
         if experiment not in self._times:

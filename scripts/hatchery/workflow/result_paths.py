@@ -1,4 +1,4 @@
-"""What an experiment or a study has, by the readable places of its results."""
+"""Readable paths of the results of an experiment or a study."""
 
 from functools import partial
 
@@ -13,23 +13,23 @@ from hatchery.workflow.outputs import Outputs, ReadablePath
 
 
 class ResultPaths:
-    """Models and evaluations of experiments; functions of records get it as `results`."""
+    """Paths of models and evaluations of experiments; functions of records get this object as `results`."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.of = Outputs(project)
 
     def corpus(self, experiment: str) -> str:
-        """Manifest of the documents that an experiment pretrains on."""
+        """Return the manifest of the documents that an experiment pretrains on."""
         return self.of.corpus(self.project.experiment(experiment).corpus)
 
     def tokens(self, experiment: str) -> str:
-        """Manifest of the token shards that an experiment pretrains on."""
+        """Return the manifest of the token shards that an experiment pretrains on."""
         block = self.project.experiment(experiment)
         return self.of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer)
 
     def models(self, experiment: str) -> dict[str, str]:
-        """Manifests of all models that an experiment evaluates, by run and seed, or the name of a baseline."""
+        """Return manifests of all models that an experiment evaluates, by run and seed, or by baseline."""
         baselines = self.project.experiment(experiment).baselines
         others = {name: ReadablePath(experiment, "baselines", name) for name in baselines}
         milestones = self.project.milestones(experiment)
@@ -44,15 +44,15 @@ class ResultPaths:
         return {name: ReadablePath(experiment, kind, name) for name in names}
 
     def pretrained(self, experiment: str) -> dict[str, str]:
-        """Manifests of the pretrained models of an experiment or a study, by run and seed."""
+        """Return manifests of the pretrained models of an experiment or a study, by run and seed."""
         return self.project.of_members(experiment, self._own_models)
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
-        """The same of all models of an experiment or a study, by run and seed."""
+        """Return manifests of the filled sentences of all models of an experiment or a study, by run and seed."""
         return self.project.of_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
     def shown_sentences(self, experiment: str) -> dict[str, str]:
-        """Those among `filled_sentences` that the page shows: of each model, the ones of its first pretraining seed."""
+        """Return the part of `filled_sentences` that the page shows: the models with the first pretraining seed."""
         return self.project.of_members(experiment, self._sentences_of_first_seeds)
 
     def _sentences_of_first_seeds(self, experiment: str) -> dict[str, str]:
@@ -62,7 +62,7 @@ class ResultPaths:
         return {name: ReadablePath(experiment, "filled_sentences", name) for name in first.values()}
 
     def evaluations(self, experiment: str) -> dict[Result, str]:
-        """Manifests of everything that is measured of these models: by kind in the order of tables, then by model."""
+        """Return manifests of all evaluations of these models: by kind in the order of tables, then by model."""
         block, runs = self.project.experiment(experiment), self.project.evaluated_runs(experiment)
         milestones = self.project.milestones(experiment).values()
         found = []
@@ -78,13 +78,13 @@ class ResultPaths:
         return {result: ReadablePath(experiment, *filter(None, result)) for result in found}
 
     def of_kind(self, experiment: str, kind: str) -> dict[str, str]:
-        """Those of one kind by `RUN:NAME`, or by `RUN` where the kind has no names; not those of milestones."""
+        """Return manifests of one kind by `RUN:NAME`, or by `RUN` if the kind has no names; without milestones."""
         found, milestones = self.evaluations(experiment), self.project.milestones(experiment)
         chosen = {one: path for one, path in found.items() if one.kind == kind and one.run not in milestones}
         return {result.of_its_kind: path for result, path in chosen.items()}
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
-        """Manifest of the model that a pretraining starts from; none where its weights are random."""
+        """Return a list with the manifest of the model from which a pretraining starts; empty if there is none."""
         chosen = self.project.seeded_run(experiment, run)
         given = path_of(self.project, self.project.experiment(experiment).runs[chosen.model].pretraining)
         if given is not None:
@@ -93,5 +93,5 @@ class ResultPaths:
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
     def about_source(self, source: str) -> dict[str, object]:
-        """Origin, licence and terms of a raw input (`about`), and what suites and tasks read from it (`readings`)."""
+        """Return origin, licence and terms of a raw input (`about`), and its use by suites and tasks (`readings`)."""
         return {"about": about(self.project, source), "readings": plain(readings(self.project, source))}

@@ -1,4 +1,4 @@
-"""The functions of the Snakefile's rules: their inputs and parameters by wildcards, from the records of the stages."""
+"""The functions of the Snakefile's rules: inputs and parameters by wildcards, from the records of the stages."""
 
 import inspect
 import os
@@ -29,10 +29,10 @@ Result = TypeVar("Result")
 
 
 def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function, with errors that end the invocation with their own lines, as what the machine refuses does.
+    """Wrap a function: its errors, and failures of the machine, end the invocation with their own lines.
 
-    Snakemake wraps every exception of an input function, its own WorkflowError too, in a message with a traceback;
-    only SystemExit passes through untouched.
+    Snakemake wraps every exception of an input function, even its own WorkflowError, in a message with a traceback;
+    only SystemExit passes unchanged.
     """
 
     @wraps(function)
@@ -46,13 +46,13 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
                 raise
             raise SystemExit(f"error: {visible(line)}") from None
 
-    # Snakemake asks for it some thirty times a job.
+    # Snakemake reads this attribute some thirty times per job.
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return call
 
 
 def error_lines(error: HatcheryError) -> str:
-    """An error as the terminal shows it: files of strangers have names that would steer it."""
+    """Format an error for the terminal; names from files of strangers may contain control characters."""
     return "\n".join(f"error: {visible(line)}" for line in str(error).splitlines())
 
 
@@ -65,13 +65,13 @@ class Rules:
         self.raw_files = RawFiles(project, is_main_process)
         self.resources = Resources(self.jobs, is_main_process)
         self._is_planning = is_main_process
-        # Registered sources as they are now.
+        # Registered sources and their present files.
         self._present: dict[str, RawSource] = {}
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
 
     def outputs(self, record: Stage) -> dict[str, Any]:
-        """The patterns of what a stage's jobs write, by name; those that Snakemake's report shows are marked."""
+        """Return the output patterns of a stage's jobs, by name; outputs for Snakemake's report are marked."""
         found: dict[str, Any] = dict(record.outputs)
         for name, (category, subcategory) in record.reported.items():
             labels = {key: f"{{{key}}}" for key in record.wildcards if key != "experiment"} | {"file": name}
@@ -80,7 +80,7 @@ class Rules:
         return found
 
     def inputs(self, record: Stage) -> Callable[[Any], list[str]]:
-        """An input function: all that a job of a stage reads, as the stage's record says it of the wildcards."""
+        """Return an input function: all files that a job of a stage reads, by the stage's record."""
 
         def found(wildcards: Any) -> list[str]:
             paths = paths_of(self.inputs_by_argument(record.name, wildcards).values())
@@ -91,16 +91,18 @@ class Rules:
         return with_plain_errors(found)
 
     def inputs_by_argument(self, name: str, wildcards: Any) -> dict[str, Paths]:
-        """All that a job of a stage reads, by the arguments of the stage's function."""
+        """Return all files that a job of a stage reads, by argument of the stage's function."""
         record, arguments = STAGES[name], arguments_of(function_of(name))
         models = {} if record.shared is None else record.shared.models(wildcards.model)
         given = self._call(record, wildcards).arguments
         return {**models, **{key: given[key] for key, each in arguments.items() if each.is_input and key in given}}
 
     def shown_manifest(self, workflow: Any) -> Callable[[Any], str]:
-        """An input function: the manifest behind a readable place. A link to another one is planned to be put right.
+        """Return an input function for a readable path: the manifest it links to.
 
-        Snakemake sees that something is there, and not what.
+        A link to another manifest is corrected.
+
+        Snakemake only checks that the link exists, and not its target.
         """
 
         def manifest(wildcards: Any) -> str:
@@ -112,14 +114,14 @@ class Rules:
         return with_plain_errors(manifest)
 
     def kept(self, wildcards: Any) -> str:
-        """The place of the manifest to which a readable place links; a parameter."""
+        """Return the path of the manifest to which a readable path links; a parameter of the rule."""
         return self.jobs.place(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
     def _as_input(self, path: str, made: Path) -> str:
         return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path
 
     def _reads_the_same(self, path: str, made: Path) -> bool:
-        """Whether a raw input changed, and not in those of its files that `made` was made from."""
+        """Return True if a raw input changed, but not in the files that `made` was made from."""
         if (changed := self.raw_files.changed(path, made)) is None:
             return False
         try:
@@ -130,7 +132,7 @@ class Rules:
             return False
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
-        """Everything that functions of records may take, by name."""
+        """Return the values that functions of records may request, by name."""
         return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
     def _call(self, record: Stage, wildcards: Any) -> Call:
@@ -139,16 +141,17 @@ class Rules:
         return self.jobs.call(record.name, **dict(wildcards.items()))
 
     def resources_of(self, record: Stage) -> dict[str, Any]:
-        """The resources of a stage's rule."""
+        """Return the resources of a stage's rule."""
         resources = self.resources.of_rule(record.name)
         return {name: with_plain_errors(value) if callable(value) else value for name, value in resources.items()}
 
     def params(self, record: Stage) -> dict[str, Callable[..., str]]:
-        """The parameters of a stage's rule.
+        """Return the parameters of a stage's rule.
 
         Snakemake records settings, call and the texts of `Stage.recorded`. It records no function of `resources`, so
-        `given` and `run`, by which results do not change, rerun nothing. The command is a parameter because the text of
-        `shell` is read late: all jobs would run the command of the last rule of the Snakefile's loop.
+        changes of `given` and `run`, on which no result depends, cause no rerun. The command is a parameter because
+        Snakemake reads the text of `shell` after the Snakefile's loop has ended: all jobs would run the command of the
+        last rule.
         """
         params: dict[str, Callable[..., str]] = {
             "settings": lambda wildcards: self._call(record, wildcards).settings,
@@ -160,14 +163,14 @@ class Rules:
         return {name: with_plain_errors(function) for name, function in (params | recorded).items()}
 
     def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
-        # Snakemake compares parameters as a set, so the settings stand for an empty text.
+        # Snakemake compares parameters as a set, so the settings replace an empty text.
         def value(wildcards: Any) -> str:
             return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings
 
         return value
 
     def _given(self, record: Stage) -> Callable[..., str]:
-        """What a job is given besides its call: where it writes, of which model, and how it computes, as JSON."""
+        """Return the job's further arguments as JSON: its output, its model, and its runtime settings."""
         function = function_of(record.name)
         places = [name for name, each in arguments_of(function).items() if each.is_place]
 
@@ -189,20 +192,20 @@ class Rules:
     # A call of Snakemake ---------------------------------------------------------------------------------------------
 
     def count_gpus(self, workflow: Any) -> None:
-        """Tell Snakemake what this machine has, so that jobs which would wait for a GPU take no processors."""
-        # A cluster's jobs are limited by their number, and their GPUs are not here.
+        """Pass the number of GPUs of this machine to Snakemake, so that jobs waiting for a GPU occupy no processors."""
+        # On a cluster, the number of jobs is limited, and the GPUs are on other machines.
         is_here = self._is_planning and workflow.resource_settings.nodes is None
         if is_here and SLOTS not in workflow.global_resources and (slots := self.resources.gpu_slots_here()):
             workflow.register_resource(SLOTS, slots)
 
     def default_pages(self) -> list[str]:
-        """Pages of the experiments that config.yaml names."""
+        """Return the pages of the experiments that config.yaml names."""
         return [f"results/{experiment}/index.html" for experiment in self.project.config.experiments]
 
     def start(self, is_forced: bool) -> None:
-        """What the main process does before the first job, and not in a dry run.
+        """Prepare the main process of a real run before the first job.
 
-        Writes the calls and links of what is planned, and tells the jobs whether the user forces them to run.
+        Writes the calls and links of the plan, and passes to the jobs whether the user forces them to run.
         """
         os.environ[FORCED] = "1" if is_forced else ""
         self.jobs.write_calls()

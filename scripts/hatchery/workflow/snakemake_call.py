@@ -1,4 +1,4 @@
-"""What the Snakefile does around the jobs of a call: before it reads the configuration, and before the first job."""
+"""Steps of the Snakefile around the jobs of a call: before the configuration is read, and before the first job."""
 
 import sys
 from contextlib import suppress
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def is_real_run(workflow: Any) -> bool:
-    """Whether a call may make something: the process that the user started, and no dry run."""
+    """Return True if a call may make files: it is the process that the user started, and no dry run."""
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
 def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
-    """Choose the software of the jobs and how much is said of them. Jobs on other machines take what was chosen.
+    """Choose the software environment of the jobs and the verbosity. Jobs on other machines use the same choice.
 
-    `names_of` names the wildcards of a job for its line on the terminal.
+    `names_of` returns readable names for the wildcards of a job for its line on the terminal.
     """
     if not workflow.is_main_process:
         return
@@ -31,20 +31,20 @@ def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
     if is_real_run(workflow):
-        # Planning does without the modules that the lines need: Snakemake's scheduler imports numpy.
+        # Imported only for real runs, because Snakemake's scheduler imports NumPy.
         from hatchery.workflow.job_lines import report_jobs
 
-        # Whoever asks for more or less than usual gets Snakemake's own words.
+        # With an option for more or less output, Snakemake's own records are shown.
         report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), names_of)
 
 
 def begin_jobs(dag: Any) -> None:
-    """Called once the plan `dag` stands, before the first job of a real run."""
+    """Prepare the first job of a real run, when the plan `dag` is complete."""
     hand_on_interrupts()
     remove_empty_folders = dag.cleanup_workdir
 
     def cleanup_workdir() -> None:
-        # Snakemake removes empty folders in the end, but cannot remove a link to one: the place of a stopped result.
+        # At its end, Snakemake removes empty folders but cannot remove a link to one: the place of a stopped result.
         with suppress(NotADirectoryError):
             remove_empty_folders()
 

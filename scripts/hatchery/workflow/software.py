@@ -1,7 +1,7 @@
-"""The software of the jobs: the rules' conda environments where conda is, otherwise the environment of this shell.
+"""The software environment of the jobs: the rules' conda environments if conda is installed, else that of this shell.
 
-The profile for Slurm asks for conda. Where there is none, `make env` has made an environment from the same pinned
-versions, so jobs run in that. The main process decides, and hands what it decided to the jobs that it sends.
+The profile for Slurm requests conda. Without conda, jobs use the environment of `make env`, which has the same pinned
+versions. The main process decides, and passes its decision to the jobs that it submits.
 """
 
 import os
@@ -14,19 +14,19 @@ from typing import Any
 
 from snakemake.settings.types import DeploymentMethod
 
-# A shell function that is handed to child processes, as conda's own set-up can make one.
+# A shell function that is exported to child processes, as in conda's own set-up.
 _SHELL_FUNCTION = "BASH_FUNC_conda%%"
 
 
 def has_conda(which: Callable[[str], str | None] = shutil.which, surroundings: Mapping[str, str] = os.environ) -> bool:
-    """Whether a command of this shell can call `conda`, which is all that Snakemake needs of it."""
+    """Return True if a command of this shell can call `conda`, the only requirement of Snakemake."""
     return which("conda") is not None or _SHELL_FUNCTION in surroundings
 
 
 def choose_software(settings: Any, has_conda_here: Callable[[], bool] = has_conda) -> str | None:
-    """Take conda from Snakemake's deployment settings where it is not here; what to tell the user then.
+    """Remove conda from Snakemake's deployment settings if it is not installed; return the message for the user then.
 
-    Containers bring a conda of their own, so with them the settings stay.
+    Containers contain their own conda, so with containers the settings are unchanged.
     """
     asked = set(settings.deployment_method)
     if DeploymentMethod.CONDA not in asked or DeploymentMethod.APPTAINER in asked or has_conda_here():
@@ -39,14 +39,14 @@ def choose_software(settings: Any, has_conda_here: Callable[[], bool] = has_cond
 
 
 def is_own_environment(settings: Any) -> bool:
-    """Whether jobs run in the environment of this shell, with neither conda nor containers."""
+    """Return True if jobs run in the environment of this shell, with neither conda nor containers."""
     return not {DeploymentMethod.CONDA, DeploymentMethod.APPTAINER} & set(settings.deployment_method)
 
 
 def put_own_environment_first(settings: Any) -> None:
-    """Let jobs without conda and containers find this interpreter's `python`, also where its folder is not on PATH.
+    """Put this interpreter's folder first on PATH for jobs without conda and containers.
 
-    Only where it can run them: Snakemake may live in an environment of its own.
+    Only if this interpreter can run the jobs: Snakemake may be installed in an environment of its own.
     """
     if not is_own_environment(settings):
         return

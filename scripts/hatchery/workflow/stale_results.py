@@ -1,9 +1,9 @@
-"""Results that Snakemake takes for up to date by their dates, although their inputs have changed.
+"""Results that Snakemake considers up to date by their dates, although their inputs have changed.
 
-Dates are wrong after a clock was set back. A manifest records the checksums of a result's inputs. At the end of a call,
-the inputs of all finished results are compared with them. A result whose inputs have changed or are gone is reported
-with the rules that make it again. No later stage reads a last result, such as a submission, so a last result that was
-altered or belongs to another experiment is reported here, too.
+Dates are wrong after a clock was set back. A manifest records the checksums of a result's inputs. At the end of a
+call, the inputs of all finished results are compared with them. A result whose inputs have changed or are missing is
+reported with the rules that make it again. No later stage reads a final result, such as a submission, so a final
+result that was altered or belongs to another experiment is reported here, too.
 """
 
 import atexit
@@ -23,7 +23,7 @@ from hatchery.units import rough_duration
 from hatchery.workflow.registry import STAGES
 
 AHEAD_SECONDS = 300
-"""Clocks of machines that share a file system differ by fewer seconds."""
+"""Tolerated difference, in seconds, between the clocks of machines that share a file system."""
 OTHER_CONTENT = "was made from other content"
 
 
@@ -46,9 +46,9 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
 
 
 def tell_stale_results(workflow: Any) -> bool:
-    """Print a line for results that are wrongly taken for up to date, and one for dates ahead of the clock.
+    """Print a line for outdated results with up-to-date dates, and one for dates ahead of the clock.
 
-    Returns whether a result was altered, or made from inputs with other content.
+    Return True if a result was altered, or made from inputs with other content.
     """
     try:
         dag = workflow.dag
@@ -62,7 +62,7 @@ def tell_stale_results(workflow: Any) -> bool:
 
 
 class StaleLine(NamedTuple):
-    """A warning, and whether results are certainly wrong: inputs that are gone may have been removed on purpose."""
+    """A warning, and whether results are certainly wrong: missing inputs may have been removed on purpose."""
 
     text: str
     is_wrong: bool
@@ -76,7 +76,7 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     ahead: dict[str, tuple[float, str]] = {}
     digest_of, now = cache(sha256_file), time.time()
     for job in finished:
-        # Other rules show the results of stages at other places.
+        # Other rules link the results of stages at other places.
         for output in map(Path, job.output if stage_called(job.rule.name) in STAGES else ()):
             if not output.is_file():
                 continue

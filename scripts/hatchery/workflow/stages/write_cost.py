@@ -1,4 +1,4 @@
-"""The stage `write_cost`: what an experiment will cost, estimated from its settings."""
+"""The stage `write_cost`: estimate the cost of an experiment from its settings."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """All pretraining of an experiment and the device that it is planned for."""
+    """Return all pretrainings of an experiment and the device that it is planned for."""
     block, config = project.experiment(experiment), project.config
     names = [run.name for run in project.seeded_runs(experiment)]
     return {
@@ -25,7 +25,7 @@ def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
         "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
         "plan": {
             "device": planned_device(config.cluster, config.compute.device),
-            # Without GPUs in the configuration the plan is for one device.
+            # Without GPUs in the configuration, the estimate is for one device.
             "devices": config.cluster.processes,
             "threads": config.compute.pretraining_threads,
             "mfu": config.cluster.planned_mfu,
@@ -40,7 +40,7 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     chosen = project.seeded_run(experiment, run)
     done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
     entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
-    # Only where there are such, so that other estimates stay as they are.
+    # Add these keys only if set, so that other estimates do not change.
     more = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
     more["label"] = chosen.title if chosen.label else ""
     return entry | {key: value for key, value in more.items() if value}
