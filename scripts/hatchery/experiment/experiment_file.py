@@ -270,6 +270,9 @@ class ExperimentFile(OneOfKeys):
     """Corpora that the page describes beside the experiment's own."""
     minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()
     """Suites of minimal pairs, files of config/suites/."""
+    suites_per_job: Count = 1
+    """Suites that one job scores in turn, with the model loaded once; more than one pays where starting a process costs
+    more than the work. Results do not depend on it."""
     surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
     """Texts by names of your choice: the surprisal of each of their words, in bits, in
     results/<experiment>/surprisal/<model>/<name>/surprisal.parquet, and as .csv."""

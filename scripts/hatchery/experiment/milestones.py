@@ -57,6 +57,16 @@ def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 
 
+def suite_batches(experiment: Experiment, of_milestone: bool) -> dict[str, list[str]]:
+    """Return the suites of each job by its name, of finished models or of milestones; no jobs if each suite has one."""
+    kind, size = "minimal_pairs", experiment.suites_per_job
+    suites = [one for one in experiment.minimal_pairs if not of_milestone or is_asked(experiment, kind, one)]
+    if size == 1:
+        return {}
+    name = "milestone_batch" if of_milestone else "batch"
+    return {f"{name}_{start // size + 1}": suites[start : start + size] for start in range(0, len(suites), size)}
+
+
 def check_acquisition(experiment: Experiment, where: str) -> None:
     """Raise ConfigError where ages of acquisition are asked for and no run keeps models after so many words."""
     marked = any(run.pretraining.marks for run in experiment.runs.values())

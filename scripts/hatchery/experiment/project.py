@@ -21,7 +21,7 @@ from hatchery.experiment.experiment_file import Experiment, ProtocolFile, StudyF
 from hatchery.experiment.finetuning import head_of_task, resolve_protocol, task_batch
 from hatchery.experiment.given_settings import Given, place_of
 from hatchery.experiment.kinds import FILES, BaselineFile, MainFile, ReadingTableFile, SuiteFile, TaskFile
-from hatchery.experiment.milestones import chain_of_marks, milestones_of, own_marks
+from hatchery.experiment.milestones import chain_of_marks, milestones_of, own_marks, suite_batches
 from hatchery.experiment.paper_tables import with_rows_by_name
 from hatchery.experiment.raw_inputs import LEAVE_OUT, without_baselines
 from hatchery.experiment.seeded_run import SeededRun, of_member, runs_with_seeds
@@ -343,6 +343,14 @@ class Project:
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
         """Words of a budget after which a run keeps models, without those that a run it starts from has passed."""
         return own_marks(self, experiment, run.model, run.seed)
+
+    def suite_batch(self, experiment: str, batch: str) -> list[str]:
+        """The suites of a job. Raises ConfigError for a name that no job of the experiment has."""
+        block = self.experiment(experiment)
+        batches = {**suite_batches(block, of_milestone=False), **suite_batches(block, of_milestone=True)}
+        if batch not in batches:
+            raise ConfigError(f"experiment {experiment!r} has no job {batch!r} of several suites")
+        return batches[batch]
 
     def checkpoints(self, experiment: str, run: str) -> list[tuple[str, SeededRun]]:
         """What the budgets of a run and of those that it starts from keep, each with its experiment, in their order."""

@@ -23,6 +23,7 @@ from typing import Any
 from hatchery.artifacts.links import links_to, put_link
 from hatchery.errors import ConfigError
 from hatchery.experiment.finetuning import batches_by_task
+from hatchery.experiment.milestones import suite_batches
 from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.job_spec import FOLDER, Call, read_call
@@ -152,19 +153,30 @@ class Jobs:
     def to_make(self, paths: Iterable[str]) -> list[str]:
         """Return the targets that Snakemake has to build for these files, without duplicates, in their order.
 
-        The targets are storage paths. If one job makes several fine-tuning results, its manifest represents them.
+        The targets are storage paths. If one job makes several results (tasks, suites), its manifest represents them.
         """
         return list(dict.fromkeys(self._to_make(path) for path in paths))
 
     def _to_make(self, path: str) -> str:
         # Views read each result at its readable path, even if a job of several tasks makes it.
         place = self.place(path)
+        if isinstance(path, ReadablePath) and path.kind == "minimal_pairs":
+            return self._place_of_suites(path) or place
         if not isinstance(path, ReadablePath) or path.kind != "finetuning":
             return place
         if path.experiment not in self._batches:
             self._batches[path.experiment] = batches_by_task(self.project, path.experiment)
         batch = self._batches[path.experiment].get(path.names[0])
         return place if batch is None else self.place(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
+
+    def _place_of_suites(self, path: ReadablePath) -> str | None:
+        """The manifest of the job that scores a suite together with others, None if the suite has a job of its own."""
+        block = self.project.experiment(path.experiment)
+        if block.suites_per_job == 1:
+            return None
+        batches = suite_batches(block, path.run in self.project.milestones(path.experiment))
+        batch = next((name for name, suites in batches.items() if path.names[0] in suites), None)
+        return batch and self.place(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
         """Return the name of a result's folder: `names` are its run and its suite, task or batch.

@@ -32,6 +32,7 @@ from hatchery.evaluation.minimal_pairs.decisions import (
 )
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item
 from hatchery.evaluation.minimal_pairs.measurements import ACCURACY_FILE, BEST_TEMPERATURE_FILE, CORRELATION_FILE
+from hatchery.evaluation.minimal_pairs.opened_models import opened_model
 from hatchery.evaluation.minimal_pairs.pairs import check_size, choose_pairs, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.predictions import prediction_files
 from hatchery.evaluation.minimal_pairs.prefix_tokens import (
@@ -57,7 +58,6 @@ from hatchery.evaluation.minimal_pairs.temperatures import GRID, best_temperatur
 from hatchery.evaluation.runtime import (
     compilation_in_use,
     compile_where_it_pays_,
-    load_sentence_model,
     prepare_device,
 )
 from hatchery.evaluation.scores import Scores, Table
@@ -133,8 +133,7 @@ def score_suite(
     """Score a suite and write the scores; see the stage `score_minimal_pairs`."""
     suite = read_suite(open_source(source), settings)
     device = prepare_device(runtime.device, runtime.threads, settings.precision)
-    asked = load_sentence_model(model, device, settings.scoring, template=settings.has_template)
-    _frame_(asked, settings)
+    asked = opened_model(model, device, settings)
     score(asked, suite, settings, runtime).write(run)
 
 
@@ -146,13 +145,9 @@ def evaluate(request: Request) -> Answer:
     settings = request.built(ScoringSettings, suite=request.name)
     suite = read_suite(request.source(), settings)
     asked = request.model.asked(request.device, settings.scoring, settings.has_template)
-    _frame_(asked, settings)
-    return Answer(score(asked, suite, settings, request.runtime), settings)
-
-
-def _frame_(model: SentenceModel, settings: ScoringSettings) -> None:
     if settings.track == "multilingual":
-        frame_by_bos_(model)
+        frame_by_bos_(asked)
+    return Answer(score(asked, suite, settings, request.runtime), settings)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,106 @@
+"""The stage `score_suites`: one model on several suites of minimal pairs in turn, in one process.
+
+The model is loaded once. Each suite keeps its own folder and manifest, exactly as `score_minimal_pairs` writes them; a
+suite whose manifest is made from the same settings and inputs is left unchanged, so nothing is computed twice when
+another suite of the job changes or fails.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hatchery.artifacts.checksums import sha256_file
+from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
+from hatchery.errors import EvaluationError, HatcheryError
+from hatchery.evaluation.stages.score_minimal_pairs import files_read, score_minimal_pairs
+from hatchery.job_spec import Paths
+from hatchery.raw.listings import source_of
+from hatchery.runner import OutputPath, inputs_of, run_stage
+from hatchery.source_parts import digests_read
+from hatchery.stage import Shared, Stage, record_of
+
+if TYPE_CHECKING:
+    from hatchery.experiment.project import Project
+    from hatchery.raw.registration import RawSource
+    from hatchery.workflow.jobs import Jobs
+    from hatchery.workflow.outputs import Outputs
+
+SOURCE = "source of {}"
+"""The name in manifests of the source of a suite."""
+
+
+def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
+    """The settings of a job of each suite alone, so that the results are the same."""
+    record = record_of(score_minimal_pairs)
+    suites = project.suite_batch(experiment, batch)
+    return {"suites": {suite: json.loads(record.canonical_settings(project, suite=suite)) for suite in suites}}
+
+
+def several_suites_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
+    """The sources of all suites of a job, and the addresses of their results, by suite."""
+    suites = jobs.project.suite_batch(experiment, batch)
+    sources = {suite: of("register_source", source=source_of(jobs.project.suite(suite))) for suite in suites}
+    folders = {suite: jobs.address(experiment, "minimal_pairs", suite=suite) for suite in suites}
+    return {"source": sources, "folder": folders}
+
+
+def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
+    """The files of the suite whose source this is."""
+    found = {SOURCE.format(suite): given for suite, given in settings["suites"].items()}
+    return files_read(found[name], name, source) if name in found else ()
+
+
+@Stage(
+    version=1,
+    settings=several_suites_settings,
+    inputs=several_suites_inputs,
+    input_names={"source": SOURCE},
+    files_read=files_of_suites,
+    unrecorded=lambda model: {"results": f"results/minimal_pairs/{model}"},
+    # The folders of the suites are no outputs: Snakemake would delete finished ones when one suite changes or fails.
+    shared=Shared("minimal_pairs_jobs", ("batch",)),
+    environment="evaluation",
+    runs_on="gpu",
+    threads="evaluation",
+    memory_mb=8000,
+    minutes=480,
+    runtime=("device", "tokens_per_batch", "compile"),
+)
+def score_suites(
+    settings: Mapping[str, Any],
+    runtime: Mapping[str, Any],
+    model: Path,
+    source: Mapping[str, Path],
+    results: OutputPath,
+    folder: Mapping[str, OutputPath],
+    run: StageRun,
+) -> None:
+    """Score the model on every suite of `settings["suites"]`, each into its `folder` below `results`.
+
+    `settings["suites"]` maps names of suites to settings of the stage `score_minimal_pairs`; `source` are the source
+    manifests by suite. A suite that fails does not stop the others. Raises EvaluationError at the end with the first
+    message and the names of all suites that failed.
+    """
+    from hatchery.evaluation.minimal_pairs.opened_models import models_are_kept
+
+    suites: Mapping[str, Mapping[str, Any]] = settings["suites"]
+    errors: dict[str, HatcheryError] = {}
+    reused = 0
+    with models_are_kept():
+        for name, suite in suites.items():
+            manifest, given = results / folder[name] / MANIFEST, {"model": model, "source": source[name]}
+            if is_made_from(manifest, suite, digests_read(suite, inputs_of(score_minimal_pairs, given))):
+                reused += 1
+                continue
+            try:
+                run_stage(score_minimal_pairs, suite, manifest, runtime=runtime, **given)
+            except HatcheryError as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                errors[name] = error
+    if errors:
+        failed, first = ", ".join(errors), next(iter(errors.values()))
+        raise EvaluationError(f"{len(errors)} of {len(suites)} suites failed ({failed}); the first: {first}")
+    run.measures["suites"] = {name: sha256_file(results / folder[name] / MANIFEST) for name in suites}
+    run.volatile["suites_reused"] = reused
