@@ -1,0 +1,110 @@
+"""Several suites in one job: the same bytes as jobs of one suite, the model loaded once, nothing computed twice."""
+
+import json
+
+import pytest
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.minimal_pairs import opened_models
+from hatchery.evaluation.stages import score_suites as score_suites_stage
+from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
+from hatchery.evaluation.stages.score_suites import score_suites
+from hatchery.experiment.milestones import suite_batches
+from hatchery.experiment.project import Project
+from hatchery.runner import run_stage
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import ReadablePath
+
+
+def contents(folder):
+    return {name: (folder / name).read_bytes() for name in ("accuracy.csv", "scores.parquet", "manifest.json")}
+
+
+RUNTIME = {"tokens_per_batch": 64, "device": "cpu"}
+BLIMP = {"stage": "score_minimal_pairs", "stage_version": 1, "format": "blimp", "files": "*.jsonl", "scoring": "pll"}
+PAIRS = [{"sentence_good": "The dogs sleep .", "sentence_bad": "The dogs sleeps ."}] * 2
+
+
+@pytest.fixture
+def job(model_manifest, make_source, json_lines, tmp_path, monkeypatch):
+    """Run a job of suites on one source; return the number of models that were loaded, and the scored suites."""
+    source = make_source({"a.jsonl": json_lines(PAIRS), "b.jsonl": json_lines(PAIRS[:1]), "c.jsonl": "{}\n"})
+    loaded, scored = [], []
+    original = opened_models.load_sentence_model
+
+    def counted(*given, **more):
+        loaded.append(given[0])
+        return original(*given, **more)
+
+    def run_counted(function, settings, output, **given):
+        scored.append(settings["suite"])
+        run_stage(function, settings, output, **given)
+
+    monkeypatch.setattr(opened_models, "load_sentence_model", counted)
+    monkeypatch.setattr(score_suites_stage, "run_stage", run_counted)
+
+    def run(suites):
+        loaded.clear()
+        scored.clear()
+        run_stage(
+            score_suites,
+            {"stage": "score_suites", "stage_version": 1, "suites": suites},
+            tmp_path / "job" / "manifest.json",
+            runtime=RUNTIME,
+            model=model_manifest,
+            source=dict.fromkeys(suites, source.manifest),
+            results=tmp_path / "out",
+            folder={suite: suite for suite in suites},
+        )
+        return len(loaded), list(scored)
+
+    run.source = source.manifest
+    return run
+
+
+def suite(name, **changes):
+    return {**BLIMP, "suite": name, "files": f"{name}.jsonl", **changes}
+
+
+def test_a_job_loads_the_model_once_and_writes_what_jobs_of_one_suite_write(job, model_manifest, tmp_path):
+    suites = {"a": suite("a"), "b": suite("b")}
+    assert job(suites) == (1, ["a", "b"])
+    for name, settings in suites.items():
+        alone = tmp_path / "alone" / name / "manifest.json"
+        run_stage(score_minimal_pairs, settings, alone, runtime=RUNTIME, model=model_manifest, source=job.source)
+        assert contents(alone.parent) == contents(tmp_path / "out" / name)
+    digests = read_manifest(tmp_path / "job" / "manifest.json").measures["suites"]
+    assert digests == {name: read_manifest(tmp_path / "out" / name / "manifest.json").digest for name in suites}
+    # Only the suite that changed is scored again; another way of scoring opens the model anew.
+    assert job({"a": suite("a"), "b": suite("b", scoring="pll_within_word_l2r")}) == (1, ["b"])
+    both = {"a": suite("a", seed=1), "b": suite("b", scoring="pll_within_word_l2r", seed=1)}
+    assert job(both) == (2, ["a", "b"])
+
+
+def test_a_suite_that_fails_does_not_stop_the_others(job, tmp_path):
+    with pytest.raises(
+        EvaluationError, match=r"1 of 2 suites failed \(c\); the first: c.jsonl:1: the field 'sentence_good'"
+    ):
+        job({"c": suite("c"), "a": suite("a")})
+    assert (tmp_path / "out" / "a" / "manifest.json").exists() and not (tmp_path / "job" / "manifest.json").exists()
+
+
+def test_the_suites_of_a_model_and_of_its_milestones_are_divided_into_jobs(repository):
+    project = Project(repository / "config")
+    mini = project.experiment("babylm_multilingual_mini")
+    assert {name: len(suites) for name, suites in suite_batches(mini, of_milestone=False).items()} == {"batch_1": 24}
+    assert list(suite_batches(mini, of_milestone=True)) == ["milestone_batch_1"]
+    assert suite_batches(project.experiment("babylm_mini"), of_milestone=False) == {}
+    jobs = Jobs(project)
+    asked = [
+        ReadablePath("babylm_multilingual_mini", "minimal_pairs", run, f"demo_multilingual_{name}")
+        for run in ("gpt_bert-s42", "gpt_bert-s42-chck_10K")
+        for name in ("zhoblimp", "hanzi_pinyin")
+        if run in project.evaluated("babylm_multilingual_mini")
+    ]
+    made = jobs.to_make(asked)
+    assert len(made) == len(asked) // 2 and all("minimal_pairs_jobs" in path for path in made)
+    settings = json.loads(jobs.settings("score_suites", experiment="babylm_multilingual_mini", batch="batch_1"))
+    alone = json.loads(jobs.settings("score_minimal_pairs", suite="demo_multilingual_zhoblimp"))
+    assert settings["suites"]["demo_multilingual_zhoblimp"] == alone
