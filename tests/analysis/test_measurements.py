@@ -129,12 +129,13 @@ def test_the_file_of_a_causal_model_is_read_like_any_other(experiment: Any) -> N
 def test_each_count_of_ties_temperature_and_chance_has_a_metric_of_its_own(tmp_path: Path) -> None:
     """Two paradigms of 10 and 30 items, with four candidates and with two."""
     tables = {
-        "accuracy.csv": [(0.5, 0.7, 0.25), (0.8, 0.9, 0.5), (0.725, 0.85, 0.4375)],
-        "accuracy_at_best_temperature.csv": [(0.6, 0.8, 0.25), (0.9, 1.0, 0.5), (0.825, 0.95, 0.4375)],
+        "accuracy.csv": [(0.5, 0.7, 0.25), (0.8, 0.9, 0.5), (0.725, 0.85, 0.4375), (0.7, 0.84, 0.43)],
+        "accuracy_at_best_temperature.csv": [(0.6, 0.8, 0.25), (0.9, 1.0, 0.5), (0.825, 0.95, 0.4375), (0.8, 0.9, 0.43)],
     }
     with stage_run(tmp_path / "manifest.json", {}) as run:
         for name, shares in tables.items():
-            places = (("paradigm", "a", 10), ("paradigm", "b", 30), ("phenomenon", "x", 40))
+            places = [("paradigm", "a", 10), ("paradigm", "b", 30), ("phenomenon", "x", 40)]
+            places.append(("suite", "mine_by_pair", 40))
             rows = [(*place, 0, 0, *of) for place, of in zip(places, shares, strict=True)]
             text = HEADER.strip() + ",chance\n" + "".join(",".join(map(str, row)) + "\n" for row in rows)
             run.folder.joinpath(name).write_text(text)
@@ -147,6 +148,7 @@ def test_each_count_of_ties_temperature_and_chance_has_a_metric_of_its_own(tmp_p
         ("x", (72.5, 85, 82.5), 43.75, 40),
         ("phenomenon_average", (72.5, 85, 82.5), 43.75, 40),
         ("paradigm_average", (65, 80, 75), 37.5, 40),
+        ("pair_average", (70, 84, 80), 43, 40),
     ):
         rows = [found[task, metric] for metric in wanted]
         assert [row["value"] for row in rows] == pytest.approx(values), task

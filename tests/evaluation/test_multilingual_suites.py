@@ -78,6 +78,9 @@ def test_global_piqa_divides_by_the_tokens_that_the_choice_adds_to_the_whole_pro
     assert first == pytest.approx([(LOG[" b"] + 2 * LOG["c"]) / 3, LOG[" c"], 0.0], abs=1e-6)
     # Three tokens minus the two of the prompt with its blank.
     assert second == pytest.approx([LOG[" "] + LOG[" b"], LOG[" "] + LOG[" c"]], abs=1e-6)
+    # " a bcc" has five tokens, " a" has two.
+    blank = scored([item("a", "bcc", "c")], per_token=True, leading_blank=True).frame("scores.parquet")["scores"]
+    assert blank[0].to_list() == pytest.approx([(LOG[" b"] + 2 * LOG["c"]) / 3, LOG[" c"]], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -98,10 +101,10 @@ def test_the_first_of_equal_choices_in_the_row_is_preferred(choices, place, cred
 
 
 def test_a_tie_among_k_texts_counts_one_kth():
-    table = scored([item("a", "c", "c", "c"), item("a", "c", "b")]).frame("accuracy.csv")
-    assert table.filter(pl.col("name") == "mine_by_pair")["accuracy"].item() == pytest.approx(
-        (1 / 3 + (LOG[" c"] > LOG[" b"])) / 2
-    )
+    """" 囍" is less probable than " c", so two of three texts tie in the second item; " b" beats " c" in the third."""
+    table = scored([item("a", "c", "c", "c"), item("a", "c", "c", "囍"), item("a", "c", "b")]).frame("accuracy.csv")
+    share = table.filter(pl.col("name") == "mine_by_pair")["accuracy"].item()
+    assert share == pytest.approx((1 / 3 + 1 / 2 + 0) / 3)
 
 
 def test_a_tie_or_an_unknown_token_is_wrong_in_hanzi():
