@@ -42,7 +42,8 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
 ) -> None:
     model = make_model(objective={"task": "causal", "segments": "documents"})
     # So long that no document is cut.
-    row = measure(model, text, tmp_path, sequence_length=512, pseudo_perplexity_sentences=3)["dev"]
+    rows = measure(model, text, tmp_path, sequence_length=512, pseudo_perplexity_sentences=3)
+    row = rows["dev"]
     network, tokenizer = load_pretrained(model)
     network.eval()
     shards = TokenShards.open(text.tokens, "dev")
@@ -51,12 +52,14 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
     assert row["pseudo_perplexity"] == ""
     found = read_manifest(tmp_path / "manifest.json").file("words.csv")
     with found.open(newline="") as handle:
-        words = {entry["split"]: entry for entry in csv.DictReader(handle)}["dev"]
-    n_words = sum(len(document.split()) for document in documents(60))
-    assert int(words["words"]) == n_words
-    whole = float(row["loss_nats"]) * int(row["labelled_tokens"])
-    assert float(words["loss_nats_per_word"]) == pytest.approx(whole / n_words)
-    assert float(words["word_perplexity"]) == pytest.approx(math.exp(whole / n_words))
+        words = {entry["split"]: entry for entry in csv.DictReader(handle)}
+    assert list(words) == ["dev", "test"]
+    for split, number in (("dev", 60), ("test", 25)):
+        n_words = sum(len(document.split()) for document in documents(number))
+        assert int(words[split]["words"]) == n_words
+        whole = float(rows[split]["loss_nats"]) * int(rows[split]["labelled_tokens"])
+        assert float(words[split]["loss_nats_per_word"]) == pytest.approx(whole / n_words)
+        assert float(words[split]["word_perplexity"]) == pytest.approx(math.exp(whole / n_words))
     part = measure(model, text, tmp_path / "part", sequence_length=512, masking="own", sequences=20)["dev"]
     chosen = chosen_sequences(framed, typed_settings(sequences=20))
     losses = [loss for index in chosen for loss in next_token_losses(network, framed[int(index)])]
