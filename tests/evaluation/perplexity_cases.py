@@ -57,10 +57,10 @@ def write_corpus(manifest: Path, texts: dict[str, list[str]]) -> Path:
 class Text:
     """Manifests of a corpus, of its token shards and of their tokenizer."""
 
-    def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]]) -> None:
+    def __init__(self, folder: Path, vocabulary_size: int, texts: dict[str, list[str]], **tokenizer: Any) -> None:
         self.tokenizer, self.tokens = (folder / name / "manifest.json" for name in ("tokenizer", "tokens"))
         self.corpus = write_corpus(folder / "corpus/manifest.json", texts)
-        settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2}
+        settings = {"kind": "wordpiece", "vocabulary_size": vocabulary_size, "min_frequency": 2, **tokenizer}
         more = {"special_tokens": "babylm", "sentences_limit": None}
         run_stage(
             train_tokenizer,

@@ -261,8 +261,3 @@ def test_a_run_has_diverged_when_it_has_lost_more_than_a_guess_against_its_best_
     assert [row["learning_rate"] for row in rows] == pytest.approx([0.4, 0.5, 0.6, 0.7])
     with pytest.raises(TrainingError, match=r"step 9: the loss is 4\.01 after 1\.00 at the best step"):
         _rows(plan, record, [*steps, measured(8, 4.01)], guessing_loss=3.0)
-    # The best step of all that were read before counts, too.
-    told = RunRecord("run", 10, SimpleNamespace(folder=Path()), SimpleNamespace())  # type: ignore[arg-type]
-    for row in rows:
-        told.append(row)
-    assert (told.lowest_loss, told.position.step, told.position.tokens) == (1.0, 8, 38)

@@ -31,6 +31,8 @@ def scores(*rows: SummaryRow) -> Scores:
 def test_a_model_ahead_of_the_noise_leads_and_the_next_ones_are_named() -> None:
     found = scores(row("a", PAIRS, 80.0), row("b", PAIRS, 70.0), row("c", PAIRS, 60.0), row("d", PAIRS, 50.0))
     assert answer(found, [PAIRS]) == ["A leads on pairs (80.0; B 70.0, C 60.0, 1 more)."]
+    rows = [row(model, PERPLEXITY, mean) for model, mean in (("a", 8.0), ("b", 12.0), ("c", 10.0), ("d", 14.0))]
+    assert answer(scores(*rows), [PERPLEXITY]) == ["A leads on dev perplexity (8.00; C 10.00, B 12.00, 1 more)."]
 
 
 @pytest.mark.parametrize(
@@ -61,9 +63,10 @@ def test_where_noise_explains_everything_nobody_leads() -> None:
 def test_one_seed_is_no_lead() -> None:
     one = {"seeds": 1, "n": 1, "sampling_deviation": 0.5}
     rows = row("a", PAIRS, 80.0, None, **one), row("b", PAIRS, 60.0, None, **one)
-    assert answer(scores(*rows), [PAIRS]) == [
-        "The numbers differ on pairs (A 80.0, B 60.0), but with one pretraining seed a lead may be that of the seed."
-    ]
+    sentence = "The numbers differ on pairs (A 80.0, B 60.0), but with one pretraining seed a lead may be that of the seed."
+    assert answer(scores(*rows), [PAIRS]) == [sentence]
+    # One model of several seeds does not change that.
+    assert answer(scores(rows[0], row("b", PAIRS, 60.0)), [PAIRS]) == [sentence]
 
 
 def test_numbers_that_do_not_compare_have_no_sentence() -> None:
@@ -77,6 +80,9 @@ def test_a_model_within_its_noise_of_a_blind_guess_everywhere_is_named(other: fl
     rows += [row("b", measure, 80.0, blind_guess=50.0) for measure in (PAIRS, GLUE)]
     sentence = "A does no better than a blind guess on any average with a known guess."
     assert (sentence in answer(scores(*rows), [PAIRS, GLUE])) == guesses
+    # A perplexity below that of the guess is better.
+    rows += [row("a", PERPLEXITY, 80.0, blind_guess=90.0), row("b", PERPLEXITY, 8.0, blind_guess=90.0)]
+    assert sentence not in answer(scores(*rows), [PAIRS, GLUE, PERPLEXITY])
 
 
 def test_a_failed_run_without_a_mean_and_a_single_model_have_no_sentence() -> None:
@@ -104,7 +110,8 @@ def test_an_axis_holds_all_values_between_round_ticks(
 
 def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
     first = row("a", PAIRS, 80.0, 2.0, blind_guess=50.0, published_mean=85.0, verdict="below")
-    second = row("b", GLUE, 60.0, None, n=1, seeds=1, blind_guess=50.0)
+    # A published value without a verdict does not compare.
+    second = row("b", GLUE, 60.0, None, n=1, seeds=1, blind_guess=50.0, published_mean=70.0)
     (panel,) = score_chart(scores(first, second), [PAIRS, GLUE], {"A": "#111111"})
     # From 50 to 85 in tens: the axis ends at 90.
     assert [tick for _, tick in panel.ticks] == ["50", "60", "70", "80", "90"]
@@ -119,6 +126,8 @@ def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
         "currentColor",
     )
     assert [each.guess for each in panel.rows] == [0.0, 0.0]
+    apart = [row(model, PAIRS, 80.0, blind_guess=guess) for model, guess in (("a", 50.0), ("b", 25.0))]
+    assert score_chart(scores(*apart), [PAIRS], {})[0].rows[0].guess is None
 
 
 def test_measures_without_percent_have_an_axis_each() -> None:

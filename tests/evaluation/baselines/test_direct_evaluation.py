@@ -157,19 +157,23 @@ def text(tmp_path_factory):
     return Text(tmp_path_factory.mktemp("text"), 300, {"train": documents(20), "dev": documents(12)})
 
 
-@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
-def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, small_model, tmp_path):
+def perplexity_model(folder, text, small_model, task):
     from hatchery.artifacts.manifests import stage_run
     from hatchery.modeling.store import save_model
 
     size = int(read_manifest(text.tokens).measures["vocabulary_size"])
-    settings = {"stage": "pretrain", "stage_version": 1, "objective": {"task": task}}
-    with stage_run(tmp_path / "model/manifest.json", settings, {"tokenizer": text.tokenizer}) as run:
-        for path in save_model(tmp_path / "model", small_model(size, task == "causal")):
+    settings = {"stage": "pretrain", "stage_version": 1, "objective": {"task": task, "segments": "documents"}}
+    with stage_run(folder / "manifest.json", settings, {"tokenizer": text.tokenizer}) as run:
+        for path in save_model(folder, small_model(size, task == "causal")):
             run.add_output(path)
-        (tmp_path / "model/tokenizer.json").write_bytes(text.tokenizer.with_name("tokenizer.json").read_bytes())
-        run.add_output(tmp_path / "model/tokenizer.json")
-    model = tmp_path / "model/manifest.json"
+        (folder / "tokenizer.json").write_bytes(text.tokenizer.with_name("tokenizer.json").read_bytes())
+        run.add_output(folder / "tokenizer.json")
+    return folder / "manifest.json"
+
+
+@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
+def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, small_model, tmp_path):
+    model = perplexity_model(tmp_path / "model", text, small_model, task)
     asked = {"splits": ["dev"], "sequence_length": 24, "pseudo_perplexity_sentences": 3 * (task == "masked")}
     expected = staged(measure_perplexity, tmp_path / "out", model, asked, tokens=text.tokens)
     table = pl.read_csv(expected.file("perplexity.csv"))
@@ -177,10 +181,28 @@ def test_perplexity_of_texts_is_that_of_the_stage_on_their_tokens(task, text, sm
         found = hatchery.evaluate(model, "perplexity", data, **asked)
         assert found.tables["perplexity.csv"].to_dicts() == table.to_dicts()
         assert found.facts == expected.measures
-    if task == "causal":
-        words = pl.read_csv(expected.file("words.csv"))
-        found = hatchery.evaluate(model, "perplexity", documents(12), **asked)
-        assert found.tables["words.csv"].to_dicts() == words.to_dicts()
+
+
+@pytest.mark.parametrize(
+    ("size", "tokenizer"), [(300, {}), (150, {"pre_tokenizer": "ltg_bnc", "continuing_subword_prefix": "@@"})]
+)
+def test_words_and_frequencies_of_whole_documents_are_those_of_the_stage(size, tokenizer, small_model, tmp_path):
+    """120 documents are in three shards. No document is cut, so each token is asked for once, and there are words."""
+    texts = {"train": documents(20)[::-1], "dev": documents(120)}
+    text = Text(tmp_path / "text", size, texts, **tokenizer)
+    model = perplexity_model(tmp_path / "model", text, small_model, "causal")
+    asked = {"splits": ["dev"], "sequence_length": 512, "frequency_bin_nats": 0.5}
+    expected = staged(measure_perplexity, tmp_path / "out", model, asked, tokens=text.tokens)
+    words = pl.read_csv(expected.file("words.csv")).to_dicts()
+    assert words[0]["words"] == sum(len(document.split()) for document in documents(120))
+    found = hatchery.evaluate(model, "perplexity", text.tokens.parent, **asked)
+    assert found.tables["frequency.csv"].to_dicts() == pl.read_csv(expected.file("frequency.csv")).to_dicts()
+    for name, lines in enumerate(documents(120)):
+        (tmp_path / f"texts/{name:03d}.txt").parent.mkdir(exist_ok=True)
+        (tmp_path / f"texts/{name:03d}.txt").write_text(lines, encoding="utf-8")
+    for data in (documents(120), tmp_path / "texts", text.corpus.parent):
+        found = hatchery.evaluate(model, "perplexity", data, splits=["dev"], sequence_length=512)
+        assert found.tables["words.csv"].to_dicts() == words
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])

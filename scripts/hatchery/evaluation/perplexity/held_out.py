@@ -15,7 +15,7 @@ from hatchery.evaluation.pretrained import ModelOfOthers, ModelOfUser, OurModel
 from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.evaluation.surprisal.texts import plain_texts
 from hatchery.tokenization.documents import TOKEN_SHARDS, TRAINING_SPLIT, read_batches, shards_by_split
-from hatchery.tokenization.encoder import DocumentEncoder, n_text_words
+from hatchery.tokenization.encoder import DocumentEncoder, count_by_source
 from hatchery.tokenization.special_tokens import TEXT_MARKERS
 from hatchery.tokenization.token_shards import TokenShards, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
@@ -76,7 +76,7 @@ def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split
     for number, texts in enumerate(documents):
         kept = [text for text in texts if text and not text.isspace()]
         table = encoder.encode([f"{number}/{index}" for index in range(len(kept))], kept)
-        words += n_text_words(table, tokenizer.special) if table.text_word_starts is None else 0
+        words += sum(counts.words for counts in count_by_source(table, [split] * len(kept), tokenizer.special).values())
         paths.append(folder / f"{split}-{number:05d}{TOKEN_SHARDS}")
         write_shard(paths[-1], table, tokenizer.vocabulary_size)
     measures = {
