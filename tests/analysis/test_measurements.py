@@ -130,7 +130,12 @@ def test_each_count_of_ties_temperature_and_chance_has_a_metric_of_its_own(tmp_p
     """Two paradigms of 10 and 30 items, with four candidates and with two."""
     tables = {
         "accuracy.csv": [(0.5, 0.7, 0.25), (0.8, 0.9, 0.5), (0.725, 0.85, 0.4375), (0.7, 0.84, 0.43)],
-        "accuracy_at_best_temperature.csv": [(0.6, 0.8, 0.25), (0.9, 1.0, 0.5), (0.825, 0.95, 0.4375), (0.8, 0.9, 0.43)],
+        "accuracy_at_best_temperature.csv": [
+            (0.6, 0.8, 0.25),
+            (0.9, 1.0, 0.5),
+            (0.825, 0.95, 0.4375),
+            (0.8, 0.9, 0.43),
+        ],
     }
     with stage_run(tmp_path / "manifest.json", {}) as run:
         for name, shares in tables.items():

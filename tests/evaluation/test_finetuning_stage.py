@@ -63,6 +63,7 @@ def test_results_and_predictions_agree_and_cover_every_seed_and_rate(run):
     manifest.verify()
     measures = manifest.measures
     assert (measures["train_rows"], measures["validation_rows"], measures["truncated_validation_rows"]) == (60, 40, 0)
+    assert measures["development_rows"] == 12
     assert measures["majority_accuracy_validation"] == max(gold.count("bad"), gold.count("good")) / 40
     assert measures["failed_runs"] == len({(r["seed"], r["learning_rate"]) for r in rows if r["failed"]})
     assert not (folder / "breakdown.csv").exists() and not (folder / "layer_weights.csv").exists()

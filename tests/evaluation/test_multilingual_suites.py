@@ -101,7 +101,7 @@ def test_the_first_of_equal_choices_in_the_row_is_preferred(choices, place, cred
 
 
 def test_a_tie_among_k_texts_counts_one_kth():
-    """" 囍" is less probable than " c", so two of three texts tie in the second item; " b" beats " c" in the third."""
+    """ " 囍" is less probable than " c", so two of three texts tie in the second item; " b" beats " c" in the third."""
     table = scored([item("a", "c", "c", "c"), item("a", "c", "c", "囍"), item("a", "c", "b")]).frame("accuracy.csv")
     share = table.filter(pl.col("name") == "mine_by_pair")["accuracy"].item()
     assert share == pytest.approx((1 / 3 + 1 / 2 + 0) / 3)

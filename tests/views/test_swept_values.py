@@ -91,6 +91,17 @@ def test_no_band_and_no_bar_reaches_above_a_hundred_percent(settings: SweptFigur
         assert (points.y0, points.y1) == (70, 110)
 
 
+@pytest.mark.parametrize(("title", "factor"), [("glue: average (%)", 4), ("dev perplexity", 20)])
+def test_an_axis_is_logarithmic_from_its_factor_on(settings: SweptFigure, title: str, factor: float) -> None:
+    """Values for the axis of the sweep, perplexities for the other."""
+    scales = []
+    for last in (factor, 0.99 * factor):
+        points = [(1.0, 1.0, 0.0), (last, last, 0.0)]
+        (axes,) = draw_swept(settings, [SweptPanel(title, "rate", {"swept": points})]).axes
+        scales.append(axes.get_yscale() if factor == 20 else axes.get_xscale())
+    assert scales == ["log", "linear"]
+
+
 def bars_of(axes: Axes) -> Bbox:
     """From the lowest to the highest end of the error bars."""
     ends = np.vstack([path.vertices for path in axes.collections[0].get_paths()])

@@ -65,6 +65,11 @@ def test_a_causal_model_is_asked_for_every_token_and_every_end_also_per_word(
     losses = [loss for index in chosen for loss in next_token_losses(network, framed[int(index)])]
     assert float(part["loss_nats"]) == pytest.approx(math.fsum(losses) / len(losses), rel=1e-5)
     assert (tmp_path / "part/words.csv").read_text().count("\n") == 1
+    # Blocks have no ends.
+    blocks = make_model("blocks", objective={"task": "causal", "segments": "blocks"})
+    without_ends = measure(blocks, text, tmp_path / "ends", sequence_length=512)["dev"]
+    assert int(without_ends["labelled_tokens"]) == shards.n_tokens
+    assert (tmp_path / "ends/words.csv").read_text().count("\n") == 1
 
 
 def test_a_causal_model_reads_a_sentence_from_left_to_right(text: Text, make_model: ModelMaker) -> None:
