@@ -230,3 +230,31 @@ def test_what_does_not_fit_is_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=key):
             model_config({**SIZES, "family": "modern", **changes})
+
+
+def test_sequences_skip_layers_in_training_as_often_as_asked_and_the_mean_is_kept(make: Any) -> None:
+    model = make(stochastic_depth=0.6)
+    encoder, plain = model.encoder, make().encoder.eval()
+    ids = torch.arange(6, 14)[None].expand(600, -1)
+    torch.testing.assert_close(encoder.eval()(ids)[-1], plain(ids)[-1])
+    torch.manual_seed(0)
+    states = encoder.train()(ids)
+    for number, probability in enumerate((0.2, 0.4, 0.6)):
+        skipped = (states[number + 1] == states[number]).all(dim=2).all(dim=1)
+        assert float(skipped.double().mean()) == pytest.approx(probability, abs=0.06)
+        # What is not skipped is scaled up, by the formula.
+        given = encoder.layers[number].eval()(states[number], encoder.embed(ids, None)[1]) - states[number]
+        expected = states[number] + given / (1 - probability)
+        torch.testing.assert_close(states[number + 1][~skipped], expected[~skipped], atol=1e-5, rtol=1e-4)
+
+
+def test_padding_that_is_left_out_skips_with_its_sequence_and_tasks_skip_nothing(make: Any, batch: Any) -> None:
+    ids, mask, _ = batch
+    encoder = make(stochastic_depth=0.9).encoder.train()
+    rows = mask.flatten().nonzero().squeeze(1)
+    torch.manual_seed(3)
+    packed = encoder.hidden_at(ids, mask, rows)
+    torch.manual_seed(3)
+    torch.testing.assert_close(packed, encoder(ids, mask)[-1][mask])
+    encoder.set_dropout(0.0)
+    torch.testing.assert_close(encoder(ids, mask)[-1], encoder.eval()(ids, mask)[-1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
-from hatchery.settings.base import Positive, require
+from hatchery.settings.base import Positive, ShareBelowOne, omitted_at_default, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,9 @@ class ModernSizes(EncoderSizes):
     """Whether the output of layer i of n is added to the input of layer n + 1 - i, with a learned scale for each
     dimension; inner layers of an odd n have no such skip."""
 
+    stochastic_depth: ShareBelowOne = omitted_at_default(0.0)
+    """Probability in training that a sequence skips the last layer; it falls linearly to the first layer."""
+
     family: Literal["modern"] = "modern"
     """Tells the families of models apart."""
 
@@ -59,12 +62,14 @@ class ModernSizes(EncoderSizes):
             self.num_attention_heads,
             f"heads of an even width: rotary positions turn pairs, and these are {self.head_size} wide",
         )
-        connected = self.layer_weighting == "none" or not (self.unet_skips or self.value_residual)
+        connected = self.layer_weighting == "none" or not (
+            self.unet_skips or self.value_residual or self.stochastic_depth
+        )
         require(
             connected,
             "layer_weighting",
             self.layer_weighting,
-            "none with unet_skips or value_residual, which connect layers in another way",
+            "none with unet_skips, value_residual or stochastic_depth, which need a plain residual stream",
         )
 
 

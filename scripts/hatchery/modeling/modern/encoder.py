@@ -19,6 +19,7 @@ from hatchery.modeling.layer_weighting import LAYER_WEIGHTINGS, LayerWeighting
 from hatchery.modeling.layers import EncoderLayer, FeedForward, VocabularyHead, word_vectors
 from hatchery.modeling.modern.attention import FIRST_MIX, RmsNorm, RotaryAttention, norm_of, rotations
 from hatchery.modeling.modern.config import ModernConfig
+from hatchery.modeling.modern.stochastic_depth import SkippedLayer
 from hatchery.modeling.norm_and_dropout import Dropout
 
 DEVIATION = 0.02
@@ -68,7 +69,17 @@ class ModernEncoder(LayeredEncoder):
             silu=not gelu,
             pre_layer_norm=norm_of(config, size),
         )
-        return EncoderLayer(attention, feed_forward, self.weighting, size, config.layer_norm_eps)
+        parts = attention, feed_forward, self.weighting, size, config.layer_norm_eps
+        if config.stochastic_depth == 0:
+            return EncoderLayer(*parts)
+        return SkippedLayer(config.stochastic_depth * (number + 1) / config.num_hidden_layers, *parts)
+
+    def set_dropout(self, probability: float) -> None:
+        """Use `probability` at every dropout, as fine-tuning protocols do; no sequence skips a layer then."""
+        super().set_dropout(probability)
+        for layer in self.layers:
+            if isinstance(layer, SkippedLayer):
+                layer.probability = 0.0
 
     @property
     def word_embedding(self) -> nn.Embedding:

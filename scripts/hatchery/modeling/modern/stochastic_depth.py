@@ -1,0 +1,34 @@
+"""Layers whose contribution is left out for some sequences in training (Huang et al. 2016, arXiv:1603.09382).
+
+The probability grows linearly from the first layer to the last, which has the one of the configuration. Each sequence
+draws by itself, and contributions that stay are scaled up so that their mean is kept. All layers are computed for all
+sequences, because processes that skip different layers could not add their gradients up: it costs no less time.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hatchery.modeling.attention import AttentionInputs
+from hatchery.modeling.block_sums import BlockSums
+from hatchery.modeling.layers import EncoderLayer
+
+
+class SkippedLayer(EncoderLayer):
+    """An encoder layer that a sequence skips with `probability` in training."""
+
+    def __init__(self, probability: float, *parts: Any, **options: Any) -> None:
+        super().__init__(*parts, **options)
+        self.probability = probability
+
+    def forward(self, hidden: Tensor, inputs: AttentionInputs, sums: BlockSums | None = None, index: int = 0) -> Tensor:
+        """Transform `hidden` [B, T, D], or [N, D] with a packing, as `EncoderLayer` does."""
+        output = super().forward(hidden, inputs, sums, index)
+        if not self.training or self.probability == 0:
+            return output
+        packing, kept = inputs.packing, 1 - self.probability
+        sequences = len(hidden) if packing is None else packing.batch
+        scale = (torch.rand(sequences, device=hidden.device) < kept).to(hidden.dtype) / kept
+        scale = scale[:, None, None] if packing is None else scale[packing.rows // packing.length][:, None]
+        return hidden + scale * (output - hidden)
