@@ -26,7 +26,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.data_order import order_of
+from hatchery.training.curriculum import order_of
 from hatchery.training.engine import Engine
 from hatchery.training.learning_rates import learning_rate
 from hatchery.training.loop import accumulate_gradients

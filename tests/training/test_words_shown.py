@@ -21,7 +21,7 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.token_words import load_jieba
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.data_order import order_of
+from hatchery.training.curriculum import order_of
 from hatchery.training.development import development_tokens_per_byte
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.settings import TrainingSettings

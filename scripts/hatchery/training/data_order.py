@@ -212,15 +212,6 @@ class OrdersItself(Protocol):
         ...
 
 
-def order_of(
-    objective: "Objective", plan: StepPlan, seed: int, examples_of_length: "Callable[[int], Examples]"
-) -> Order:
-    """Return the order of an objective: `DataOrder`, unless the objective has its own."""
-    if isinstance(objective, OrdersItself):
-        return objective.order(plan, seed, examples_of_length)
-    return DataOrder(plan, seed, examples_of_length)
-
-
 def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> float:
     """How often the steps of a run read each of the examples, which are those of its first length."""
     if isinstance(objective, OrdersItself):

@@ -22,7 +22,8 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.batches import BatchLoader, TrainingBatches
 from hatchery.training.checkpoints import milestone_steps
 from hatchery.training.continuation import load_initial_
-from hatchery.training.data_order import epochs_of, order_of
+from hatchery.training.curriculum import order_of
+from hatchery.training.data_order import epochs_of
 from hatchery.training.development import development_tokens_per_byte
 from hatchery.training.examples import Examples
 from hatchery.training.inputs import Inputs

@@ -31,6 +31,7 @@ from hatchery.training.objectives import ObjectiveSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.start_settings import (
     BudgetSettings,
+    CurriculumSettings,
     EarlyStoppingSettings,
     InitialModelChoice,
     InitialModelSettings,
@@ -173,6 +174,8 @@ class TrainingSettings(Settings):
     """Size of the first batch as a share of batch_size, to which batches grow linearly over all steps."""
     weight_average: WeightAverageSettings | None = None
     """A moving average of the weights, which is evaluated and exported in their place; null leaves it out."""
+    order: CurriculumSettings | None = omitted_at_default(None)
+    """The order of sequences by difficulty; null is a random order in every epoch."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
     """How text becomes examples, and what the model has to predict."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
@@ -303,6 +306,9 @@ class TrainingSettings(Settings):
         fractions = [change.from_fraction for _, change in changes]
         if fractions != sorted(set(fractions)):
             raise refused("length_schedule", fractions, "changes whose from_fraction rises from one to the next")
+        if self.order is not None and (translates or self.length_schedule):
+            expected = "null with task translation or a length_schedule, which have an order of their own"
+            raise refused("order", self.order, expected)
         grows = self.initial_batch_fraction != 1
         for key, change in changes:
             if translates:

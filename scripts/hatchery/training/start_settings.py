@@ -121,6 +121,20 @@ class WeightAverageSettings(Settings):
 
 
 @dataclass(frozen=True)
+class CurriculumSettings(Settings):
+    """The order of the sequences of an epoch by their difficulty."""
+
+    by: Literal["length", "rarity"]
+    """length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their frequency."""
+    first: Literal["easy", "hard"] = "easy"
+    """easy: short sentences or frequent tokens come first; hard: the opposite."""
+    epochs: Count | None = None
+    """So many first epochs are ordered, and later epochs are random; null orders all epochs."""
+    spread: NonNegative = 0.1
+    """How far a sequence may move from its rank, as a share of the epoch."""
+
+
+@dataclass(frozen=True)
 class OutputBiasSettings(Settings):
     """How the output layer starts. Raises ConfigError for values that exclude each other."""
 

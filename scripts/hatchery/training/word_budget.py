@@ -16,7 +16,8 @@ import numpy as np
 
 from hatchery.artifacts.atomic import write_json
 from hatchery.errors import ConfigError
-from hatchery.training.data_order import EpochSlice, Order, order_of
+from hatchery.training.curriculum import order_of
+from hatchery.training.data_order import EpochSlice, Order
 from hatchery.training.examples import Examples
 from hatchery.training.milestones import mark_name
 from hatchery.training.objective import Objective

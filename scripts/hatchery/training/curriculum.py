@@ -1,0 +1,86 @@
+"""An order of the sequences of an epoch by how difficult their text is, instead of a random one (a curriculum).
+
+Every epoch still has every sequence once, so words count as in a random order. The order is a pure function of seed
+and epoch, so a resumed run goes on exactly: sequences are sorted by the rank of their difficulty plus a drawn number.
+`spread` mixes difficulties: with 0 the ranks alone decide, and with 1 a sequence moves by up to the whole epoch.
+Difficulties are computed once, before the first step, in two passes over the text. Sources of the measures: Bengio et
+al. 2009 (words by frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`); packed sequences have
+the means of their texts.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hatchery.training.data_order import DataOrder, Order, OrdersItself
+from hatchery.training.start_settings import CurriculumSettings
+
+if TYPE_CHECKING:
+    from hatchery.objectives.examples import PaddedExamples
+    from hatchery.training.objective import Objective
+    from hatchery.training.step_plan import StepPlan
+
+
+class Curriculum(DataOrder):
+    """Which sequences each step has, with ordered epochs."""
+
+    def __init__(
+        self, settings: CurriculumSettings, plan: "StepPlan", seed: int, examples_of_length: Callable[[int], Any]
+    ) -> None:
+        super().__init__(plan, seed, examples_of_length)
+        self.settings = settings
+        self._ordered = lru_cache(maxsize=4)(self._order_of)
+
+    def _epoch(self, stretch: int, kind: int, epoch: int) -> np.ndarray:
+        if self.settings.epochs is not None and epoch >= self.settings.epochs:
+            return super()._epoch(stretch, kind, epoch)
+        return self._ordered(self.plan.stretches[stretch].sequence_length, epoch)
+
+    def _order_of(self, length: int, epoch: int) -> np.ndarray:
+        examples: Any = self._examples(length)
+        difficulty = difficulties(examples, self.settings.by)
+        if self.settings.first == "hard":
+            difficulty = -difficulty
+        number = len(difficulty)
+        ranks = np.empty(number)
+        ranks[np.argsort(difficulty, kind="stable")] = np.arange(number) / max(1, number)
+        # Whole numbers of the generator, whose stream numpy guarantees.
+        raw = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 2])).random_raw(number)
+        drawn = (raw >> np.uint64(11)).astype(np.float64) / 2**53
+        order = np.argsort(ranks + self.settings.spread * drawn, kind="stable").astype(np.int64)
+        order.flags.writeable = False
+        return order
+
+
+@lru_cache(maxsize=2)
+def difficulties(examples: "PaddedExamples", by: Literal["length", "rarity"]) -> np.ndarray:
+    """Return the difficulty of every sequence, as its text is in the first epoch of seed 0: float64 [len(examples)]."""
+    texts = (examples.texts(0, 0, index) for index in range(len(examples)))
+    if by == "length":
+        found = [
+            sum(map(len, parts)) / max(1, sum(1 + len(part.inner_sentence_starts) for part in parts)) for parts in texts
+        ]
+        return np.array(found, dtype=np.float64)
+    counts = np.zeros(1, dtype=np.int64)
+    for parts in texts:
+        for part in parts:
+            new = np.bincount(part.tokens, minlength=len(counts))
+            new[: len(counts)] += counts
+            counts = new
+    surprisals = -np.log(np.maximum(counts, 1) / max(1, counts.sum()))
+    again = (examples.texts(0, 0, index) for index in range(len(examples)))
+    means = [
+        sum(float(surprisals[part.tokens].sum()) for part in parts) / max(1, sum(map(len, parts))) for parts in again
+    ]
+    return np.array(means, dtype=np.float64)
+
+
+def order_of(objective: "Objective", plan: "StepPlan", seed: int, examples_of_length: Callable[[int], Any]) -> Order:
+    """Return the order of an objective, if it has its own; otherwise the one that the settings of the plan ask for."""
+    if isinstance(objective, OrdersItself):
+        return objective.order(plan, seed, examples_of_length)
+    if plan.settings.order is None:
+        return DataOrder(plan, seed, examples_of_length)
+    return Curriculum(plan.settings.order, plan, seed, examples_of_length)
