@@ -33,7 +33,7 @@ from hatchery.analysis.multilingual_scores import (
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import Manifest, StageRun, read_manifest
-from hatchery.evaluation.minimal_pairs.decisions import BY_PAIR
+from hatchery.evaluation.minimal_pairs.items import BY_PAIR
 from hatchery.export.multilingual_check import structure_problems
 from hatchery.export.settings import MultilingualSubmissionSettings
 from hatchery.rendering.escaping import markdown_text

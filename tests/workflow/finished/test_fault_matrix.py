@@ -36,10 +36,12 @@ ELSEWHERE = {
     "export_milestone": "tests/training/test_export_milestone.py::test_an_altered_model_is_refused",
     "select_tokenizer": "tests/test_runner.py::test_every_damage_to_what_is_vouched_for_is_named",
     "finetune_tasks": "tests/evaluation/test_several_tasks.py::test_altered_models_and_data_are_named",
+    "score_suites": "tests/evaluation/test_several_suites.py::test_altered_models_and_data_are_named",
     "translate_tests": "tests/training/test_translation.py::test_altered_models_and_test_sets_are_named",
     "measure_reading": "tests/evaluation/baselines/test_reading.py::test_altered_models_and_data_are_refused",
     "measure_acquisition": "tests/evaluation/baselines/test_reading.py::test_altered_models_and_data_are_refused",
     "write_submission": "tests/export/test_submission.py::test_altered_predictions_are_refused",
+    "write_multilingual_submission": "tests/export/test_multilingual_submission.py::test_altered_results_are_refused",
     "write_tables": "tests/views/paper_tables/test_paper_tables_ours.py::test_altered_inputs_are_named",
 }
 # Where unfinished work lies, if nobody says so.

@@ -13,7 +13,7 @@ import polars as pl
 
 from hatchery.evaluation.draws import generator
 from hatchery.evaluation.metrics.scored import Scored
-from hatchery.evaluation.minimal_pairs.items import Item
+from hatchery.evaluation.minimal_pairs.items import BY_PAIR, Item
 from hatchery.evaluation.minimal_pairs.pairs import positions_by
 from hatchery.evaluation.scores import frame_of
 from hatchery.evaluation.settings import SuiteSettings
@@ -21,8 +21,6 @@ from hatchery.sums import plain_sum
 
 OF_PAIRS = 0.5
 """The accuracy of a blind guess on pairs."""
-BY_PAIR = "_by_pair"
-"""Ends the name of a suite in the row in which all pairs weigh the same."""
 Outcome = Literal["correct", "wrong", "tie"]
 Level = Literal["paradigm", "phenomenon", "suite"]
 

@@ -6,6 +6,9 @@ them, or one for each. A minimal pair has two and no prefix.
 
 from dataclasses import dataclass
 
+BY_PAIR = "_by_pair"
+"""Ends the name of a suite in the row of accuracies in which all pairs weigh the same."""
+
 
 @dataclass(frozen=True, order=True)
 class Candidate:

@@ -9,7 +9,7 @@ from hatchery.artifacts.records import Record
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import Evaluated, Level, TidyRow, measured
-from hatchery.evaluation.minimal_pairs.decisions import BY_PAIR
+from hatchery.evaluation.minimal_pairs.items import BY_PAIR
 from hatchery.evaluation.settings import is_imported
 from hatchery.evaluation.trained_objective import objective_of_model
 from hatchery.evaluation.ways_of_scoring import default_way

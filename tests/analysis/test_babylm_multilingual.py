@@ -1,0 +1,53 @@
+"""The page's tables of BabyLM's multilingual track."""
+
+import dataclasses
+
+import polars as pl
+import pytest
+
+from hatchery.analysis.analyses import babylm_multilingual
+from hatchery.analysis.analyses.babylm_multilingual import ANALYSIS, MultilingualSettings, multilingual
+from hatchery.experiment.project import Project
+
+
+@dataclasses.dataclass
+class Run:
+    name: str
+    label: str
+    model: str = "m"
+
+
+@dataclasses.dataclass
+class Study:
+    runs: list[Run]
+    tables: dict[str, str]
+
+
+def test_means_and_parts_of_a_model_are_those_of_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One English task of two seeds has 42 and 28 points: 35 of 8 parts, 2.5 of all 14, and a third of that overall."""
+    columns = ("run", "kind", "suite", "task", "level", "metric", "value")
+    rows = [
+        (f"m-s{seed}", "finetuning", "t", "y_arc_en", "task", "accuracy_percent", points)
+        for seed, points in ((1, 42.0), (2, 28.0))
+    ]
+    rows.append(("m-s1", "minimal_pairs", "x_hanzi_pinyin", "pair_average", "average", "accuracy_percent", 60.0))
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    monkeypatch.setattr("hatchery.analysis.tidy_tables.read_frame", lambda path, kind: frame)
+    study = Study([Run("m-s1", "Mine"), Run("m-s2", "Mine"), Run("n-s1", "Other", "n")], {"measurements": "x"})
+    found = multilingual(MultilingualSettings(suites="x", tasks="y"), study)
+    numbers = {row["part"]: row["points"] for row in found.rows if row["model"] == "Mine"}
+    assert numbers["en/fine-tuning/arc"] == 35.0 and numbers["en/zero-shot/blimp"] is None
+    assert numbers["en/fine-tuning"] == pytest.approx(35 / 8, abs=1e-6)
+    assert numbers["en/mean"] == 2.5 and numbers["overall"] == pytest.approx(2.5 / 3, abs=1e-6)
+    assert numbers["hanzi_pinyin"] == 60.0
+    # A run that measured none of the parts has no column.
+    assert {row["model"] for row in found.rows} == {"Mine"}
+    assert len(found.tables) == 4 and any("inferred" in note for note in found.notes)
+
+
+def test_an_experiment_with_the_key_has_the_analysis(repository) -> None:
+    project = Project(repository / "config")
+    assert ANALYSIS.own is not None
+    found = ANALYSIS.own(project.experiment("babylm_multilingual_mini"))
+    assert found == {"suites": "demo_multilingual", "tasks": "demo_multilingual"}
+    assert ANALYSIS.own(project.experiment("babylm_mini")) is None and babylm_multilingual.NOTES
