@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.reading_times.measure import deviation_of_sum, fit_responses, item_words
+from hatchery.evaluation.reading_times.measure import deviation_of_sum, fit_responses
+from hatchery.evaluation.reading_times.measurements import item_words
 from hatchery.evaluation.reading_times.predictors import regression_frame, regression_of
 from hatchery.evaluation.reading_times.settings import ReadingTableSettings
 from hatchery.evaluation.reading_times.table import ReadTable, read_table, zipf
@@ -82,6 +83,13 @@ def test_words_of_texts_may_be_in_a_table_of_their_own(make_source) -> None:
     assert table.columns["position"] == [2.0] and table.counts["other_word"] == 2
 
 
+def test_the_first_rows_of_a_table_may_be_those_of_another_language(make_source) -> None:
+    content = "lang,participant,item,position,word,rt\nen,p,1,1,dog,3\ndu,p,1,1,hond,4\n"
+    settings = settings_of(only={"lang": "du"})
+    assert read_table(make_source({"a.csv": content}), settings, lambda name: 1).passages == []
+    assert len(read_table(make_source({"a.csv": content}), settings, lambda name: 2).passages) == 1
+
+
 @pytest.mark.parametrize(
     ("row", "keys", "message"),
     [
@@ -108,6 +116,9 @@ def test_a_mistake_is_reported_with_its_line(make_source, row: str, keys: dict, 
         ({"word_boundaries": "corrected", "joined_by": ""}, "word_boundaries: corrected needs words that are joined"),
         ({"lowest": 3.0, "highest": 2.0}, "lowest: got 3, expected at most `highest`, 2"),
         ({"spillover": -1}, "spillover: got -1"),
+        ({"predictors": {"surprisal": 1}}, "predictors: got 'surprisal', a name of ours; give the column another"),
+        ({"position": "n", "predictors": {"position": 0}}, "predictors: got 'position', a name of ours"),
+        ({"response": "participant"}, "response: got 'participant', a name of ours"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(keys: dict, message: str) -> None:

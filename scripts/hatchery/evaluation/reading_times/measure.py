@@ -149,15 +149,6 @@ def deviation_of_sum(parts: np.ndarray) -> float | None:
     return float(parts.std(ddof=1) * len(parts) ** 0.5) if len(parts) > 1 else None
 
 
-def item_words(words: pl.DataFrame) -> dict[str, float]:
-    """Return surprisals in nats by `item:word number`, the keys of MECO in BabyLM's predictions, from WORDS_FILE."""
-    rows = words.filter(pl.col("surprisal_nats").is_not_null()).select("item", "position", "surprisal_nats")
-    found: dict[str, float] = {}
-    for item, position, value in rows.iter_rows():
-        found.setdefault(f"{item}:{int(position) if position.is_integer() else position}", value)
-    return found
-
-
 def _perplexity(nats: np.ndarray) -> dict[str, Any]:
     """The number of scored words and their perplexity, which is infinite, and then null, beyond float64."""
     mean = float(nats.mean()) if len(nats) else math.inf

@@ -1,10 +1,14 @@
 """Gains of reading times in the tidy table, where nothing that computes with a model need be installed."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hatchery.artifacts.records import Record
 from hatchery.evaluation.basis import basis, digest_of, shortened
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SUITE = "reading_times"
 PER_WORD, LOG_LIKELIHOOD = "gain_millinats_per_word", "gain_log_likelihood"
@@ -13,6 +17,18 @@ PERPLEXITY_OF_WORDS = "perplexity_of_words"
 MILLINATS = 1000
 OF_MODEL = ("scoring", "name", "stage", "stage_version")
 """Settings that are no part of the rules of a table: the way of scoring has an aspect of its own."""
+
+
+def item_words(words: "pl.DataFrame") -> dict[str, float]:
+    """Return surprisals in nats by `item:word number`, the keys of MECO in BabyLM's predictions.
+
+    `words` are the rows of `words.parquet`.
+    """
+    rows = words.drop_nulls("surprisal_nats").select("item", "position", "surprisal_nats")
+    found: dict[str, float] = {}
+    for item, position, value in rows.iter_rows():
+        found.setdefault(f"{item}:{int(position) if position.is_integer() else position}", value)
+    return found
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ from hatchery.evaluation.ways_of_scoring import WAYS
 Model = TokenizedModel | BaselineModel
 BLANKS = ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t")
 """First characters of tokens that begin with white space: of bytes, of SentencePiece, and as written."""
+LOGITS_AT_ONCE = 1 << 24
+"""Number of logits whose distributions are in memory together, in float64."""
 SCHEMA = {
     "item": pl.String,
     "position": pl.Float64,
@@ -214,7 +216,8 @@ def _distributions(
                 for row, one in enumerate(rows)
             ]
             flat = torch.tensor([place for own in places for place in own], device=model.device)
-            values = torch.cat([_summaries(model, ids, part, mask) for part in flat.split(tokens_per_batch)], dim=1)
+            most = max(1, LOGITS_AT_ONCE // model.vocabulary_size)
+            values = torch.cat([_summaries(model, ids, part, mask) for part in flat.split(most)], dim=1)
             ends = np.cumsum([len(own) for own in places])[:-1]
             entropies, masses = values.cpu().numpy()
             found |= dict(zip(rows, zip(np.split(entropies, ends), np.split(masses, ends), strict=True), strict=True))

@@ -9,6 +9,8 @@ from hatchery.settings.base import Natural, RefusedError, Settings, require
 from hatchery.settings.fields import NotEmpty, SomeNames, Unique
 
 Spillover = Natural
+RESERVED = ("item", "position", "participant", "word", "sentence", "row", "tokens", "surprisal", "entropy")
+"""Columns of the frame of a regression, which a column of a table would replace."""
 LENGTH, ZIPF = "length", "zipf"
 """Predictors that are computed unless the table has columns of these names."""
 
@@ -98,6 +100,12 @@ class ReadingTableSettings(Settings):
         require(bool(self.of_model), "of_model", self.of_model, "at least one of surprisal, entropy")
         if self.word_boundaries == "corrected" and self.joined_by != " ":
             raise RefusedError("word_boundaries", "corrected needs words that are joined by a blank (`joined_by`)")
+        for name in (*self.predictors, *self.responses):
+            own = {"item": self.item, "position": self.position, "participant": self.participant}
+            taken = name in RESERVED and own.get(name) != name
+            if taken or name in ("item", "participant"):
+                key = "predictors" if name in self.predictors else "response"
+                raise RefusedError(key, f"got {name!r}, a name of ours; give the column another name")
         if self.lowest is not None and self.highest is not None and self.lowest > self.highest:
             raise RefusedError("lowest", f"got {self.lowest:g}, expected at most `highest`, {self.highest:g}")
 

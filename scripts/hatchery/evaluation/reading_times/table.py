@@ -102,6 +102,9 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
             readers.append(reader)
         for column, value in zip(numbers.values(), values, strict=True):
             column.append(value)
+    if not items and most(name) is not None:
+        # The first rows of a table may be those of other languages (`only`).
+        return ReadTable({"item": [], "position": []})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")
     assert numbers is not None
