@@ -4,7 +4,7 @@ The numbers are those of the workflow's stages, to the last bit, because the sam
 written but temporary files.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +102,7 @@ class EvaluationResult:
 
 
 def evaluate(
-    model: str | Path | nn.Module | Training | Mapping[int, str | Path | nn.Module],
+    model: str | Path | nn.Module | Training | Sequence[str | Path] | Mapping[int, str | Path | nn.Module],
     suite: Any,
     data: Any = None,
     *,
@@ -165,7 +165,7 @@ def reading(
 
 
 def surprisals(
-    model: str | Path | nn.Module | Training,
+    model: str | Path | nn.Module | Training | Sequence[str | Path],
     texts: Any,
     column: str | None = None,
     *,
@@ -202,6 +202,8 @@ def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
 def _shown(model: Any) -> str:
     if isinstance(model, Mapping):
         return f"{len(model)} checkpoints"
+    if isinstance(model, list | tuple):
+        return " + ".join(map(str, model))
     return type(model).__name__ if isinstance(model, nn.Module) else str(model)
 
 

@@ -4,6 +4,7 @@ Results and models are read where they lie; nothing here writes, and nothing nee
 `HatcheryError`. Nothing in the library imports this module.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -148,7 +149,7 @@ def experiment(path: str | Path) -> Experiment:
 
 
 def model(
-    path: str | Path | nn.Module | Training,
+    path: str | Path | nn.Module | Training | Sequence[str | Path],
     device: DeviceName = "cpu",
     tokenizer: Any = None,
     architecture: Named | None = None,

@@ -6,7 +6,7 @@ comes with weights is run. What a job of the stage `import_model` refuses is ref
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,6 +17,7 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.artifacts.manifests import MANIFEST, RESULTS, read_manifest
 from hatchery.errors import ConfigError, ManifestError, ModelError, first_line
 from hatchery.evaluation.baselines.loading import load_folder, read_texts_whole_
+from hatchery.evaluation.ensembles import ensemble_of
 from hatchery.evaluation.pretrained import LibraryTokensOfUser, ModelOfOthers, ModelOfUser, OurModel, Pretrained
 from hatchery.evaluation.runtime import open_trained
 from hatchery.evaluation.settings import BaselineSettings
@@ -57,7 +58,7 @@ ENDS: dict[str, Architecture] = {
 
 
 def open_model(
-    model: str | PathLike[str] | nn.Module,
+    model: str | PathLike[str] | nn.Module | Sequence[str | PathLike[str]],
     tokenizer: Any = None,
     architecture: Named | None = None,
     leading_blank: bool | None = None,
@@ -70,7 +71,8 @@ def open_model(
     `LanguageModel` with a `Tokenizer` of ours, or a module with the interface of `training.own_model`, with a
     `Tokenizer` of ours, a folder that has one, or a fast tokenizer of `transformers`. The folder of `hatchery.train`
     also has the objective; any other needs `architecture`, which is known of most other models. The other arguments
-    are those of `BaselineSettings`, for models of others.
+    are those of `BaselineSettings`, for models of others. Several folders of ours in a list are one model, with the
+    means of their probabilities (`evaluation.ensembles`).
 
     Raises ManifestError for a folder without a model, with the nearest beside it, ModelError and TokenizationError for
     damaged files, and ConfigError for an architecture that is not known.
@@ -78,6 +80,8 @@ def open_model(
     said: dict[str, Any] = {"leading_blank": leading_blank, "predicts_next": predicts_next}
     if isinstance(model, nn.Module):
         return _module(model, tokenizer, architecture, said)
+    if isinstance(model, list | tuple):
+        return ensemble_of([open_model(member, tokenizer, architecture) for member in model])
     if not isinstance(model, str | PathLike):
         raise ConfigError(
             f"model: got {type(model).__name__}, expected a folder, a name on the hub or a torch.nn.Module"

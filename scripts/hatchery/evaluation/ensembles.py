@@ -1,0 +1,81 @@
+"""Several finished models as one, whose probabilities are the means of theirs.
+
+The members have one tokenizer and were trained for the same uses; their architectures may differ. The logits of an
+ensemble are the logarithms of the mean probabilities, so softmax gives these back, and every evaluation that asks for
+logits takes an ensemble. Members compute one after the other: time and memory are their sum. An ensemble has no states,
+so it is neither fine-tuned nor probed.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from hatchery.errors import ConfigError
+from hatchery.evaluation.basis import asked_of
+from hatchery.evaluation.pretrained import ModelOfUser, OurModel, Pretrained
+from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, labelled_positions
+from hatchery.training.own_model import OwnModel
+
+
+class Ensemble(OwnModel):
+    """Models of ours, asked with the same batch."""
+
+    module: nn.ModuleList
+
+    def __init__(self, members: Sequence[LanguageModel]) -> None:
+        super().__init__(nn.ModuleList(members), members[0].config.vocab_size)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        labels: Tensor,
+        labelled: Tensor | None = None,
+        causal: Tensor | None = None,
+    ) -> LanguageModelOutput:
+        """Return the predictions at the labels int64 [B, T]; see `LanguageModel.forward`."""
+        labelled = labelled_positions(labels) if labelled is None else labelled
+        outputs = [
+            member(input_ids, attention_mask, labels, labelled=labelled, causal=causal).logits for member in self.module
+        ]
+        return LanguageModelOutput(mean_probabilities(outputs), labels.flatten()[labelled], labelled)
+
+
+def mean_probabilities(logits: Sequence[Tensor]) -> Tensor:
+    """Return the logarithms of the means of the probabilities that logits [M, V] stand for: fp32 [M, V].
+
+    Members may have different numbers of rows of the vocabulary beyond those of the tokenizer; a missing row has the
+    probability 0.
+    """
+    widest = max(one.shape[-1] for one in logits)
+    found = [torch.log_softmax(one.float(), dim=-1) for one in logits]
+    padded = [nn.functional.pad(one, (0, widest - one.shape[-1]), value=-torch.inf) for one in found]
+    return torch.logsumexp(torch.stack(padded), dim=0) - math.log(len(logits))
+
+
+def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
+    """Return the ensemble of models of ours.
+
+    Raises ConfigError for fewer than two members, for a member that is no language model of ours, and for members with
+    different tokenizers or uses.
+    """
+    if len(members) < 2:
+        raise ConfigError(f"model: got an ensemble of {len(members)}, expected at least two models")
+    ours = []
+    for member in members:
+        if not isinstance(member, OurModel) or member.translates:
+            raise ConfigError(f"{member.where}: expected a masked or causal model of ours as a member of an ensemble")
+        ours.append(member)
+    first = ours[0]
+    for other in ours[1:]:
+        if other.tokenizer.backend.get_vocab() != first.tokenizer.backend.get_vocab():
+            raise ConfigError(f"{other.where}: got another tokenizer than {first.where}, expected the same")
+        if other.use != first.use:
+            raise ConfigError(f"{other.where}: got other uses than {first.where}, expected models of one objective")
+    asked = {asked_of(member.objective) for member in ours if member.objective is not None}
+    # Members that were trained on different masks are asked for common masks alone.
+    objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
+    where = " + ".join(member.where for member in ours)
+    return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)
