@@ -71,9 +71,9 @@ for stage in STAGES.values():
         output:
             **RULES.outputs(stage),
         log:
-            stage.place("logs", ".log"),
+            stage.path_pattern("logs", ".log"),
         benchmark:
-            stage.place("results/benchmarks", ".tsv")
+            stage.path_pattern("results/benchmarks", ".tsv")
         wildcard_constraints:
             **stage.wildcard_patterns(RULES.project),
         priority: stage.priority

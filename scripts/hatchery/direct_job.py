@@ -107,5 +107,5 @@ def _model_address(record: Stage, jobs: Jobs, names: Mapping[str, str]) -> str:
     if record.shared is None or "run" not in names:
         return ""
     own = [names[name] for name in record.shared.names]
-    place = jobs.place(ReadablePath(names["experiment"], record.shared.folder, names["run"], *own))
+    place = jobs.storage_path(ReadablePath(names["experiment"], record.shared.folder, names["run"], *own))
     return "/".join(PurePosixPath(place).parts[2 : -1 if record.shared.folder in MODELS else -2])

@@ -59,7 +59,7 @@ def none_of(names: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Shared:
+class StoredByDigest:
     """Results of a model are stored by digest, so experiments that need the same results reuse them.
 
     `folder` is the folder of an experiment with links to them; `names` distinguish the results of one model in it.
@@ -131,7 +131,7 @@ class Stage:
     # Returns further arguments of the function, from the same values: no result depends on them, and they cause no
     # rerun.
     unrecorded: Callable[..., Mapping[str, object]] = lambda: {}
-    shared: Shared | None = None
+    shared: StoredByDigest | None = None
     # Set for stages whose results belong to a model: how the results are stored.
     evaluation: "Evaluation | None" = None
     # True if a finished result is reused (`artifacts.manifests.reuse_complete`).
@@ -161,7 +161,7 @@ class Stage:
         first = next(iter(self.outputs.values()))
         return first if isinstance(first, str) else first[0]
 
-    def place(self, root: str, suffix: str) -> str:
+    def path_pattern(self, root: str, suffix: str) -> str:
         """Return the pattern of a file for each job below `root`, such as `logs/finetune/{model}/{address}.log`."""
         return "/".join([root, self.name, *(f"{{{name}}}" for name in self.wildcards)]) + suffix
 

@@ -32,7 +32,7 @@ def test_a_run_starts_from_the_manifest_of_another_run(configuration: Path) -> N
     jobs = Jobs(add(configuration, later=start(run="ltg_bert")))
     assert jobs.results.initial_model("demo", "later-s42") == [jobs.results.pretrained("demo")["ltg_bert-s42"]]
     later, earlier = (
-        Path(jobs.place(readable_path("demo", "pretraining", run))) for run in ("later-s42", "ltg_bert-s42")
+        Path(jobs.storage_path(readable_path("demo", "pretraining", run))) for run in ("later-s42", "ltg_bert-s42")
     )
     assert jobs.call_at(later.parent.name).arguments["initial_model"] == str(earlier)
     assert jobs.results.initial_model("demo", "ltg_bert-s42") == []
@@ -53,7 +53,7 @@ def test_a_path_may_name_the_folder_of_an_imported_model(configuration: Path, tm
     manifest.write_text("{}")
     jobs = Jobs(add(configuration, later=start(path=str(manifest.parent))))
     assert jobs.results.initial_model("demo", "later-s42") == [str(manifest)]
-    address = Path(jobs.place(readable_path("demo", "pretraining", "later-s42"))).parent.name
+    address = Path(jobs.storage_path(readable_path("demo", "pretraining", "later-s42"))).parent.name
     assert jobs.call_at(address).arguments["initial_model"] == str(manifest)
 
 

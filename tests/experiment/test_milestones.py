@@ -28,7 +28,7 @@ def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Pat
 
     jobs = Jobs(changed(configuration, *keys, ("evaluate_milestones", ["minimal_pairs/demo_pairs"])))
     found = jobs.results.evaluations("demo")
-    assert {result: jobs.place(path) for result, path in found.items() if result in own} == places
+    assert {result: jobs.storage_path(path) for result, path in found.items() if result in own} == places
     assert jobs.results.pretrained("demo").keys() == before.results.pretrained("demo").keys()
     # What reads single manifests of an experiment's runs is given no others.
     kind = "minimal_pairs"
@@ -37,11 +37,11 @@ def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Pat
     assert [(result.kind, result.run, result.name) for result in added] == [
         ("minimal_pairs", f"ltg_bert-s42-step{step}", "demo_pairs") for step in STEPS
     ]
-    models = [jobs.place(jobs.results.models("demo")[result.run]) for result in added]
+    models = [jobs.storage_path(jobs.results.models("demo")[result.run]) for result in added]
     assert models == [f"{trained}/milestones/step_{step:08d}/manifest.json" for step in STEPS]
     measured = next(place for result, place in places.items() if result.kind == "minimal_pairs").split("/")[-2]
     folder = trained.replace("results/models/", "results/minimal_pairs/")
-    assert [jobs.place(found[result]) for result in added] == [
+    assert [jobs.storage_path(found[result]) for result in added] == [
         f"{folder}/milestones/step_{step:08d}/{measured}/manifest.json" for step in STEPS
     ]
 
@@ -80,9 +80,9 @@ def test_a_budget_keeps_the_marks_of_the_challenge_and_a_chain_goes_on_with_them
     project = written(configuration, {"experiments/chain": experiment})
     project.check("experiment", "chain")
     jobs = Jobs(project)
-    models = {run: jobs.place(path) for run, path in jobs.results.models("chain").items() if "chck" in run}
+    models = {run: jobs.storage_path(path) for run, path in jobs.results.models("chain").items() if "chck" in run}
     assert len(models) == 15 + 4
-    trained = jobs.place(jobs.results.pretrained("chain")["second-s42"]).removesuffix("/manifest.json")
+    trained = jobs.storage_path(jobs.results.pretrained("chain")["second-s42"]).removesuffix("/manifest.json")
     assert models["second-s42-chck_70M"] == f"{trained}/milestones/chck_70M/manifest.json"
     chain = chain_of_marks(project, "chain", project.seeded_run("chain", "second-s42"))
     assert [run.milestone for _, run in chain] == [mark_name(words) for words in BABYLM_MARKS[:19]]
@@ -131,7 +131,7 @@ def test_words_that_children_learn_are_asked_of_all_checkpoints_of_a_run_at_once
     found = [result.run for result in jobs.results.evaluations("mine") if result.kind == "acquisition"]
     assert found == ["marked-s1", "marked-s2", "other-s42"]
     call = jobs.call("measure_acquisition", experiment="mine", run="marked-s2")
-    model = jobs.place(jobs.results.pretrained("mine")["marked-s2"]).removesuffix("/manifest.json")
+    model = jobs.storage_path(jobs.results.pretrained("mine")["marked-s2"]).removesuffix("/manifest.json")
     assert call.arguments["checkpoints"] == {
         name: f"{model}/milestones/{name}/manifest.json" for name in ("chck_20K", "chck_60K")
     }
@@ -151,7 +151,7 @@ def test_a_submission_is_of_one_run_with_what_was_measured_of_it_and_its_checkpo
     assert list(call.arguments["fast"]) == [
         f"{name}/{block}" for name in told["checkpoints"] for block in ("reading", "blimp")
     ]
-    fast = jobs.place(call.arguments["fast"]["chck_20K/blimp"])
+    fast = jobs.storage_path(call.arguments["fast"]["chck_20K/blimp"])
     assert "/milestones/chck_20K/demo_babylm_fast_blimp-" in fast
     for wrong, message in (
         ({"run": "gpt"}, "submission.run: got 'gpt', no such run; there are: marked, other"),

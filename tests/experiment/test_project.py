@@ -90,7 +90,7 @@ def test_text_of_ones_own_with_a_new_tokenizer_is_one_file(
     assert jobs.call("convert_corpus", corpus="letters").arguments["source"] == {
         "mine": "resources/sources/letters.json"
     }
-    assert jobs.place(readable_path("letters", "pretraining", "a-s42")).startswith("results/models/letters-")
+    assert jobs.storage_path(readable_path("letters", "pretraining", "a-s42")).startswith("results/models/letters-")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_model_that_stands_in_a_run_is_kept_where_that_of_a_file_is(configurat
     sizes = yaml.safe_load((configuration / "models/ltg_demo.yaml").read_text(encoding="utf-8"))
     runs = {"a": {"model": "ltg_demo"}, "b": {"model": sizes}}
     jobs = Jobs(written(configuration, {"experiments/mine": {**OF_DEMO, "runs": runs}}))
-    first, second = (jobs.place(readable_path("mine", "pretraining", f"{run}-s42")) for run in "ab")
+    first, second = (jobs.storage_path(readable_path("mine", "pretraining", f"{run}-s42")) for run in "ab")
     assert first == second
 
 

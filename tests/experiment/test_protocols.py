@@ -149,7 +149,7 @@ def test_jobs_have_several_tasks_only_where_there_would_be_thousands_of_jobs() -
 def test_jobs_of_one_task_make_its_manifest_alone() -> None:
     jobs = Jobs(PROJECT)
     finetuned = jobs.results.of_kind("strict", "finetuning")
-    assert jobs.to_make(finetuned.values()) == [jobs.place(path) for path in finetuned.values()]
+    assert jobs.targets_for(finetuned.values()) == [jobs.storage_path(path) for path in finetuned.values()]
 
 
 def test_jobs_of_several_tasks_are_asked_for_once(configuration: Path) -> None:
@@ -157,16 +157,16 @@ def test_jobs_of_several_tasks_are_asked_for_once(configuration: Path) -> None:
     runs = [run.name for run in PROJECT.seeded_runs("bnc_mini")]
 
     def places(batch: str) -> list[str]:
-        return [jobs.place(readable_path("bnc_mini", "finetuning_jobs", f"{run}/{batch}")) for run in runs]
+        return [jobs.storage_path(readable_path("bnc_mini", "finetuning_jobs", f"{run}/{batch}")) for run in runs]
 
-    assert jobs.to_make(jobs.results.of_kind("bnc_mini", "finetuning").values()) == places("batch_1")
+    assert jobs.targets_for(jobs.results.of_kind("bnc_mini", "finetuning").values()) == places("batch_1")
     # Who needs the probes needs the jobs in which they are, and no others.
     path = configuration / "experiments/bnc_mini.yaml"
     text = path.read_text(encoding="utf-8")
     path.write_text(re.sub(r"tasks_per_job: \d+", "tasks_per_job: 14", text), encoding="utf-8")
     jobs = Jobs(Project(configuration))
     probed = {name: path for name, path in jobs.results.of_kind("bnc_mini", "finetuning").items() if "probe" in name}
-    assert jobs.to_make(probed.values()) == places("batch_2")
+    assert jobs.targets_for(probed.values()) == places("batch_2")
 
 
 def test_a_job_hands_every_task_the_settings_of_a_job_of_its_own() -> None:

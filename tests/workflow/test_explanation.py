@@ -100,7 +100,7 @@ MISSING = reason(missing_output={"it"})
 
 def job_of(jobs: Jobs, rule: str, place: str, why: Reason) -> PlannedJob:
     """The job that makes a result of the experiment `demo`."""
-    output = jobs.place(readable_path("demo", *place.split("/", 1)))
+    output = jobs.storage_path(readable_path("demo", *place.split("/", 1)))
     addresses = output.split("/")[2:-1]
     return PlannedJob(rule, (output,), dict(zip(("model", "address"), addresses, strict=False)), why)
 
@@ -150,7 +150,7 @@ def test_inputs_of_many_models_are_one_reason(tmp_path: Path, jobs: Jobs) -> Non
             jobs,
             "measure_perplexity",
             f"perplexity/{run}",
-            reason(updated_input={jobs.place(readable_path("demo", "pretraining", run))}),
+            reason(updated_input={jobs.storage_path(readable_path("demo", "pretraining", run))}),
         )
         for run in RUNS
     ]

@@ -144,8 +144,8 @@ def test_a_rule_is_what_the_record_of_its_stage_says(
     name: str, rules: dict[str, Any], jobs: Jobs, repository: Path
 ) -> None:
     rule, record = rules[name], STAGES[name]
-    assert [strip_wildcard_constraints(str(log)) for log in rule.log] == [record.place("logs", ".log")]
-    assert strip_wildcard_constraints(str(rule.benchmark)) == record.place("results/benchmarks", ".tsv")
+    assert [strip_wildcard_constraints(str(log)) for log in rule.log] == [record.path_pattern("logs", ".log")]
+    assert strip_wildcard_constraints(str(rule.benchmark)) == record.path_pattern("results/benchmarks", ".tsv")
     assert Path(str(rule.conda_env)).name == f"{record.environment}.yaml"
     assert (repository / "envs" / f"{record.environment}.yaml").is_file()
     # What `is_local` asks, whatever executes the jobs of this call.
@@ -202,7 +202,7 @@ def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothi
             assert [key for key, each in arguments.items() if each.is_required and found[key] is None] == []
             read = paths_of(known.get(key, []) for key, each in arguments.items() if each.is_input)
             generated = {"resources/embedded/manifest.json"} if name == "register_source" else set()
-            assert set(jobs.to_make(read)) == set(map(str, job.input)) - generated
+            assert set(jobs.targets_for(read)) == set(map(str, job.input)) - generated
 
 
 @pytest.fixture
@@ -287,11 +287,11 @@ def test_a_model_of_others_is_what_is_said_about_it_and_is_evaluated_like_ours(
     imported = slice_of(jobs.project, "import_model", baseline="gpt")
     stage = {"stage": "import_model", "stage_version": 1}
     assert imported == {**stage, "architecture": "causal", "leading_blank": None, "predicts_next": False}
-    model = jobs.place(readable_path("own", "baselines", "gpt")).split("/")[2]
+    model = jobs.storage_path(readable_path("own", "baselines", "gpt")).split("/")[2]
     assert re.fullmatch("imported-gpt-[0-9a-f]{16}", model)
     # The same address on another model, because the same is asked of both.
     ours, theirs = (
-        jobs.place(readable_path("own", "minimal_pairs", f"{run}/demo_blimp_filtered")).split("/")
+        jobs.storage_path(readable_path("own", "minimal_pairs", f"{run}/demo_blimp_filtered")).split("/")
         for run in ("causal_zero-s42", "gpt")
     )
     assert theirs == [*ours[:2], model, *ours[3:]]

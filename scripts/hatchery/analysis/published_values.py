@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from hatchery.analysis.settings import PublishedChoices, published_choices
-from hatchery.artifacts.records import Of, Record, read_records
+from hatchery.artifacts.records import Derived, Record, read_records
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.settings.base import Natural, NonNegative, RefusedError
 from hatchery.settings.fields import NotEmpty
@@ -99,7 +99,7 @@ class PublishedNumber(Record):
     task: NotEmpty
     metric: NotEmpty
     value: float
-    rounding: Annotated[float, Of("value", half_of_last_digit)]
+    rounding: Annotated[float, Derived("value", half_of_last_digit)]
     spread: NonNegative | None
     spread_kind: Literal["", "deviation_over_runs", "root_mean_square_over_tasks"]
     runs: Natural | None

@@ -41,19 +41,19 @@ class Infinite:
 
 
 @dataclasses.dataclass(frozen=True)
-class Exact:
-    """A value that is not made of one of another type, as a number of `true` or of a text."""
+class Strict:
+    """Strict validation: no conversion, so `true` is no number and a number is no text."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return {**handler(source), "strict": True}
 
 
 @dataclasses.dataclass(frozen=True)
-class Of:
-    """A field that is no column: it follows from the text of one."""
+class Derived:
+    """A field that is no column: its value is derived from the text of a column."""
 
     column: str
-    found: Callable[[str], Any]
+    function: Callable[[str], Any]
 
 
 def read_records(
@@ -71,7 +71,7 @@ def read_records(
     """
     fields: Any = schema
     hints = hints_of(fields)
-    derived = {name: of for name, hint in hints.items() for of in markers_of(hint, Of)}
+    derived = {name: rule for name, hint in hints.items() for rule in markers_of(hint, Derived)}
     optional = [name for name, hint in hints.items() if any(member is NoneType for member, _ in metadata(hint))]
     absent = {part.name for part in dataclasses.fields(fields) if part.default is not dataclasses.MISSING}
     columns = [name for name in hints if name not in derived and name not in absent]
@@ -80,7 +80,7 @@ def read_records(
         for column, text in (alike or {}).items():
             if texts[column] != text:
                 raise EvaluationError(f"{where}: {column}: got {texts[column]!r}, expected {text}")
-        cells = {**texts, **{name: of.found(texts[of.column]) for name, of in derived.items()}}
+        cells = {**texts, **{name: rule.function(texts[rule.column]) for name, rule in derived.items()}}
         cells |= {name: None for name in optional if cells.get(name) in ("", "nan")}
         records.append(record(schema, cells, where))
     return records

@@ -1,8 +1,8 @@
 """What a kind of evaluation is: a record on its stage, from which planning, collecting and the summaries follow.
 
-A kind is called as the folder of its stage's results (`Shared.folder`). What it says: which names an experiment asks a
-model for, how a manifest becomes rows of the tidy tables, and what its section of a summary is called. Whoever plans,
-collects or shows walks the records (`evaluations`); there is no list of kinds.
+A kind has the name of its stage's result folder (`StoredByDigest.folder`). The record holds: the names that an
+experiment evaluates a model on, the conversion of a manifest to rows of the tidy tables, and the title of its section
+in a summary. Planning, collecting and showing iterate over the records (`evaluations`); there is no list of kinds.
 
 A row is built here without the columns that say which run it is of: whoever collects knows them.
 """
@@ -147,6 +147,6 @@ class Result(NamedTuple):
         return cls(*key.split(":"))
 
     @property
-    def of_its_kind(self) -> str:
-        """What tells it from others of its kind."""
+    def name_within_kind(self) -> str:
+        """`RUN` or `RUN:NAME`, unique within one kind."""
         return ":".join(filter(None, self[1:]))

@@ -139,7 +139,7 @@ class Jobs:
 
     # Places ----------------------------------------------------------------------------------------------------------
 
-    def place(self, path: str) -> str:
+    def storage_path(self, path: str) -> str:
         """Return the storage path of a file: below its address if experiments share it, else `path`.
 
         Raises ConfigError with the nearest match for an unknown experiment, model, suite or task.
@@ -148,35 +148,37 @@ class Jobs:
 
     def is_outdated_link(self, path: ReadablePath) -> bool:
         """Return True if a readable link still leads to a result of other settings."""
-        return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.place(path))
+        return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.storage_path(path))
 
-    def to_make(self, paths: Iterable[str]) -> list[str]:
+    def targets_for(self, paths: Iterable[str]) -> list[str]:
         """Return the targets that Snakemake has to build for these files, without duplicates, in their order.
 
         The targets are storage paths. If one job makes several results (tasks, suites), its manifest represents them.
         """
-        return list(dict.fromkeys(self._to_make(path) for path in paths))
+        return list(dict.fromkeys(self._target_for(path) for path in paths))
 
-    def _to_make(self, path: str) -> str:
+    def _target_for(self, path: str) -> str:
         # Views read each result at its readable path, even if a job of several tasks makes it.
-        place = self.place(path)
+        stored = self.storage_path(path)
         if isinstance(path, ReadablePath) and path.kind == "minimal_pairs":
-            return self._place_of_suites(path) or place
+            return self._target_of_suites(path) or stored
         if not isinstance(path, ReadablePath) or path.kind != "finetuning":
-            return place
+            return stored
         if path.experiment not in self._batches:
             self._batches[path.experiment] = batches_by_task(self.project, path.experiment)
         batch = self._batches[path.experiment].get(path.names[0])
-        return place if batch is None else self.place(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
+        if batch is None:
+            return stored
+        return self.storage_path(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
 
-    def _place_of_suites(self, path: ReadablePath) -> str | None:
-        """The manifest of the job that scores a suite together with others, None if the suite has a job of its own."""
+    def _target_of_suites(self, path: ReadablePath) -> str | None:
+        """Return the manifest of the job that scores a suite with others; None if the suite has its own job."""
         block = self.project.experiment(path.experiment)
         if block.suites_per_job == 1:
             return None
         batches = suite_batches(block, path.run in self.project.milestones(path.experiment))
         batch = next((name for name, suites in batches.items() if path.names[0] in suites), None)
-        return batch and self.place(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
+        return batch and self.storage_path(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
         """Return the name of a result's folder: `names` are its run and its suite, task or batch.
@@ -236,7 +238,7 @@ class Jobs:
         """Record the names of all results of these experiments by address."""
         for experiment in experiments:
             made = self.results.models(experiment), self.results.evaluations(experiment)
-            self.to_make(
+            self.targets_for(
                 path for paths in (*made, self.results.filled_sentences(experiment)) for path in paths.values()
             )
 
@@ -264,8 +266,8 @@ class Jobs:
         names = self.names(model, address)
         if names:
             return " ".join(value for key, value in names.items() if key != "experiment")
-        places = (path for kind in MODELS for path in Path("results").glob(f"*/{kind}/*"))
-        found = links_to(f"results/models/{model}", places)
+        links = (path for kind in MODELS for path in Path("results").glob(f"*/{kind}/*"))
+        found = links_to(f"results/models/{model}", links)
         run = found[0].name if found else model
         return f"{run} {address.rpartition('-')[0]}".strip()
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from hatchery.errors import ConfigError
 from hatchery.settings.fields import NAME
 from hatchery.settings.problems import nearest
-from hatchery.stage import ADDRESS, IMPORTED, Shared, Stage, stages
+from hatchery.stage import ADDRESS, IMPORTED, Stage, StoredByDigest, stages
 from hatchery.training.milestones import MILESTONE_NAME, MILESTONES_FOLDER
 
 STAGES: Mapping[str, Stage] = stages()
 
-SHARED: Mapping[str, tuple[Stage, Shared]] = {
+SHARED: Mapping[str, tuple[Stage, StoredByDigest]] = {
     stage.shared.folder: (stage, stage.shared) for stage in STAGES.values() if stage.shared is not None
 }
 """Folders of an experiment whose results are stored by digest, with the stages that make them."""

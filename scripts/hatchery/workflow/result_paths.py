@@ -81,7 +81,7 @@ class ResultPaths:
         """Return manifests of one kind by `RUN:NAME`, or by `RUN` if the kind has no names; without milestones."""
         found, milestones = self.evaluations(experiment), self.project.milestones(experiment)
         chosen = {one: path for one, path in found.items() if one.kind == kind and one.run not in milestones}
-        return {result.of_its_kind: path for result, path in chosen.items()}
+        return {result.name_within_kind: path for result, path in chosen.items()}
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
         """Return a list with the manifest of the model from which a pretraining starts; empty if there is none."""

@@ -86,7 +86,7 @@ class Rules:
             paths = paths_of(self.inputs_by_argument(record.name, wildcards).values())
             made = Path(record.first_output.format(**wildcards))
             before = record.made_after(**arguments_for(record.made_after, self._known(wildcards)))
-            return [*before, *(self._as_input(path, made) for path in self.jobs.to_make(paths))]
+            return [*before, *(self._as_input(path, made) for path in self.jobs.targets_for(paths))]
 
         return with_plain_errors(found)
 
@@ -109,13 +109,13 @@ class Rules:
             shown = readable_path(wildcards.experiment, wildcards.kind, wildcards.place)
             if self._is_planning and self.jobs.is_outdated_link(shown):
                 workflow.dag.forcefiles.add(shown)
-            return self.jobs.place(shown)
+            return self.jobs.storage_path(shown)
 
         return with_plain_errors(manifest)
 
     def kept(self, wildcards: Any) -> str:
         """Return the path of the manifest to which a readable path links; a parameter of the rule."""
-        return self.jobs.place(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
+        return self.jobs.storage_path(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
     def _as_input(self, path: str, made: Path) -> str:
         return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path

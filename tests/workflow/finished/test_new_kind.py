@@ -26,7 +26,7 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.evaluation import DataCheck, Evaluated, Evaluation, MostRows, ReadData, TidyRow, measured
 from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import Settings
-from hatchery.stage import Shared, Stage
+from hatchery.stage import StoredByDigest, Stage
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -74,7 +74,7 @@ def word_rows(evaluated: Evaluated) -> list[TidyRow]:
     inputs=lambda of, project, experiment, words: {
         "source": of("register_source", source=project.experiment(experiment).word_lists[words])
     },
-    shared=Shared("word_lists", ("words",)),
+    shared=StoredByDigest("word_lists", ("words",)),
     evaluation=Evaluation(
         place=50,
         title="Words of lists in the vocabulary",

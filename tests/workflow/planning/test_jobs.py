@@ -41,7 +41,7 @@ def edited(folder: Path, *changes: tuple[str, str], name: str = "tiny") -> None:
 
 
 def kept(experiment: str, place: str) -> str:
-    return jobs().place(readable_path(experiment, *place.split("/", 1)))
+    return jobs().storage_path(readable_path(experiment, *place.split("/", 1)))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -85,7 +85,7 @@ def test_an_address_changes_with_the_settings_and_inputs_of_its_result_and_of_it
 
 def test_a_dry_run_writes_nothing_and_a_run_writes_what_a_job_of_a_cluster_needs(folder: Path) -> None:
     planned = jobs()
-    places = {place: planned.place(readable_path("tiny", *place.split("/", 1))) for place in PLACES}
+    places = {place: planned.storage_path(readable_path("tiny", *place.split("/", 1))) for place in PLACES}
     assert not (folder / "results").exists()
     planned.write_calls()
     for place, target in places.items():
@@ -171,7 +171,7 @@ def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_th
         name: path for name, path in planned.results.of_kind("strict_mini", "finetuning").items() if "msgs" in name
     }
     assert ambiguous
-    planned.to_make(ambiguous.values())
+    planned.targets_for(ambiguous.values())
     planned.write_calls()
     for place in ambiguous.values():
         assert Path(place).parent.is_symlink()

@@ -152,7 +152,7 @@ def test_a_mistake_in_the_block_is_told_with_its_key_and_what_is_expected(mistak
 
 def addresses(jobs: Any, place: str) -> SimpleNamespace:
     """The wildcards of the job that makes a result of an experiment."""
-    _, _, model, *address = jobs.place(readable_path(*place.split("/", 2))).split("/")[:-1]
+    _, _, model, *address = jobs.storage_path(readable_path(*place.split("/", 2))).split("/")[:-1]
     return SimpleNamespace(model=model, address=address[0] if address else "")
 
 

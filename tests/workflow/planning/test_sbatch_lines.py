@@ -187,7 +187,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
         jobs.results.tokens("strict"),
         jobs.call("score_minimal_pairs", suite=SUITE).arguments["source"],
         *jobs.call("finetune", experiment="strict", task=TASK).arguments["source"].values(),
-        jobs.place(readable_path("strict", "pretraining", TRAINED)),
+        jobs.storage_path(readable_path("strict", "pretraining", TRAINED)),
     ]
     for name in read:
         (project / name).parent.mkdir(parents=True, exist_ok=True)

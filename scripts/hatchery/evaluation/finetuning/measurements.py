@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from hatchery.artifacts.manifests import Manifest
-from hatchery.artifacts.records import Exact, Record, record
+from hatchery.artifacts.records import Record, Strict, record
 from hatchery.errors import EvaluationError, ManifestError
 from hatchery.evaluation.basis import basis, digest_of
 from hatchery.evaluation.evaluation import Evaluated, TidyRow, measured
@@ -61,7 +61,7 @@ class _Measured(Record):
     rows, None where the job did not record them.
     """
 
-    majority_accuracy: Annotated[Share, Exact()] | None
+    majority_accuracy: Annotated[Share, Strict()] | None
     scored: int | None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import Manifest, StageRun
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -21,7 +21,7 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
     version=1,
     settings=filled_sentences_settings,
     inputs=lambda of, project, experiment: {"corpus": of.corpus(project.experiment(experiment).corpus)},
-    shared=Shared("filled_sentences"),
+    shared=StoredByDigest("filled_sentences"),
     environment="evaluation",
     runs_on="local",
     memory_mb=3000,

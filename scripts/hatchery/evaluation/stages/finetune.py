@@ -18,7 +18,7 @@ from hatchery.evaluation.tasks.settings import (
 )
 from hatchery.raw.listings import source_of
 from hatchery.runner import Job, OutputPath
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 UNFINISHED = Path("results/finetuning_runs")
@@ -91,7 +91,7 @@ def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Itera
     inputs=task_inputs,
     input_names={"source": SOURCE},
     files_read=files_read,
-    shared=Shared("finetuning", ("task",)),
+    shared=StoredByDigest("finetuning", ("task",)),
     evaluation=Evaluation(
         place=40,
         title="Fine-tuning",

@@ -18,7 +18,7 @@ from hatchery.evaluation.stages.finetune import SOURCE, UNFINISHED, files_read, 
 from hatchery.job_spec import Paths
 from hatchery.runner import OutputPath, inputs_of, run_stage
 from hatchery.source_parts import digests_read
-from hatchery.stage import Shared, Stage, record_of
+from hatchery.stage import Stage, StoredByDigest, record_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -62,7 +62,7 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     files_read=files_of_tasks,
     unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
     # The folders of the tasks are no outputs: Snakemake would delete finished ones when one task changes or fails.
-    shared=Shared("finetuning_jobs", ("batch",)),
+    shared=StoredByDigest("finetuning_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",
     threads="evaluation",

@@ -13,7 +13,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.errors import ModelError
 from hatchery.evaluation.settings import BaselineSettings
 from hatchery.raw.registration import open_source
-from hatchery.stage import ADDRESS, IMPORTED, Shared, Stage
+from hatchery.stage import ADDRESS, IMPORTED, Stage, StoredByDigest
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     inputs=lambda of, project, baseline: {"source": of("register_source", source=project.baseline(baseline).data)},
     wildcard_patterns=lambda project: {"model": f"{IMPORTED}{ADDRESS}"},
     files_read=files_read,
-    shared=Shared("baselines"),
+    shared=StoredByDigest("baselines"),
     keep=True,
     environment="evaluation",
     runs_on="cpu",

@@ -11,7 +11,7 @@ from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings, MarkedAcquisition
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_manifest, source_of
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
     inputs=acquisition_inputs,
     input_names={"checkpoints": "checkpoint {}"},
     files_read=files_read,
-    shared=Shared("acquisition"),
+    shared=StoredByDigest("acquisition"),
     evaluation=Evaluation(
         place=37,
         title="Age of acquisition",

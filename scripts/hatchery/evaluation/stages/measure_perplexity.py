@@ -8,7 +8,7 @@ from hatchery.evaluation.evaluation import ONCE, Evaluation
 from hatchery.evaluation.perplexity.measurements import perplexity_rows
 from hatchery.evaluation.settings import EvaluationRuntime, PerplexitySettings
 from hatchery.job_spec import Paths
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
     version=1,
     settings=perplexity_settings,
     inputs=held_out_text,
-    shared=Shared("perplexity"),
+    shared=StoredByDigest("perplexity"),
     evaluation=Evaluation(
         place=10,
         title="Perplexity on held-out text",

@@ -13,7 +13,7 @@ from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import ReadingSettings
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_manifest, source_of
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
     settings=reading_settings,
     inputs=reading_inputs,
     files_read=files_read,
-    shared=Shared("reading"),
+    shared=StoredByDigest("reading"),
     evaluation=Evaluation(
         place=36,
         title="Reading times",

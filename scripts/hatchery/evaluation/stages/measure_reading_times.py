@@ -10,7 +10,7 @@ from hatchery.evaluation.reading_times.measurements import gain_rows
 from hatchery.evaluation.reading_times.settings import NamedReadingTable
 from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.raw.listings import source_of
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, stage_body
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def check_table(source: "RawSource", settings: NamedReadingTable, rows: MostRows
         "source": of("register_source", source=source_of(project.reading_table(reading_table)))
     },
     files_read=files_read,
-    shared=Shared("reading_times", ("reading_table",)),
+    shared=StoredByDigest("reading_times", ("reading_table",)),
     evaluation=Evaluation(
         place=37,
         title="Likelihood of reading times",

@@ -10,7 +10,7 @@ from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.evaluation.surprisal.settings import NamedTexts, SurprisalSettings
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_manifest, source_of
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
     settings=surprisal_settings,
     inputs=surprisal_inputs,
     files_read=files_read,
-    shared=Shared("surprisal", ("texts",)),
+    shared=StoredByDigest("surprisal", ("texts",)),
     evaluation=Evaluation(
         place=35,
         title="Surprisal of words",

@@ -9,7 +9,7 @@ from hatchery.evaluation.evaluation import DataCheck, Evaluation, MostRows, Read
 from hatchery.evaluation.minimal_pairs.measurements import minimal_pair_rows
 from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.raw.listings import source_of
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, stage_body
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def check_suite(source: "RawSource", suite: ScoringSettings, rows: MostRows) -> 
     settings=minimal_pairs_settings,
     inputs=lambda of, project, suite: {"source": of("register_source", source=source_of(project.suite(suite)))},
     files_read=files_read,
-    shared=Shared("minimal_pairs", ("suite",)),
+    shared=StoredByDigest("minimal_pairs", ("suite",)),
     evaluation=Evaluation(
         place=30,
         title="Minimal pairs",

@@ -11,7 +11,7 @@ from hatchery.evaluation.basis import basis, shortened
 from hatchery.evaluation.evaluation import ONCE, Evaluated, Evaluation, TidyRow, measured
 from hatchery.evaluation.settings import TRANSLATION_SUITE, EvaluationRuntime, TranslationTests, translated_runs
 from hatchery.job_spec import Paths
-from hatchery.stage import Shared, Stage
+from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def translation_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
     settings=translation_settings,
     inputs=translation_inputs,
     input_names={"corpus": "corpus:{}"},
-    shared=Shared("translation"),
+    shared=StoredByDigest("translation"),
     evaluation=Evaluation(
         place=20,
         title="Translation",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.job_spec import Paths
 from hatchery.runner import Job, OutputPath
 from hatchery.settings.fields import ABSENT
-from hatchery.stage import ADDRESS, Shared, Stage
+from hatchery.stage import ADDRESS, Stage, StoredByDigest
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.training.settings import PretrainingSettings, PretrainSettings
 from hatchery.training.start_settings import InitialModelSettings
@@ -61,7 +61,7 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
         "tokenizer": of("train_tokenizer", tokenizer=block.tokenizer),
     }
     for initial in jobs.results.initial_model(experiment, run):
-        found["initial_model"] = jobs.place(initial)
+        found["initial_model"] = jobs.storage_path(initial)
     larger = block.runs[of.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
     if larger is not ABSENT:
         found["counts"] = of("encode_corpus", corpus=larger, tokenizer=block.tokenizer)
@@ -77,7 +77,7 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     # The run folder with the checkpoints is no output: Snakemake deletes outputs before every attempt, and a killed job
     # goes on from its last checkpoint.
     unrecorded=lambda jobs, model: {"name": jobs.title(model)},
-    shared=Shared("pretraining"),
+    shared=StoredByDigest("pretraining"),
     environment="pretraining",
     runs_on="gpus",
     threads="pretraining",

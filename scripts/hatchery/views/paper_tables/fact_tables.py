@@ -16,7 +16,7 @@ from hatchery.analysis.published_values import PAPERS
 from hatchery.analysis.read_tables import read_layer_contributions
 from hatchery.analysis.settings import labels_of
 from hatchery.artifacts.manifests import Manifest, read_manifest
-from hatchery.artifacts.records import Exact, Record, read_rows, record
+from hatchery.artifacts.records import Record, Strict, read_rows, record
 from hatchery.errors import ConfigError
 from hatchery.settings.base import Natural
 from hatchery.views.paper_tables.layout import LayersLayout, SizeColumn, SizeRow, SizesLayout, TasksLayout
@@ -118,11 +118,11 @@ HEADINGS = ("Training rows", "Validation rows", "512 subwords or more (%)")
 class TaskSize(Record):
     """Rows of a task of texts, and how many of them were cut, because they have more than `max_length` subwords."""
 
-    train_rows: Annotated[Natural, Exact()]
-    validation_rows: Annotated[Natural, Exact()]
-    truncated_train_rows: Annotated[Natural, Exact()]
-    truncated_validation_rows: Annotated[Natural, Exact()]
-    max_length: Annotated[Natural, Exact()]
+    train_rows: Annotated[Natural, Strict()]
+    validation_rows: Annotated[Natural, Strict()]
+    truncated_train_rows: Annotated[Natural, Strict()]
+    truncated_validation_rows: Annotated[Natural, Strict()]
+    max_length: Annotated[Natural, Strict()]
 
     @property
     def percent_cut(self) -> float:
