@@ -278,7 +278,7 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
         "pretraining.batch_size.sweep: the list is empty, expected at least one value: write sweep: [first, second]",
     ),
     "no list": ("pretraining.batch_size", {"sweep": 32}, "batch_size.sweep: got 32, expected a list of values"),
-    "a value twice": ("pretraining.optimizer.beta1", {"sweep": [0, 0.5, 0.0]}, "beta1.sweep: 0.0 is given twice"),
+    "a value twice": ("pretraining.optimizer.beta1", {"sweep": [0, 0.5, 0.0]}, "beta1.sweep: 0.0 appears twice"),
     "a key beside it": ("pretraining.batch_size", {"sweep": [8], "values": [1]}, "batch_size: values: unknown key"),
     "a bare list": (
         "runs.ltg_bert.pretraining.batch_size",
@@ -286,7 +286,7 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
         "runs.ltg_bert.pretraining.batch_size: got the list [16, 32]; for a run with each value write "
         "{sweep: [16, 32]}",
     ),
-    "a sweep in a sweep": ("pretraining.batch_size", {"sweep": [{"sweep": [8]}]}, "a sweep within a sweep"),
+    "a sweep in a sweep": ("pretraining.batch_size", {"sweep": [{"sweep": [8]}]}, "got a sweep within a sweep"),
     "seeds": ("runs.ltg_bert.seeds", {"sweep": [1, 2]}, "`seeds` is a list as it is, and each seed is pretrained"),
     "a model": ("runs.ltg_bert.model", {"sweep": ["ltg_demo", "elc_demo"]}, "write one run for each value"),
     "a whole block": (
@@ -303,7 +303,7 @@ MISTAKES: dict[str, tuple[str, Any, str]] = {
     "a name that is taken": (
         "runs.ltg_bert_batch_size_8",
         {"model": "ltg_demo"},
-        "runs.ltg_bert_batch_size_8: the sweeps of runs.ltg_bert make a run of this name too; rename one",
+        "runs.ltg_bert_batch_size_8: the sweeps of runs.ltg_bert make a run of this name, too; rename one",
     ),
 }
 
@@ -320,7 +320,7 @@ def test_a_mistake_ends_in_one_line_with_file_key_and_value(configuration: Path,
 def test_values_whose_names_are_alike_are_refused(configuration: Path) -> None:
     changes = {"layer_weighting": {"sweep": ["zero", "zero "]}}
     text = refused(changed(configuration, ("runs.elc_bert.model_changes", changes)))
-    assert "two runs of the sweeps would be called 'elc_bert_layer_weighting_zero'" in text
+    assert "two runs of the sweeps have the name 'elc_bert_layer_weighting_zero'" in text
 
 
 def test_a_sweep_in_another_file_is_refused_with_where_it_belongs(configuration: Path) -> None:

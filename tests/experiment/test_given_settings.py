@@ -50,5 +50,5 @@ def test_a_mistake_is_told_in_the_last_place_that_has_the_key(configuration: Pat
 
 def test_a_project_without_a_configuration_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=f"^config/config.yaml: there is no such file in {tmp_path}$"):
+    with pytest.raises(ConfigError, match=f"^config/config.yaml: expected this file in {tmp_path}, but there is none$"):
         _ = Project().config

@@ -134,7 +134,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "another architecture": (
         {"later": {**start(run="ltg_bert"), "model_changes": {"hidden_size": 48}}},
-        "'ltg_bert' has hidden_size 64, this run 48; a model can go on only as it was built",
+        "'ltg_bert' has hidden_size 64, this run 48; the architecture of a trained model cannot change",
     ),
     "another head": (
         {

@@ -132,13 +132,13 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "an encoder-decoder by the rules of 2026": (
             "minimal_pairs: [demo_pairs]",
             "minimal_pairs: [demo_pairs, demo_babylm_ewok]\nbaselines: [babylm_t5_base]",
-            "minimal_pairs: 'demo_babylm_ewok' cannot be asked of babylm_t5_base: scoring 'auto' by the rules of 2026 "
+            "minimal_pairs: 'demo_babylm_ewok' does not fit babylm_t5_base: scoring 'auto' by the rules of 2026 "
             "asks an encoder-decoder for what a mask hides, which is not done here; use a suite of the edition 2023",
         ),
         "words that a masked model cannot be asked for": (
             "minimal_pairs: [demo_pairs]",
             "minimal_pairs: [demo_pairs]\nsurprisal: {mine: {embedded: minimal_pairs, scoring: mntp}}",
-            "surprisal.mine cannot be asked of random, ltg_bert, elc_bert: scoring 'mntp' needs a model that was "
+            "surprisal.mine does not fit random, ltg_bert, elc_bert: scoring 'mntp' needs a model that was "
             "trained with task hybrid, this one is masked; use pll or masked or pll_within_word_l2r",
         ),
         "a warm-up longer than the training": (
@@ -275,8 +275,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a causal model that is fine-tuned": (
             "objective: {at_least_one: false}",
             "objective: {task: causal}",
-            "objective.task: got 'causal', expected masked where the head of a task (babylm_cola) reads the "
-            "first token, which has seen nothing in a causal model: say finetuning.head_options: {pooling: last_token}",
+            "objective.task: got 'causal', expected masked, because the head of a task (babylm_cola) reads the "
+            "first token, which has no context in a causal model; set finetuning.head_options: {pooling: last_token}",
         ),
         "unknown protocol": (
             "{base: elc_bert}",
@@ -329,7 +329,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "leaving out everything": (
             "leave_out: [away_begins]",
             'leave_out: ["*"]',
-            "translation.leave_out: leaves no run that translates, expected one at least",
+            "translation.leave_out: leaves no run that translates, expected at least one",
         ),
         "translation of a split that is not there": (
             "{corpus: demo_parallel_other}",

@@ -134,11 +134,11 @@ SOURCE = CORPUS["sources"][0]
         ({"tokenizer": {"vocabulary_size": 300}}, "tokenizer: got corpus, expected exactly one of: `corpus: my_text, "),
         (
             {"corpus": {"sources": [SOURCE, {**SOURCE, "name": "other"}]}},
-            "corpus: sources: got 2 sources whose `data` has keys, expected one at most",
+            "corpus: sources: got 2 sources whose `data` has keys, expected at most one",
         ),
         (
             {"corpus": {"sources": [{**SOURCE, "options": {"encoding": "utf8ish"}}]}},
-            "corpus: sources.0.options.encoding: there is no encoding of text called 'utf8ish'",
+            "corpus: sources.0.options.encoding: got 'utf8ish', expected a text encoding",
         ),
         ({"corpus": {"sweep": ["demo", "bnc"]}}, "corpus: a sweep is not possible here; only keys under"),
     ],

@@ -106,7 +106,7 @@ def test_only_a_task_that_says_how_can_be_transferred_to(configuration: Path) ->
     project = written(
         configuration, {"tasks/mine": {"base": "demo_acceptability", "transfer_tasks": ["demo_entailment"]}}
     )
-    with pytest.raises(ConfigError, match="the task 'demo_entailment' says nothing under `transfer`"):
+    with pytest.raises(ConfigError, match="got 'demo_entailment', expected a task with the key `transfer`"):
         project.check("task", "mine")
 
 

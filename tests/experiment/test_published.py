@@ -202,7 +202,7 @@ def test_a_pattern_that_makes_no_row_is_told(configuration: Path, pattern: str) 
     path.write_text(path.read_text(encoding="utf-8").replace("*_unconstrained", pattern), encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         rows(configuration, UNCONSTRAINED)
-    assert str(caught.value).startswith(f"{path}: published.rows.*: got {pattern!r}, which makes a row of ")
+    assert str(caught.value).startswith(f"{path}: published.rows.*: got {pattern!r}, expected a name with ")
     assert "\n" not in str(caught.value)
 
 

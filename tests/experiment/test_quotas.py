@@ -22,7 +22,7 @@ def take_documents(folder: Path, number: int | None) -> None:
 @pytest.mark.parametrize(
     ("documents", "told"),
     [
-        (1_000_000, "got 7,480,000, but this selection can have 4,000,000 texts at most; raise data.c4.hub.documents"),
+        (1_000_000, "got 7,480,000, but this selection has at most 4,000,000 texts; raise data.c4.hub.documents"),
         (1_869_999, "(1,869,999) in "),
         (1_870_000, None),
         (None, None),
@@ -52,7 +52,7 @@ def test_files_at_a_path_are_not_counted(configuration: Path, tmp_path: Path) ->
 def test_a_corpus_that_is_read_as_one_text_has_the_windows_that_are_drawn(configuration: Path) -> None:
     edit(configuration, CORPUS, "cbt_windows: 32000", "cbt_windows: 80002")
     with pytest.raises(
-        ConfigError, match=r"cbt_windows: got 80,002, .* have 80,001 texts at most; raise windows_per_text"
+        ConfigError, match=r"cbt_windows: got 80,002, .* has at most 80,001 texts; raise windows_per_text"
     ):
         Project(configuration).check("corpus", UNCONSTRAINED)
 
@@ -60,6 +60,6 @@ def test_a_corpus_that_is_read_as_one_text_has_the_windows_that_are_drawn(config
 def test_held_out_numbers_leave_something_for_training(configuration: Path) -> None:
     edit(configuration, CORPUS, "set_aside: 200000", "set_aside: 9281490")
     with pytest.raises(
-        ConfigError, match=r"groups\.0: got set_aside 9,281,490 of 9,281,490 sequences at most, which leaves none"
+        ConfigError, match=r"groups\.0: got set_aside 9,281,490 of at most 9,281,490 sequences, which leaves no"
     ):
         Project(configuration).check("corpus", UNCONSTRAINED)

@@ -216,7 +216,7 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
             "analyses.starts: starts compares translations, but no experiment of this study has translation.tests",
         ),
         ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set beside `against`"),
-        ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study; expected one of the experiments"),
+        ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study, expected one of the experiments"),
     ],
 )
 def test_a_mistake_is_told_with_file_key_and_nearest_name(folder: Path, old: str, new: str, message: str) -> None:

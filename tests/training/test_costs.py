@@ -226,7 +226,7 @@ def test_precision_auto_is_what_the_planned_device_computes_in(pretrain_slice):
 
 
 def test_a_precision_that_the_device_lacks_is_refused(pretrain_slice):
-    with pytest.raises(ConfigError, match=r"precision: got 'bf16', which a v100 does not compute in; plan with"):
+    with pytest.raises(ConfigError, match=r"precision: got 'bf16', which a v100 does not support; plan with"):
         cost_of(pretrain_slice(precision="bf16"), device="v100")
 
 

@@ -1,6 +1,6 @@
-"""The interface of Hatchery: YAML files, validated, with messages that say what to write instead.
+"""The configuration language of Hatchery: YAML files, validated, with messages that name the allowed values.
 
-Called as `hatchery.experiment(path)`, the package is the function of that name in `hatchery.public`.
+The package is callable: `hatchery.experiment(path)` calls the function of the same name in `hatchery.public`.
 """
 
 from hatchery.callable_package import make_callable

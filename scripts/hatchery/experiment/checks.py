@@ -1,6 +1,6 @@
-"""Whether a block fits what lies here, and the other files that it names: what its class cannot say.
+"""Checks of a block against the blocks that it names and the files of this machine, beyond the checks of its class.
 
-Of a corpus it is known before it is made which encodings it has, what it is made from, and which splits it may have.
+The encodings, the sources and the possible splits of a corpus are known before the corpus is made.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def check_block(kind: str, name: str, project: "Project") -> None:
-    """Compare a block with those that it names, and with what lies here. Raises ConfigError with every problem."""
+    """Check a block against the blocks that it names and the files here. Raises ConfigError with every problem."""
     block, where, problems = project.block(kind, name), project.place(kind, name), Problems()
     if kind in ("experiment", "study"):
         _check_name(kind, name, where, project)
     for named in references(block):
         with problems.collecting():
             _require(named, f"{where}: {named.key}", project)
-    # What follows looks into the blocks that are named.
+    # The checks below read the named blocks.
     problems.raise_any()
     for inline in INLINE if kind == "experiment" else ():
         if project.written.is_inline(inline, name):
@@ -43,15 +43,15 @@ def check_block(kind: str, name: str, project: "Project") -> None:
 
 
 def _check_name(kind: str, name: str, where: str, project: "Project") -> None:
-    """Results of experiments and studies lie beside each other."""
+    """Check the name of an experiment or a study, because both store their results in `results/<name>/`."""
     if name in reserved_names():
         word = "an experiment" if kind == "experiment" else "a study"
-        raise ConfigError(f"{where}: {name!r} cannot be {word}'s name, results/{name}/ is taken")
+        raise ConfigError(f"{where}: {name!r} cannot be the name of {word}, because results/{name}/ is reserved")
     other = "experiment" if kind == "study" else "study"
     if name in project.names(other):
         raise ConfigError(
-            f"{where}: {project.place(other, name)} has the same name, and results/{name}/ can be of one of them only; "
-            "rename the other"
+            f"{where}: {project.place(other, name)} has the same name, and both would write to results/{name}/; "
+            "rename one of them"
         )
 
 
@@ -77,7 +77,7 @@ def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") 
 
 
 def _check_languages(sample: Sample, where: str, project: "Project") -> None:
-    """Raise ConfigError where a language of a mixture has a source that the corpus has not."""
+    """Raise ConfigError if a language of a mixture names a source that the corpus does not have."""
     other = project.corpus(sample.corpus)
     there = [source.name for source in other.sources] if other.made_from == "sources" else []
     for name, part in sample.languages.items():
@@ -90,20 +90,20 @@ def _check_languages(sample: Sample, where: str, project: "Project") -> None:
 
 
 def check_encodings(corpus: CorpusFile, where: str) -> None:
-    """Raise ConfigError for a source with an encoding of text that Python does not know."""
+    """Raise ConfigError for a source with a text encoding that Python does not support."""
     for index, source in enumerate(corpus.sources):
         encoding = getattr(source.options, "encoding", "utf-8")
         try:
             "a".encode(encoding)
         except (LookupError, ValueError):
             raise ConfigError(
-                f"{where}: sources.{index}.options.encoding: there is no encoding of text called {encoding!r}; "
-                "utf-8, utf-16, latin-1 and cp1252 are frequent ones"
+                f"{where}: sources.{index}.options.encoding: got {encoding!r}, expected a text encoding of Python, "
+                "such as utf-8, utf-16, latin-1 or cp1252"
             ) from None
 
 
 def check_circle(name: str, project: "Project", where: str) -> None:
-    """Raise ConfigError where a corpus is made from itself, directly or through others."""
+    """Raise ConfigError if a corpus is made from itself, directly or through others."""
     paths, seen = [[name]], {name}
     while paths:
         path = paths.pop()
@@ -117,7 +117,7 @@ def check_circle(name: str, project: "Project", where: str) -> None:
 
 
 def _corpora_in(kind: str, name: str, project: "Project") -> Iterator[str]:
-    """The corpora that a corpus names, itself or through its selections."""
+    """Yield the corpora that a corpus names, directly or through its selections."""
     for reference in references(project.block(kind, name)) if project.has(kind, name) else ():
         if reference.kind == "corpus":
             yield reference.name
@@ -126,13 +126,15 @@ def _corpora_in(kind: str, name: str, project: "Project") -> Iterator[str]:
 
 
 def check_tokenizer(name: str, tokenizer: TokenizerFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a tokenizer in a file that is not there."""
+    """Raise ConfigError if the file of a tokenizer is missing."""
     if tokenizer.path is not ABSENT and not Path(tokenizer.path).expanduser().is_file():
-        raise ConfigError(f"{where}: path: got {tokenizer.path!r}, there is no such file; expected a tokenizer.json")
+        raise ConfigError(
+            f"{where}: path: got {tokenizer.path!r}, expected the path of a tokenizer.json, but there is no such file"
+        )
 
 
 def check_task(name: str, task: TaskFile, where: str, project: "Project") -> None:
-    """Raise ConfigError for a task whose keys do not fit each other, or the tasks that its models are scored on."""
+    """Raise ConfigError for a task whose keys contradict each other, or do not fit its transfer tasks."""
     from hatchery.evaluation.tasks.checks import check_task as check_settings
 
     try:
@@ -141,7 +143,7 @@ def check_task(name: str, task: TaskFile, where: str, project: "Project") -> Non
         raise ConfigError(f"{where}: {str(error).removeprefix(f'task {name!r}: ')}") from None
     for other in task.transfer_tasks:
         if project.task(other).transfer is None:
-            raise ConfigError(f"{where}: transfer_tasks: the task {other!r} says nothing under `transfer`")
+            raise ConfigError(f"{where}: transfer_tasks: got {other!r}, expected a task with the key `transfer`")
 
 
 _CHECKS: dict[str, Callable[[str, Any, str, "Project"], None]] = {

@@ -1,13 +1,12 @@
-"""The `cluster` block of config.yaml: which machines jobs may ask for, and the device that costs are estimated for.
+"""The `cluster` block of config.yaml: resources that jobs may request, and the device for which costs are estimated.
 
-A mistake is told before the first job is sent, and not by sbatch, one job at a time. Source of the refused options: the
-Slurm executor of Snakemake.
+A mistake is reported before the first job is submitted, and not by sbatch, one job at a time. Source of the refused
+options: the Slurm executor of Snakemake.
 
-Where the block names no device to estimate costs for, it is what the jobs will compute on: a GPU with GPUs asked of a
-cluster, or with one in this machine that jobs would take; otherwise this machine's processor. Costs tell of the
-machine, no table of results does, so this alone may depend on where the plan is made. Peaks of devices are those of
-`training.speed`, so that planning and telemetry measure by one table; a CPU's is an assumption that is printed with
-every estimate.
+If the block names no device for the estimate, the device of the jobs is used: a GPU if the cluster has GPUs or this
+machine has one that jobs would use; otherwise this machine's processor. Only costs may depend on the machine, because
+no table of results contains them. Peaks of devices are those of `training.speed`, so that planning and telemetry use
+one table; the peak of a CPU is an assumption that is printed with every estimate.
 """
 
 import os
@@ -26,7 +25,7 @@ from hatchery.training.speed import mfu, peak_flops
 
 PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
 
-# The name by which its driver reports it, under which `training.speed` knows its peak.
+# The name that the device's driver reports; `training.speed` stores the peak under this name.
 DEVICES: Mapping[PlannedDevice, str] = {
     "a100": "NVIDIA A100-SXM4-80GB",
     "cpu": "cpu",
@@ -56,7 +55,7 @@ class PlanSettings(Settings):
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A run whose cost is published."""
+    """A run with a published cost."""
 
     parameters: int
     tokens: int
@@ -67,7 +66,7 @@ class PublishedRun:
 
     @property
     def flops(self) -> float:
-        """6 N D with all parameters, embeddings included; attention scores are left out."""
+        """6 N D with all parameters, including embeddings; attention scores are excluded."""
         return kaplan_flops(self.parameters, self.tokens)
 
     @property
@@ -82,7 +81,8 @@ LTG_BERT_RUN = PublishedRun(
     parameters=98_229_760,
     tokens=31_250 * 32_768 * 128,
     device="mi250x",
-    # The paper says 128 MI250X on 16 nodes; its script has 8 processes a node, so a device is one of two dies.
+    # The paper reports 128 MI250X on 16 nodes; its script starts 8 processes per node, so one device is one of two
+    # dies.
     devices=128,
     precision="fp16",
     seconds=8 * 3600 + 13 * 60,
@@ -91,9 +91,10 @@ LTG_BERT_RUN = PublishedRun(
 
 
 def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:
-    """The precision of a run on the planned device, and operations per second of all planned devices together.
+    """Return a run's precision on the planned device, and the operations per second of all planned devices together.
 
-    `requested` is "auto", "fp32", "bf16" or "fp16". Raises ConfigError for one that the device does not compute in.
+    `requested` is "auto", "fp32", "bf16" or "fp16". Raises ConfigError for a precision that the device does not
+    support.
     """
     if plan.device == "cpu":
         precision = "fp32" if requested == "auto" else requested
@@ -105,8 +106,8 @@ def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:
     peak = peak_flops(name, precision)
     if peak is None:
         raise ConfigError(
-            f"cost: precision: got {precision!r}, which a {plan.device} does not compute in; "
-            "plan with another device (cluster.planned_device) or set another precision"
+            f"cost: precision: got {precision!r}, which a {plan.device} does not support; plan with another device "
+            "(cluster.planned_device) or set another precision"
         )
     return precision, peak * plan.devices
 
@@ -115,7 +116,7 @@ Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
 Minutes = Annotated[int, Range(ge=5)]
 Megabytes = Annotated[int, Range(ge=256)]
 
-# Options of sbatch that the executor sets itself, and the key of the block that they come from.
+# Options of sbatch that the executor sets itself, with the key of the block that determines them.
 MANAGED = {
     ("--account", "-A"): "account",
     ("--partition", "-p"): "partition",
@@ -128,7 +129,7 @@ MANAGED = {
     ("--cpus-per-task", "-c", "--cpus-per-gpu"): "cpus_per_gpu",
     ("--requeue", "--no-requeue"): "requeue",
 }
-# Options that it sets and that no key of the block speaks of.
+# Options that the executor sets without a key of the block.
 WITHOUT_KEY = frozenset(
     [
         "--ntasks",
@@ -158,13 +159,13 @@ WITHOUT_KEY = frozenset(
 
 @dataclass(frozen=True)
 class JobTarget:
-    """Where jobs of one kind go, and the most that one of them may ask for."""
+    """The partition for jobs of one kind, and the limits of one job."""
 
     account: str | None
     partition: str | None
     qos: str | None
     constraint: str | None
-    # More options of sbatch, as one text; "" for none.
+    # Further options of sbatch, as one text; "" for no options.
     extra: str
     max_minutes: int
     memory_mb_per_node: int | None
@@ -242,7 +243,10 @@ class ClusterSettings(Settings):
             )
 
     def target(self, with_model: bool) -> JobTarget:
-        """Where jobs with or without a model go: a `gpu_` key that is null is as the key without `gpu_`."""
+        """Return the target of jobs with or without a model.
+
+        A `gpu_` key that is null has the value of the key without `gpu_`.
+        """
         values = {key: getattr(self, key) for key in JobTarget.__dataclass_fields__}
         if with_model:
             own = {key: getattr(self, f"gpu_{key}") for key in values}
@@ -251,21 +255,21 @@ class ClusterSettings(Settings):
 
     @property
     def processes_per_node(self) -> int:
-        """Processes of a pretraining on each node: one per GPU, or one."""
+        """Number of processes of a pretraining on each node: one per GPU, or one."""
         return max(1, self.gpus_per_node)
 
     @property
     def processes(self) -> int:
-        """Processes of a pretraining on all nodes."""
+        """Number of processes of a pretraining on all nodes."""
         return self.nodes * self.processes_per_node
 
 
 def _check_extra(key: str, extra: str) -> None:
-    """Options that come from a key of the block, or from the executor itself, are refused."""
+    """Refuse options that a key of the block or the executor itself sets."""
     try:
         arguments = shlex.split(extra)
     except ValueError as error:
-        raise RefusedError(key, f"got {extra!r}, which a shell cannot read: {error}") from None
+        raise RefusedError(key, f"got {extra!r}, expected options in shell syntax: {error}") from None
     expected = "options of sbatch without characters of the shell"
     require(not any(character in extra for character in ";&|<>$`\n"), key, extra, expected)
     for word in arguments:
@@ -284,11 +288,11 @@ CPU = "cpu"
 
 
 def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
-    """`cluster.planned_device`, or what null stands for where models compute on `device`."""
+    """Return `cluster.planned_device`, or its default if models compute on `device`."""
     if cluster.planned_device is not None:
         return cluster.planned_device
     if cluster.gpus_per_node:
-        # Clusters write `a100`, `nvidia_a100_80gb`, `mi250`.
+        # Names of GPU types on clusters: `a100`, `nvidia_a100_80gb`, `mi250`.
         named = (cluster.gpu_type or "").lower()
         return next((device for device in DEVICES if device != CPU and device.removesuffix("x") in named), GPU)
     match device:

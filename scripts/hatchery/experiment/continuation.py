@@ -1,7 +1,7 @@
-"""Where a run starts from: its `initialise_from` resolved to a model, and refused when planning if it cannot be.
+"""The initial model of a run: `initialise_from` resolved to a model, and refused at planning time if impossible.
 
 A run starts from a run of the same or of another experiment, or from a folder with the manifest of a model. Runs may
-start from each other in a chain, never in a circle.
+start from each other in a chain, but not in a circle.
 """
 
 from dataclasses import dataclass, replace
@@ -35,14 +35,14 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """Its name in paths."""
+        """The name in paths."""
         return SeededRun.of(self.run, self.seed).name
 
 
 def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
-    """The manifest of the model that `initialise_from.path` names; None without.
+    """Return the manifest of the model that `initialise_from.path` names; None without this key.
 
-    It is a folder, the manifest itself, or the name of an entry under `data` of config.yaml that has a path.
+    The path is a folder, the manifest itself, or the name of an entry under `data` of config.yaml that has a path.
     """
     if pretraining.initialise_from is None or pretraining.initialise_from.path is ABSENT:
         return None
@@ -53,7 +53,7 @@ def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
 
 
 def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
-    """The run that a run starts from; None where it starts from random weights or from a path.
+    """Return the run that a run starts from; None if it starts from random weights or from a path.
 
     Raises ConfigError for an unknown experiment, run or seed.
     """
@@ -77,9 +77,9 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
 
 
 def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
-    """The runs that a run starts from, directly or through other runs, the nearest first.
+    """Return the runs that a run starts from, directly or through other runs, the nearest first.
 
-    A circle, which `check_continuation` reports, ends the list. Raises ConfigError as `origin_of` does.
+    A circle ends the list; `check_continuation` reports it. Raises ConfigError as `origin_of` does.
     """
     found: list[Origin] = []
     current = origin_of(project, experiment, run, seed)
@@ -96,17 +96,17 @@ def trained_before(project: "Project", experiment: str, run: str, seed: int) -> 
 
 
 def pretraining_of(project: "Project", origin: Origin) -> PretrainingSettings:
-    """The settings of a run."""
+    """Return the pretraining settings of a run."""
     return project.experiment(origin.experiment).runs[origin.run].pretraining
 
 
 def trains(pretraining: PretrainingSettings) -> bool:
-    """Whether a run has any steps; with a budget, `steps` is absent, too."""
+    """Return True if a run has any steps; a budget may replace `steps`."""
     return pretraining.steps != 0
 
 
 def check_continuation(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Every run of the experiment `name` can start from the model that it names. Raises ConfigError."""
+    """Check that every run of the experiment `name` can start from its initial model. Raises ConfigError."""
     for run, entry in experiment.runs.items():
         pretraining = entry.pretraining
         if pretraining.initialise_from is None:
@@ -122,9 +122,9 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
 
 
 def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
-    """Steps of a run that its initial model has done for it, as far as they are known when planning, else 0.
+    """Return the number of a run's steps that its initial model has done, if known when planning, else 0.
 
-    Of a budget, about those that the words before it would be worth.
+    For a budget of words, the number is estimated from the words of the earlier runs.
     """
     origin = trained_before(project, experiment, run, seed)
     if origin is None:
@@ -134,7 +134,7 @@ def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
         return replace(ours, budget=earlier.budget, checkpoints_at=()).planned().steps
     if _take(project, experiment, run) != "training":
         return 0
-    # A run that may stop early does so nobody knows where.
+    # The last step of a run that may stop early is unknown.
     return 0 if earlier.early_stopping else earlier.planned().steps
 
 
@@ -150,7 +150,8 @@ def _check_keys(project: "Project", pretraining: PretrainingSettings, chosen: In
     for key in ("experiment", "seed", "step"):
         if chosen.path is not ABSENT and getattr(chosen, key) is not None:
             raise ConfigError(
-                f"{place}.{key}: got {shortened(getattr(chosen, key))} beside `path`, expected it beside `run` only"
+                f"{place}.{key}: got {shortened(getattr(chosen, key))} next to `path`, expected this key only next to "
+                "`run`"
             )
     manifest = path_of(project, pretraining)
     if manifest is not None and not Path(manifest).is_file():
@@ -186,14 +187,14 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
     if ours.tokenizer != theirs.tokenizer:
         raise ConfigError(
             f"{place}.{KEY}: {origin.experiment} has the tokenizer {theirs.tokenizer!r}, this experiment "
-            f"{ours.tokenizer!r}; a model goes on with its own vocabulary: use the same tokenizer"
+            f"{ours.tokenizer!r}; a model keeps its vocabulary: use the same tokenizer"
         )
     mine, other = _built(project, experiment, run), _built(project, origin.experiment, origin.run)
     for key in sorted(mine.keys() | other.keys()):
         if mine.get(key) != other.get(key):
             raise ConfigError(
                 f"{place}.{KEY}: {origin.run!r} has {key} {_shown(other.get(key))}, this run {_shown(mine.get(key))}; "
-                "a model can go on only as it was built"
+                "the architecture of a trained model cannot change"
             )
     chosen, kept = ours.runs[run].pretraining.initialise_from, theirs.runs[origin.run].pretraining.milestones
     if chosen is not None and chosen.step is not None and chosen.step not in kept:
@@ -208,7 +209,7 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 
 
 def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
-    """A budget holds more than the models before it have used, and which of its marks they passed is known."""
+    """Check that a budget exceeds the words of the earlier runs, and that the marks which they passed are known."""
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:
         return
@@ -222,13 +223,14 @@ def _check_budget(project: "Project", experiment: str, run: str, seed: int, plac
     theirs = pretraining_of(project, origin)
     if ours.marks and (theirs.words_budget is None or (ours.initialise_from and ours.initialise_from.step)):
         raise ConfigError(
-            f"{place}.checkpoints_at: expected none, since {origin.run!r} has no `budget` that says which of them it "
-            "has passed; give it one, and start from its finished model"
+            f"{place}.checkpoints_at: expected none, because the marks passed by {origin.run!r} are unknown without "
+            "its `budget`; give it a budget, and start from its finished model"
         )
     if theirs.words_budget is not None and ours.words_budget <= theirs.words_budget:
         raise ConfigError(
             f"{place}.budget.words_seen: got {ours.words_budget:,}, expected more than the "
-            f"{theirs.words_budget:,} of {origin.run!r}: words are added up over models that start from each other"
+            f"{theirs.words_budget:,} of {origin.run!r}, because words are counted over all models that start from "
+            "each other"
         )
 
 
@@ -250,8 +252,8 @@ def _check_training(
         )
     if ours.optimizer.name != theirs.optimizer.name:
         raise ConfigError(
-            f"{place}.optimizer.name: got {ours.optimizer.name!r}, expected {theirs.optimizer.name!r}, "
-            f"whose state {origin.run!r} has kept"
+            f"{place}.optimizer.name: got {ours.optimizer.name!r}, expected {theirs.optimizer.name!r}, whose state "
+            f"{origin.run!r} has saved"
         )
     if (ours.budget is None) != (theirs.budget is None):
         raise ConfigError(
@@ -265,7 +267,7 @@ def _check_training(
 
 
 def _built(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """What decides the tensors of a run's model, and how they are read."""
+    """Return the settings that determine the tensors of a run's model and their use."""
     pretraining = project.experiment(experiment).runs[run].pretraining
     objective = pretraining.objective
     return {

@@ -1,7 +1,7 @@
-"""An experiment's file with every run written out: the rows of its grid, the values of sweeps, what all runs share.
+"""Expansion of an experiment's file: rows of its grid, values of sweeps and shared settings become full runs.
 
-Everything is written out before the experiment is validated, so runs are judged by the same rules as if somebody had
-typed them, and nobody else ever sees a grid, a sweep, or a run that is not whole.
+The expansion precedes validation, so generated runs are validated by the same rules as written ones, and no other
+module handles a grid, a sweep, or an incomplete run.
 """
 
 import copy
@@ -32,24 +32,24 @@ from hatchery.training.settings import PretrainingSettings
 from hatchery.typed import validated
 
 WrittenRow = tuple[Any, ...]
-"""A value for each column of a grid, in their order."""
+"""A value for each column of a grid, in the order of the columns."""
 
 
 @dataclass
 class Expansion:
-    """An experiment with its runs written out, and of each run where the file has it and what made it."""
+    """An experiment with its runs written out, and the origin of each run in the file."""
 
     document: Document
     runs: dict[str, MadeRun] = field(default_factory=dict)
     models: dict[str, Document] = field(default_factory=dict)
-    """The models that stand in the file, by the runs that they stand in."""
+    """Inline models of the file, by run."""
     own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What each run says itself of its pretraining."""
+    """Pretraining keys that each run sets itself."""
     shared: set[str] = field(default_factory=set)
-    """The keys that the experiment's own sweeps stand at."""
+    """Keys with a sweep of the experiment, for all runs."""
 
     def as_in_the_file(self, message: str) -> str:
-        """The lines of an error with the places where the file has them; what runs only take over is told once."""
+        """Replace the keys in an error by those of the file; errors in inherited keys are reported once."""
         lines = message.splitlines()
         found: dict[str, None] = {}
         for line in lines:
@@ -65,21 +65,21 @@ class Expansion:
         return match[0] if made is None else made.place
 
     def labels(self) -> dict[str, str]:
-        """The names for people of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
+        """Return labels for people of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
         return {run: made.label for run, made in self.runs.items() if made.label}
 
     def swept(self) -> dict[str, str]:
-        """The runs that sweeps made, each with the name of the run that they come from."""
+        """Return the runs that sweeps made, each with the name of the run with the sweep."""
         return {run: made.base for run, made in self.runs.items() if made.values}
 
     def sets(self) -> dict[str, str]:
-        """The set of each run that a grid made: `set_1`. Runs that were made without a grid are in none."""
+        """Return the set of each run that a grid made: `set_1`. Other runs have no set."""
         return {run: made.set for run, made in self.runs.items() if made.set}
 
     def swept_values(self) -> dict[str, dict[str, object]]:
-        """The runs that sweeps or a grid made: `line`, what they have in common, and the swept `values` by key.
+        """Return for each run of a sweep or a grid: `line`, the common name, and the swept `values` by key.
 
-        What a grid makes has its size for a value, which its name does not tell.
+        The values of a grid's run include its size, which its name does not contain.
         """
         return {
             run: {
@@ -96,11 +96,11 @@ class Expansion:
 
 
 def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion:
-    """The experiment `name` of the file `where`, as it was read, with all its runs, which say everything themselves.
+    """Expand the experiment `name` of the file `where`: all runs are complete, without inherited keys.
 
-    Rows under `published` that name a run with sweeps stand beside all its runs. Raises ConfigError, with what to do,
-    for a grid that is wrong in itself, and for a sweep in another place, without values, with equal values, or whose
-    runs' names are taken.
+    Rows under `published` that name a run with sweeps apply to all its runs. Raises ConfigError, with advice, for an
+    invalid grid, and for a sweep in another place, without values, with equal values, or whose runs have the name of
+    another run.
     """
     result = Expansion(copy.deepcopy(dict(experiment)))
     document, runs, made = result.document, experiment.get("runs"), dict[str, MadeRun]()
@@ -116,7 +116,7 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
     found = swept_runs(experiment, made, shared, where)
     result.shared = {sweep.place for sweep in shared}
     for sweep in shared:
-        # What the experiment says for all; every run says its own.
+        # Settings for all runs are removed, because every run contains them now.
         _set_or_remove(document[PRETRAINING], sweep.path, sweep.values[0])
     document["runs"] = {run: entry for run, (entry, _) in found.items()}
     result.runs = {run: how for run, (_, how) in found.items()}
@@ -128,7 +128,7 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
 
 
 def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any]) -> Document:
-    """A run with what all runs share; a model that stands in it is called after both, as no file can be."""
+    """Return a run with the shared settings; an inline model is named after experiment and run, as no file can be."""
     whole, shared, own = dict(entry), result.document.get(PRETRAINING), entry.get(PRETRAINING, {})
     if isinstance(own, Mapping):
         result.own[run] = own
@@ -141,7 +141,7 @@ def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any
 
 
 def _spread_rows(document: Document, bases: Mapping[str, str]) -> None:
-    """A published row of a run with sweeps stands beside all its runs, unless one of them has a row of its own."""
+    """Apply a published row of a run with sweeps to all its runs that have no row of their own."""
     published = document.get("published")
     if not isinstance(published, Mapping) or not isinstance(published.get("rows"), Mapping):
         return
@@ -155,7 +155,7 @@ def _spread_rows(document: Document, bases: Mapping[str, str]) -> None:
 
 
 def _set_or_remove(tree: Document, path: tuple[str, ...], value: Any) -> None:
-    """Keys of one value must not be inherited by the runs with another one, so a value with keys is left out."""
+    """Set a plain value, or remove a mapping, because its keys must not be merged into runs with another value."""
     if not isinstance(value, Mapping):
         set_value(tree, path, value)
         return
@@ -168,9 +168,9 @@ def _set_or_remove(tree: Document, path: tuple[str, ...], value: Any) -> None:
 
 
 def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Document, MadeRun]]:
-    """A run for every row of the grid in the file `where`, and for every variant of each, by name.
+    """Yield a run for every row of the grid in the file `where`, and for every variant of each row, with its name.
 
-    Raises ConfigError for a grid that is wrong in itself. Its runs are checked later, like those that somebody typed.
+    Raises ConfigError for an invalid grid. Its runs are validated later, like written ones.
     """
     read = validated(Grid, grid, f"{where}: grid")
     columns, taken, named = list(read.columns), dict[WrittenRow, str](), set[str]()
@@ -186,14 +186,14 @@ def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Doc
                 sizes = " ".join(f"{column} {text_of(value)}" for column, value in zip(columns, row, strict=True))
                 for run, variant, entry in _runs_of(row, part, read):
                     if run in named:
-                        raise ConfigError(f"{where}: {at}: two runs of the grid would be called {run!r}")
+                        raise ConfigError(f"{where}: {at}: two runs of the grid have the name {run!r}")
                     named.add(run)
                     label = ", ".join(filter(None, [read.name, sizes, variant]))
                     yield run, entry, MadeRun(f"{at}.run", run, label, name, variant)
 
 
 def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], where: str) -> Iterator[WrittenRow]:
-    """The rows of a part of a set; `taken` are those of the parts before it."""
+    """Yield the rows of a part of a set; `taken` are the rows of earlier parts."""
     if part.rows is not ABSENT:
         yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))
     elif part.around is not ABSENT:
@@ -210,7 +210,7 @@ def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], w
         candidates = [row for row in _combinations(draw.among, columns, f"{where}.draw.among") if row not in taken]
         if len(candidates) < draw.count:
             raise ConfigError(f"{where}.draw: count: got {draw.count}, but only {len(candidates)} rows are left")
-        # A digest orders them, so that one more value leaves the order of the others as it is.
+        # Ordered by digest, so that one more value does not change the order of the others.
         yield from sorted(candidates, key=lambda row: digest(text_of([draw.seed, *row])))[: draw.count]
 
 
@@ -235,9 +235,9 @@ def _combinations(values: Mapping[str, WrittenRow], columns: list[str], where: s
 
 
 def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str, str, Document]]:
-    """The run of a row and those of its variants, by name and variant.
+    """Yield the run of a row and its variants, as name, variant and settings.
 
-    What a part says goes before what the grid says.
+    Keys of the part override those of the grid.
     """
     columns = {**grid.columns, **part.columns}
     sizes = {key: value for key, value in zip(columns.values(), row, strict=True) if key is not None}
@@ -250,7 +250,10 @@ def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str,
 
 
 def _of_its_row(run: Document, name: str) -> Document:
-    """The run of a variant, which starts from the run `name` of its row where it says no more than the step."""
+    """Return the run of a variant.
+
+    If `initialise_from` names at most a step, the run starts from the run `name` of its row.
+    """
     start = run.get("pretraining", {}).get("initialise_from")
     if not isinstance(start, Mapping) or {"run", "path"} & start.keys():
         return run

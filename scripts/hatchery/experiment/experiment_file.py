@@ -1,4 +1,4 @@
-"""What stands in the file of an experiment, and in the files of models and protocols that it names."""
+"""Settings classes of experiments and studies, and of the protocols in their files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -242,7 +242,7 @@ class ExperimentFile(OneOfKeys):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """The other files in which a key that is unknown here is looked for, by the words for them."""
+        """Other files to search for an unknown key, with their names for messages."""
         from hatchery.experiment.kinds import MainFile
 
         return {"config/config.yaml": MainFile}

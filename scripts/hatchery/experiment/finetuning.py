@@ -1,9 +1,9 @@
-"""How an experiment fine-tunes on a task: the protocol, the head, and the jobs that work on several tasks.
+"""Fine-tuning of an experiment on a task: the protocol, the head, and the assignment of tasks to jobs.
 
-A protocol is a named one, the experiment's changes, the task's changes; later ones win, key by key. A task that names a
-base of its own takes that one and nothing of the experiment's. An experiment says how many tasks a job has
-(`finetuning.tasks_per_job`); else there are several only where there would be thousands of jobs. Jobs are named after
-the order of the tasks, and what a task's results hold does not depend on its job.
+A protocol is merged from a named one, the experiment's changes and the task's changes; later values override earlier
+ones, key by key. A task with its own base uses only that base, without the experiment's changes.
+`finetuning.tasks_per_job` sets the number of tasks per job; by default, jobs have several tasks only if there would be
+thousands of jobs. Jobs are numbered in the order of the tasks, and a task's results do not depend on its job.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 SEQUENCE_HEADS = ("sequence_classification", "regression", "multiple_choice")
-"""Heads with one vector per sequence, of which `finetuning.head_options` of an experiment speaks."""
+"""Heads with one vector per sequence; `finetuning.head_options` of an experiment applies to these heads."""
 
 
 def resolve_protocol(
     finetuning: Finetuning, task: str, project: "Project", where: str, metrics: Sequence[str] | None = None
 ) -> ProtocolChoice:
-    """All settings of the protocol of `task`; `where` names the experiment's file.
+    """Return all protocol settings of `task`; `where` is the experiment's file.
 
-    `metrics` are those of a task that is not in the project.
-    Raises ConfigError for an unknown base and for values that do not fit each other.
+    `metrics` are those of a task that is not in the project. Raises ConfigError for an unknown base and for
+    contradictory values.
     """
     own, of_task = finetuning.protocol, finetuning.tasks[task]
     place = f"{where}: finetuning.tasks.{task}"
@@ -42,7 +42,7 @@ def resolve_protocol(
         settings = merged(settings, layer, ProtocolChoice)
     resolved = validated(ProtocolChoice, settings, place)
     if resolved.selection != "held_out":
-        # Nothing is held out, whatever the layers below said about the share.
+        # Without held-out rows, the fraction of the layers below does not apply.
         resolved = replace(resolved, development_fraction=0.0)
     elif resolved.development_fraction == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")
@@ -56,23 +56,23 @@ def resolve_protocol(
 
 
 def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
-    """The head of a task, with the options that the experiment lays over those of such heads."""
+    """Return the head of a task, updated with the experiment's options for heads of this type."""
     if head.kind not in SEQUENCE_HEADS:
         return head
     return replace(head, options={**head.options, **finetuning.head_options})
 
 
 def reads_first_token(finetuning: Finetuning, head: HeadSettings) -> bool:
-    """Whether the head of a task reads the first token alone, which has seen nothing in a causal model."""
+    """Return True if the head of a task reads only the first token, which has no context in a causal model."""
     if head.kind not in SEQUENCE_HEADS:
         return False
     options = head_of_task(finetuning, head).options
-    # A loader chooses the pooling itself when it meets the model, and chooses the first token for some.
+    # The pooling "auto" is chosen when the model is loaded; for some models it is the first token.
     return options.get("pooling", "first_token") == "first_token" or options.get("loader", "none") != "none"
 
 
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
-    """The layers of a named protocol, those of its own base first."""
+    """Return the layers of a named protocol, those of its own base first."""
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []
     while base is not None:
@@ -87,13 +87,13 @@ def _named(base: str | None, task: str, project: "Project", where: str) -> list[
 
 
 MOST_JOBS = 4000
-"""Fine-tuning jobs of an experiment that does not say how many tasks a job has: each takes 2 ms to plan."""
+"""Maximum number of jobs with one task each, if the experiment does not set it: planning takes 2 ms per job."""
 
 
 def task_batches(finetuning: Finetuning, models: int) -> dict[str, list[str]]:
-    """The tasks of each job by its name, for the `finetuning` block of an experiment with so many models.
+    """Return the tasks of each job by name, for an experiment's `finetuning` block and this number of models.
 
-    None where jobs have one task.
+    None if each job has one task.
     """
     tasks = list(finetuning.tasks)
     size = finetuning.tasks_per_job or max(1, -(-models * len(tasks) // MOST_JOBS))
@@ -103,7 +103,7 @@ def task_batches(finetuning: Finetuning, models: int) -> dict[str, list[str]]:
 
 
 def task_batch(project: "Project", experiment: str, batch: str) -> list[str]:
-    """The tasks of one job. Raises ConfigError for a name that no job of the experiment has."""
+    """Return the tasks of one job. Raises ConfigError for an unknown job of the experiment."""
     batches = _batches(project, experiment)
     if batch not in batches:
         raise ConfigError(
@@ -118,5 +118,5 @@ def _batches(project: "Project", experiment: str) -> dict[str, list[str]]:
 
 
 def batches_by_task(project: "Project", experiment: str) -> dict[str, str]:
-    """The job that works on each task; none where every task has its own."""
+    """Return the job of each task; empty if every task has its own job."""
     return {task: name for name, tasks in _batches(project, experiment).items() for task in tasks}

@@ -1,7 +1,7 @@
-"""Values of config.yaml that a call of Snakemake says otherwise: by `--configfile`, and after that by `--config`.
+"""Values that override config.yaml: from `--configfile`, and then from `--config` of Snakemake's command line.
 
-Snakemake reads both, in its own words of YAML: a number inside `--config 'compute={corpus_threads: 2}'` arrives as
-text, and `1e-3` of a file, too. So they are read here again, as config.yaml is, and each remembers where it came from.
+Snakemake reads both with its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'` becomes text, and so
+does `1e-3` of a file. Therefore both are read again by the rules of config.yaml, with the source of each value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,11 @@ from hatchery.experiment.written_blocks import Document, merged
 COMMAND_LINE = "the command line (--config)"
 
 Given = Sequence[tuple[str, Mapping[str, Any]]]
-"""Places with the values that stand there; the later ones count."""
+"""Sources with their values; later values override earlier ones."""
 
 
 def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
-    """What files and arguments (`key=value`) of the command line say. Raises ConfigError for what is not YAML."""
+    """Parse the files and arguments (`key=value`) of the command line. Raises ConfigError for invalid YAML."""
     from_arguments: Document = {}
     for argument in arguments:
         key, _, text = argument.partition("=")
@@ -28,7 +28,7 @@ def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
 
 
 def place_of(key: str, given: Given) -> str:
-    """Where the value of a key (`compute.device`) stands; of a missing key, where the keys above it do."""
+    """Return the source of a key (`compute.device`); for a missing key, that of the nearest key above it."""
     parts = tuple(key.split("."))
     for length in range(len(parts), 0, -1):
         for place, values in reversed(given):

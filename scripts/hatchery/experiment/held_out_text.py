@@ -1,6 +1,6 @@
-"""What an experiment measures on held-out text: which splits its corpora may have, and which models fit.
+"""Checks of evaluations on held-out text: the possible splits of a corpus, and the models for translation.
 
-Of a corpus it is known before it is made which splits it may have, and whether it holds pairs of sentences.
+The possible splits of a corpus are known before it is made, and so is whether it holds pairs of sentences.
 """
 
 import fnmatch
@@ -22,9 +22,9 @@ TRANSLATION, TRANSLATING_FAMILY = "translation", "encoder_decoder"
 
 
 def held_out_splits(project: "Project", name: str) -> set[str]:
-    """The splits `dev` and `test` that a corpus may have by its configuration; every other split is surely empty.
+    """Return the splits `dev` and `test` that a corpus may have by its configuration; all other splits are empty.
 
-    Raises ConfigError for a corpus that cannot be, such as one that is made from itself.
+    Raises ConfigError for an impossible corpus, such as one that is made from itself.
     """
     project.check("corpus", name)
     corpus = project.corpus(name)
@@ -44,7 +44,7 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
 
 
 def _of_source(source: Any, drawn: set[str]) -> set[str]:
-    """The held-out splits that a source may have, of documents that are drawn or of files that name them."""
+    """Return the held-out splits that a source may have, from drawn documents or from files named after splits."""
     if source.reader == "babylm":
         return _of_release(source)
     if source.reader == "parallel_text":
@@ -54,7 +54,7 @@ def _of_source(source: Any, drawn: set[str]) -> set[str]:
 
 
 def _of_release(source: Any) -> set[str]:
-    """The splits of a source in the layout of BabyLM, whose files name them; generated text has no test files."""
+    """Return the splits of a source in the layout of BabyLM, from its file names; generated text has no test files."""
     track = source.options.track
     if track in ("dev", "test"):
         return {track}
@@ -72,7 +72,7 @@ _SPLIT_KEYS = {"dev": "split.development_fraction", "test": "split.test_fraction
 
 
 def check_perplexity_splits(experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError for a split to measure perplexity on that the experiment's corpus surely has not."""
+    """Raise ConfigError for a split of `perplexity.splits` that the experiment's corpus cannot have."""
     chosen = experiment.perplexity.splits
     if not chosen:
         return
@@ -87,9 +87,9 @@ def check_perplexity_splits(experiment: Experiment, where: str, project: "Projec
 
 
 def check_translation(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError where models, evaluations and corpora of translation do not belong together, each on a line.
+    """Raise ConfigError if models, evaluations and corpora of translation do not fit, with one line for each problem.
 
-    A model that translates is an encoder and a decoder, learns from pairs, and is scored on test sets of pairs alone.
+    A translating model is an encoder and a decoder, learns from pairs, and is scored on test sets of pairs alone.
     """
     tests, problems = experiment.translation.tests, Problems()
     tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
@@ -117,7 +117,7 @@ def check_translation(name: str, experiment: Experiment, where: str, project: "P
         if not fnmatch.filter(runs, pattern):
             problems.add(f"{where}: translation.leave_out: got {pattern!r}, no such run{alternatives(pattern, runs)}")
     if tests and not translated_runs(experiment.translation, runs):
-        problems.add(f"{where}: translation.leave_out: leaves no run that translates, expected one at least")
+        problems.add(f"{where}: translation.leave_out: leaves no run that translates, expected at least one")
     for called, test in tests.items():
         place, corpus = f"{where}: translation.tests.{called}", test.corpus
         with problems.collecting():
@@ -146,7 +146,7 @@ def _check_translating_model(experiment: str, run: str, task: str, where: str, p
 
 
 def _check_special_tokens(name: str, project: "Project") -> None:
-    """Raise ConfigError for a tokenizer that ends every text, and so every translation, with the end of a paragraph."""
+    """Raise ConfigError for a tokenizer that ends every text with the end of a paragraph, and so every translation."""
     tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT:
         # The library takes long to import, and nearly all tokenizers are trained here.
@@ -164,7 +164,7 @@ def _check_special_tokens(name: str, project: "Project") -> None:
 
 
 def _other_evaluations(experiment: Experiment) -> Iterator[tuple[str, list[str]]]:
-    """The keys of evaluations that no translating model has, with what they name."""
+    """Yield the keys of evaluations that translating models do not have, with their values."""
     asked = {
         "minimal_pairs": experiment.minimal_pairs,
         "finetuning.tasks": experiment.finetuning.tasks,
@@ -173,7 +173,7 @@ def _other_evaluations(experiment: Experiment) -> Iterator[tuple[str, list[str]]
 
 
 def _holds_pairs(project: "Project", name: str) -> bool:
-    """Whether every document of a corpus is a pair of sentences. Raises ConfigError for a corpus that cannot be."""
+    """Return True if every document of a corpus is a pair of sentences. Raises ConfigError for an impossible corpus."""
     project.check("corpus", name)
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
@@ -182,7 +182,7 @@ def _holds_pairs(project: "Project", name: str) -> bool:
 
 
 def _splits_of_pairs(project: "Project", name: str) -> list[str]:
-    """The splits that a corpus of pairs may have."""
+    """Return the splits that a corpus of pairs may have."""
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
         return _splits_of_pairs(project, corpus.sample.corpus)

@@ -1,4 +1,4 @@
-"""Where exported models of an experiment go on the Hugging Face hub, if somebody uploads them."""
+"""Repository on the Hugging Face hub for the exported models of an experiment, if somebody uploads them."""
 
 import re
 from dataclasses import dataclass
@@ -28,5 +28,5 @@ class HubRepository(Settings):
         )
 
     def of(self, run: str) -> str:
-        """The repository of one run, such as `ltg_bert-s42`."""
+        """Return the repository of one run, such as `ltg_bert-s42`."""
         return self.repository.replace(RUN, run)

@@ -1,6 +1,6 @@
-"""The kinds of files below config/: in which folder each lies, and the class of settings that says what it holds.
+"""The kinds of files below config/: the folder of each kind, and its settings class.
 
-The classes of suites, baselines and labelled tasks, and that of config.yaml itself, are here; those of text and of
+The classes of suites, baselines and labelled tasks, and of config.yaml itself, are here; those of text and of
 experiments have files of their own.
 """
 
@@ -50,7 +50,7 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     """A folder of the generated sources."""
 
     def scored(self, name: str) -> dict[str, object]:
-        """What scoring is told of the suite `name` (`ScoringSettings`), without keys of other formats."""
+        """Return the settings for scoring the suite `name` (`ScoringSettings`), without keys of other formats."""
         return {"suite": name, **keys_of(self, of=SuiteSettings)}
 
 
@@ -120,7 +120,7 @@ class Variant(TaskKeys, OneOfKeys):
     """Tasks that are scored with the models of this one."""
 
     def settings(self, name: str) -> TaskSettings:
-        """What fine-tuning is told of the task `name`."""
+        """Return the settings for fine-tuning on the task `name`."""
         filtered, keys = self.vocabulary, keys_of(self, of=TaskKeys)
         vocabulary = None if filtered is None else VocabularyFilter(filtered.fields, filtered.reading)
         return TaskSettings(**{**keys, "name": name, "vocabulary": vocabulary})
@@ -157,7 +157,7 @@ class MainFile(Settings):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """The other files in which a key that is unknown here is looked for, by the words for them."""
+        """Other files to search for an unknown key, with their names for messages."""
         return {"the experiment's file": ExperimentFile}
 
     experiments: tuple[Annotated[str, Reference("experiment")], ...] = ("demo",)
@@ -209,4 +209,4 @@ FILES: Mapping[str, Any] = {
     "protocol": ProtocolFile,
     "baseline": BaselineFile,
 }
-"""`config` is config/config.yaml itself."""
+"""Folders of all kinds of files. `config` is config/config.yaml itself."""

@@ -18,14 +18,14 @@ KEY = "evaluate_milestones"
 
 
 def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[SeededRun]:
-    """The models of inside the training of a run, in their order: after steps, or after the words of its marks."""
+    """Return the intermediate checkpoints of a run in their order: after steps, or after the marks of its budget."""
     pretraining = project.experiment(experiment).runs[run.model].pretraining
     marks = own_marks(project, experiment, run.model, run.seed)
     return [*map(run.after, pretraining.milestones), *map(run.after_words, marks)]
 
 
 def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple[int, ...]:
-    """Words after which a run keeps models: those of its budget that no run has passed which it starts from."""
+    """Return the word counts after which a run saves checkpoints, without those that an earlier run has passed."""
     pretraining = project.experiment(experiment).runs[run].pretraining
     before = 0
     if (trained := trained_before(project, experiment, run, seed)) is not None:
@@ -39,9 +39,9 @@ def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple
 
 
 def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[tuple[str, SeededRun]]:
-    """All models that a budget keeps, with the experiment of each: those of the runs that a run starts from come first.
+    """Return all checkpoints that a budget saves, with the experiment of each; those of earlier runs come first.
 
-    Each number of words stands once. What a folder of others kept is not among them.
+    Each number of words appears once. Checkpoints in a folder outside of the experiments are not included.
     """
     origin = origin_of(project, experiment, run.model, run.seed)
     before: list[tuple[str, SeededRun]] = []
@@ -53,7 +53,7 @@ def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[
 
 
 def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
-    """Whether a kind of evaluation, of this name if it has names, is measured of milestones."""
+    """Return True if an evaluation is applied to milestones: its kind, or its kind and name, is listed."""
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 
 
@@ -68,17 +68,17 @@ def suite_batches(experiment: Experiment, of_milestone: bool) -> dict[str, list[
 
 
 def check_acquisition(experiment: Experiment, where: str) -> None:
-    """Raise ConfigError where ages of acquisition are asked for and no run keeps models after so many words."""
+    """Raise ConfigError if ages of acquisition are requested, but no run saves checkpoints after numbers of words."""
     marked = any(run.pretraining.marks for run in experiment.runs.values())
     if experiment.acquisition is not None and not marked:
         raise ConfigError(
-            f"{where}: acquisition: no run has `budget` and `checkpoints_at` under its `pretraining`, whose models it "
-            "compares; name some, or leave it out"
+            f"{where}: acquisition: no run has `budget` and `checkpoints_at` under its `pretraining`; add "
+            "`checkpoints_at` to a run, or remove this key"
         )
 
 
 def check_milestones(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError where milestones are to be measured as nothing is, or where there are none."""
+    """Raise ConfigError if milestones are evaluated by an unknown evaluation, or if no run saves milestones."""
     runs = project.evaluated_runs(name)
     allowed: dict[str, None] = {}
     for kind, evaluation in evaluations().items():
@@ -91,6 +91,6 @@ def check_milestones(name: str, experiment: Experiment, where: str, project: "Pr
             )
     if experiment.evaluate_milestones and not project.milestones(name):
         raise ConfigError(
-            f"{where}: {KEY}: no run has `milestones` or `checkpoints_at` under its `pretraining`; name some, or leave "
-            "it out"
+            f"{where}: {KEY}: no run has `milestones` or `checkpoints_at` under its `pretraining`; add some, or "
+            "remove this key"
         )

@@ -1,7 +1,7 @@
-"""Which tables of a paper an experiment has: those of its own `published`, or those of the experiment that it repeats.
+"""The paper tables of an experiment: those of its own `published`, or those of the experiment that it miniaturises.
 
-A miniature repeats an experiment on other data: it takes the published rows of its original, calls its suites, tasks
-and corpus as the original does, and says in every table why no number of its own is comparable with a printed one.
+A miniature repeats an experiment on other data. It uses the published rows of its original, and the original's names
+of suites, tasks and corpus. Every table states why the miniature's numbers are not comparable with the printed ones.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
 
 LAYOUTS = "paper_tables"
 VALUES = "published/values"
-"""Folder of the papers' numbers, below the configuration."""
+"""Folder of the papers' numbers, in the configuration folder."""
 STAR = "*"
 
 
 def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Experiment":
-    """The experiment with the published rows of the runs that are called like such, if it asks for them with a star.
+    """Return the experiment with a published row for each run that matches the pattern under `*`, if there is one.
 
-    `folder` is that of the configuration. Raises ConfigError for a pattern that fits no run.
+    `folder` is the configuration folder. Raises ConfigError for a pattern that matches no run.
     """
     published = experiment.published
     if published is None or STAR not in published.rows:
         return experiment
     named = {model: row for model, row in published.rows.items() if model != STAR}
     table, pattern = folder / VALUES / f"{published.paper}.csv", published.rows[STAR]
-    # A paper that is not there is told later.
+    # A missing paper is reported later.
     rows = read_rows(table, ("row", "track")) if table.is_file() else []
     known = {texts["row"] for _, texts in rows if texts["track"] in ("", published.track)}
     found = {run: row for run in experiment.runs if (row := pattern.replace(STAR, run)) in known}
     if rows and not (found and STAR in pattern):
         raise ConfigError(
-            f"{where}: published.rows.{STAR}: got {pattern!r}, which makes a row of {table.name} of no run; expected a"
-            f" name with {STAR}, which stands for the name of a run"
+            f"{where}: published.rows.{STAR}: got {pattern!r}, expected a name with {STAR} for the name of a run, "
+            f"such that {table.name} has the row of at least one run"
         )
     return replace(experiment, published=replace(published, rows=found | named))
 
 
 def check_paper_tables(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError where `paper_tables` of the experiment `name` names no experiment with published rows."""
+    """Raise ConfigError if `paper_tables` of the experiment `name` names no experiment with published rows."""
     chosen = experiment.paper_tables
     if chosen is None:
         return
@@ -62,7 +62,7 @@ def check_paper_tables(name: str, experiment: "Experiment", where: str, project:
 
 
 def check_published_rows(experiment: "Experiment", where: str) -> None:
-    """Raise ConfigError for a published row, or a test against, what is neither a run nor a baseline."""
+    """Raise ConfigError if `published` or `tests_against` names neither a run nor a baseline."""
     known = [*experiment.runs, *experiment.baselines]
     kind = "run or baseline" if experiment.baselines else "run"
     named = [("published.rows", model) for model in (experiment.published.rows if experiment.published else ())]
@@ -73,10 +73,11 @@ def check_published_rows(experiment: "Experiment", where: str) -> None:
 
 
 class Filled(TypedDict):
-    """What an experiment's tables are filled with, as `PaperTablesSettings` calls it.
+    """Content of an experiment's paper tables, with the keys of `PaperTablesSettings`.
 
-    `published` has the rows of the models that the experiment has. `prefix` and `suites` say how suites and tasks are
-    called in the paper's tables, `corpora` whose place a corpus has there, `caveat` why nothing is comparable.
+    `published` has the rows of the models in the experiment. `prefix` and `suites` map names of suites and tasks to
+    the paper's tables, `corpora` maps corpora to those of the paper, `caveat` states why the numbers are not
+    comparable.
     """
 
     published: "Published"
@@ -87,7 +88,7 @@ class Filled(TypedDict):
 
 
 def paper_tables(project: "Project", experiment: str) -> Filled | None:
-    """What an experiment's tables are filled with; None where it repeats no paper."""
+    """Return the content of an experiment's paper tables; None if it repeats no paper."""
     block = project.experiment(experiment)
     chosen = block.paper_tables
     if chosen is None:
@@ -108,20 +109,23 @@ def paper_tables(project: "Project", experiment: str) -> Filled | None:
 
 
 def _rows_of_miniature(rows: Mapping[str, str], models: Iterable[str], swept: Mapping[str, str]) -> dict[str, str]:
-    """The rows of an original that models here fill, in the original's order; runs of a sweep fill their run's."""
+    """Return the rows of an original for models of a miniature, in the original's order.
+
+    A sweep's runs use their base's row.
+    """
     called = {model: model if model in rows else swept.get(model, model) for model in models}
     return {model: row for run, row in rows.items() for model, name in called.items() if name == run}
 
 
 def published_files(project: "Project", name: str) -> list[str]:
-    """The numbers of the papers that an experiment, or those of a study, repeat, if they name any."""
+    """Return the files with the papers' numbers that an experiment, or the experiments of a study, repeat."""
     chosen = [project.experiment(part).published for part in project.members(name)]
     papers = dict.fromkeys(block.paper for block in chosen if block is not None)
     return [f"config/{VALUES}/{paper}.csv" for paper in papers]
 
 
 def paper_of_tables(project: "Project", experiment: str) -> str | None:
-    """The paper whose tables an experiment has: the one that it repeats, if there is a layout of its tables."""
+    """Return the paper whose tables an experiment has: the one that it repeats, if its tables have a layout."""
     chosen = paper_tables(project, experiment)
     if chosen is None:
         return None

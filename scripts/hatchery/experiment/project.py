@@ -1,7 +1,7 @@
-"""The configuration of a checkout: every file is read when it is first asked for, and is a frozen object from then on.
+"""The configuration of a project: every file is read at its first request, and is an immutable object afterwards.
 
-A broken experiment hurts only its own targets, because nothing is read before somebody asks for it. What one file says
-is right or wrong when it is read; whether files fit each other, and what lies here, is looked at once, by `check`.
+A broken experiment affects only its own targets, because files are read on request. Errors within one file are
+reported when it is read; `check` compares it with other files and with the data on this machine, once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ Number = TypeVar("Number", int, float)
 
 
 def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
-    """A method: the file of this kind that has a name, as an object of its class, and of each family for models."""
+    """Return a method: it returns the file of this kind and name as an object of the kind's class; models by family."""
 
     def read(project: "Project", name: str) -> File:
         found: File = project.block(kind, name)
@@ -54,9 +54,9 @@ def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
 class Project:
     """All configuration below a folder (`config/`).
 
-    Files that are not there are taken from the folder `shipped`, if there is one; both config.yaml are merged. What a
-    call of Snakemake says otherwise (`given`) is merged into config.yaml, and after it `overrides`. What is asked for
-    by a name raises ConfigError naming the file, the key, what was given, what is allowed and the nearest match.
+    Missing files are read from the folder `shipped`, if there is one; both config.yaml are merged. Values from
+    Snakemake's command line (`given`) are merged into config.yaml, and then `overrides`. An unknown name raises
+    ConfigError with the file, the key, the value, the allowed values and the nearest match.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Project:
         self._given: Given = [*given, *([("what the program says", overrides)] if overrides else [])]
         self.written = WrittenBlocks(self.folder, shipped)
         self.checked: dict[tuple[str, str], None] = {}
-        """Kinds and names of the blocks that were compared with others, in that order."""
+        """Kinds and names of the blocks that were already checked against others, in order of the checks."""
         self._blocks: dict[tuple[str, str], Any] = {}
         self._raw_inputs: dict[str, SourceKeys] = {}
         self._expansions: dict[str, Expansion] = {}
@@ -87,7 +87,7 @@ class Project:
         paths = [folder / "config.yaml" for folder in (self._shipped, self.folder) if folder is not None]
         found = [path for path in paths if path.exists()]
         if not found:
-            raise ConfigError(f"{paths[-1]}: there is no such file in {Path.cwd()}")
+            raise ConfigError(f"{paths[-1]}: expected this file in {Path.cwd()}, but there is none")
         given: Given = [*((str(path), read_yaml(path)) for path in found), *self._given]
         document: Document = reduce(merged, (values for _, values in given), {})
 
@@ -116,12 +116,12 @@ class Project:
     baseline = _named("baseline", BaselineFile)
 
     def block(self, kind: str, name: str) -> Any:
-        """The block of this kind and name, of its class; whether it fits other files, `check` says."""
+        """Return the block of this kind and name, an object of its class; `check` compares it with other files."""
         found = self._as_written(kind, name)
         return self._with_rows_that_are_here(found) if kind == "task" else found
 
     def readable(self, kind: str, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """Yield the blocks of these names that can be read; what is wrong with the others, their own check reports."""
+        """Yield the readable blocks of these names; errors in the others are reported by their own check."""
         for name in names:
             with suppress(ConfigError):
                 yield name, self.block(kind, name)
@@ -132,7 +132,7 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """The task with the files of its `otherwise`, where config.yaml says how to get those, and not its own."""
+        """Return the task, with the files of its `otherwise` if config.yaml has a source of those only."""
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task
         other: TaskFile = self._as_written("task", task.otherwise)
@@ -151,7 +151,7 @@ class Project:
         place = self.place(kind, name)
         refuse_sweeps(raw, place)
         if stem := self.written.file_of_variant(kind, name):
-            # What is wrong with the file is told once, where it stands.
+            # Errors in the file are reported once, for the file itself.
             self._as_written(kind, stem)
         # A place in another block's file ends in a key.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
@@ -166,22 +166,23 @@ class Project:
             raise ConfigError(expansion.as_in_the_file(str(error))) from None
 
     def expansion(self, experiment: str) -> Expansion:
-        """How the runs of an experiment were written out of its file."""
+        """Return the expansion of an experiment's file to runs."""
         if experiment not in self._expansions:
             raw, place = self.written.read("experiment", experiment), self.place("experiment", experiment)
             self._expansions[experiment] = write_out(experiment, raw, place)
         return self._expansions[experiment]
 
     def _take_raw_input(self, corpus: str, block: CorpusFile, where: str) -> CorpusFile:
-        """Keep the raw input that stands in a corpus, and put its name in its place: that of the corpus."""
+        """Store the inline raw input of a corpus, and replace it by its name: the corpus's name."""
         sources = () if block.sources is ABSENT else block.sources
         own = [source for source in sources if isinstance(source.data, SourceKeys)]
         if not own:
             return block
         if len(own) > 1:
             raise ConfigError(
-                f"{where}: sources: got {len(own)} sources whose `data` has keys, expected one at most: it is called "
-                f"{corpus!r} like the corpus; enter the others under `data` in {self.folder / 'config.yaml'}"
+                f"{where}: sources: got {len(own)} sources whose `data` has keys, expected at most one, because its "
+                f"name is that of the corpus, {corpus!r}; enter the others under `data` in "
+                f"{self.folder / 'config.yaml'}"
             )
         if corpus in self.config.data:
             raise ConfigError(
@@ -194,20 +195,20 @@ class Project:
     # Names -----------------------------------------------------------------------------------------------------------
 
     def names(self, kind: str) -> list[str]:
-        """Sorted names of the blocks of a kind that have files, and of the variants in them."""
+        """Return the sorted names of all blocks of a kind: files, and variants in them."""
         return self.written.names(kind)
 
     def has_inline_model(self, name: str) -> bool:
-        """Whether a model stands in a run of an experiment: `<experiment>.<run>`."""
+        """Return True if a model is an inline model of an experiment's run: `<experiment>.<run>`."""
         experiment, dot, run = name.partition(".")
         return bool(dot) and self.written.has("experiment", experiment) and run in self.expansion(experiment).models
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether there is a block of this kind and name."""
+        """Return True if there is a block of this kind and name."""
         return self.written.has(kind, name) or (kind == "model" and self.has_inline_model(name))
 
     def place(self, kind: str, name: str) -> str:
-        """Where a block is written, for messages: a file, with the key in it where it is another block's."""
+        """Return the place of a block for messages: a file, and the key in it if it is another block's file."""
         if kind == "model" and self.has_inline_model(name):
             experiment, run = name.split(".")
             made = self.expansion(experiment).runs[run].place
@@ -220,7 +221,7 @@ class Project:
             self.written.require(kind, name, where)
 
     def raw_input(self, name: str) -> SourceKeys | None:
-        """The raw input of config.yaml called `name`, or that of the corpus of this name; None where there is none."""
+        """Return the raw input `name` of config.yaml, or that of the corpus of this name; None if there is none."""
         if name not in self.config.data and name not in self._raw_inputs and self.written.has_raw_input(name):
             self.corpus(name)
         found = self.config.data.get(name) or self._raw_inputs.get(name)
@@ -229,55 +230,55 @@ class Project:
     # Experiments and studies -----------------------------------------------------------------------------------------
 
     def sets_of(self, experiments: Iterable[str]) -> dict[str, str]:
-        """The sets of the runs of several experiments, as a study calls these."""
+        """Return the sets of the runs of several experiments, by the runs' names in a study."""
         return {f"{part}/{run}": name for part in experiments for run, name in self.expansion(part).sets().items()}
 
     def protocol_of(self, experiment: str, task: str) -> ProtocolChoice:
-        """How an experiment fine-tunes on a task; see `resolve_protocol`."""
+        """Return an experiment's protocol for a task; see `resolve_protocol`."""
         where = self.place("experiment", experiment)
         return resolve_protocol(self.experiment(experiment).finetuning, task, self, where)
 
     def head_of(self, experiment: str, task: str) -> HeadSettings:
-        """The head of a task, with the options that the experiment lays over it."""
+        """Return the head of a task, with the experiment's options."""
         return head_of_task(self.experiment(experiment).finetuning, self.task(task).settings(task).head)
 
     def task_batch(self, experiment: str, batch: str) -> list[str]:
-        """The tasks of one job. Raises ConfigError for a name that no job of the experiment has."""
+        """Return the tasks of one job. Raises ConfigError for an unknown job of the experiment."""
         return task_batch(self, experiment, batch)
 
     def is_study(self, name: str) -> bool:
-        """Whether a folder of `results/` is that of a study."""
+        """Return True if a folder of `results/` belongs to a study."""
         return name in self.names("study")
 
     def results_of(self, name: str) -> Experiment | StudyFile:
-        """The experiment or the study whose results lie in `results/<name>/`; both have a description and figures."""
+        """Return the experiment or the study with results in `results/<name>/`; both have a description and figures."""
         return self.study(name) if self.is_study(name) else self.experiment(name)
 
     def members(self, name: str) -> list[str]:
-        """The experiments that a name of results stands for: those of a study, or the experiment itself."""
+        """Return the experiments of a study, or the experiment itself."""
         return list(self.study(name).experiments) if self.is_study(name) else [name]
 
     def of_members(self, name: str, found: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
-        """What an experiment has, or what each experiment of a study has, there with the experiment in its name."""
+        """Return a mapping of an experiment, or the merged ones of a study, with the experiment in each key."""
         if not self.is_study(name):
             return dict(found(name))
         return {f"{part}/{key}": value for part in self.members(name) for key, value in found(part).items()}
 
     def cards(self, name: str) -> list[str]:
-        """The corpora whose cards an experiment or a study has: own corpora first, then those that are named."""
+        """Return the corpora whose cards an experiment or a study has: its own corpora first, then those of `cards`."""
         blocks = [self.experiment(part) for part in self.members(name)]
         return [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
 
     def shown_runs(self, name: str) -> list[SeededRun]:
-        """The models of an experiment, or those of a study, which are called after their experiments, too."""
+        """Return the models of an experiment, or those of a study's experiments with the experiment in their names."""
         if not self.is_study(name):
             return self.seeded_runs(name)
         return [of_member(part, run) for part in self.members(name) for run in self.seeded_runs(part)]
 
     def model_of(self, experiment: str, run: str) -> EncoderSizes:
-        """The architecture of a run: its model with the run's `model_changes`.
+        """Return the architecture of a run: its model with the run's `model_changes`.
 
-        Raises ConfigError when a change does not fit the model.
+        Raises ConfigError if a change does not fit the model.
         """
         if (experiment, run) not in self._architectures:
             self._architectures[experiment, run] = self._changed_model(experiment, run)
@@ -304,7 +305,7 @@ class Project:
         return self.written.read("model", name)
 
     def seeded_runs(self, experiment: str) -> list[SeededRun]:
-        """The models of an experiment in the order of its file, one for each run and pretraining seed."""
+        """Return the models of an experiment in the order of its file, one for each run and pretraining seed."""
         return list(self._seeded_runs(experiment).values())
 
     def _seeded_runs(self, experiment: str) -> dict[str, SeededRun]:
@@ -315,12 +316,12 @@ class Project:
         return self._runs[experiment]
 
     def evaluated_runs(self, experiment: str) -> list[SeededRun]:
-        """All models that an experiment evaluates: its own, and those that others pretrained."""
+        """Return all models that an experiment evaluates: its own and imported ones."""
         baselines = self.experiment(experiment).baselines
         return [*self.seeded_runs(experiment), *map(SeededRun.of_baseline, baselines)]
 
     def milestones(self, experiment: str) -> dict[str, SeededRun]:
-        """The models of inside its trainings that an experiment evaluates, by their names."""
+        """Return the intermediate checkpoints that an experiment evaluates, by name."""
         if experiment not in self._milestones:
             block = self.experiment(experiment)
             runs = self.seeded_runs(experiment) if block.evaluate_milestones else []
@@ -329,7 +330,7 @@ class Project:
         return self._milestones[experiment]
 
     def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
-        """A budget with the limits of the experiment's track, if it names one; of two limits the smaller one holds."""
+        """Return a budget with the limits of the experiment's track, if it names one; the smaller limit applies."""
         name = self.experiment(experiment).track
         if name is None:
             return budget
@@ -341,7 +342,7 @@ class Project:
         )
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
-        """Words of a budget after which a run keeps models, without those that a run it starts from has passed."""
+        """Return the word counts after which a run saves checkpoints, without those that an earlier run has passed."""
         return own_marks(self, experiment, run.model, run.seed)
 
     def suite_batch(self, experiment: str, batch: str) -> list[str]:
@@ -353,22 +354,25 @@ class Project:
         return batches[batch]
 
     def checkpoints(self, experiment: str, run: str) -> list[tuple[str, SeededRun]]:
-        """What the budgets of a run and of those that it starts from keep, each with its experiment, in their order."""
+        """Return the checkpoints that budgets of a run and its earlier runs save, in order, with experiments."""
         return chain_of_marks(self, experiment, self.seeded_run(experiment, run))
 
     def evaluated(self, experiment: str) -> list[str]:
-        """The names of all models that an experiment evaluates."""
+        """Return the names of all models that an experiment evaluates."""
         return [run.name for run in self.evaluated_runs(experiment)]
 
     def seeded_run(self, experiment: str, name: str) -> SeededRun:
-        """The run and seed called `name`. Raises ConfigError with the nearest match when there is none such."""
+        """Return the run and seed of the model `name`.
+
+        Raises ConfigError with the nearest match for an unknown name.
+        """
         known = self._seeded_runs(experiment)
         if name not in known:
             raise ConfigError(f"experiment {experiment!r} has no model {name!r}{alternatives(name, known)}")
         return known[name]
 
     def check(self, kind: str, name: str) -> None:
-        """Compare a block with those that it names, and with what lies here. Raises ConfigError with every problem."""
+        """Check a block against the blocks that it names and the data here. Raises ConfigError with every problem."""
         if (kind, name) in self.checked:
             return
         try:

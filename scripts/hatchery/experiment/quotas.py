@@ -1,8 +1,8 @@
-"""Whether the selections of a corpus of sequences can have the texts that its quotas and held-out numbers ask for.
+"""A check whether the selections of a corpus can fill its quotas and held-out numbers.
 
-The configuration bounds the number of texts: by the windows that a selection draws from a text, and by the documents
-that are taken of a data set of the hub. The job that groups sequences compares the exact numbers, after documents were
-downloaded and selected for hours.
+The configuration bounds the number of texts: by the windows that a selection draws per text, and by the documents that
+are downloaded of a data set of the hub. The exact numbers are only known to the job that groups sequences, after hours
+of downloads and selection.
 """
 
 import fnmatch
@@ -20,14 +20,14 @@ _HELD_OUT = ("development", "test", "set_aside")
 
 
 class QuotaLimit(NamedTuple):
-    """The most texts that a selection can have, and what to change for more."""
+    """The maximum number of texts of a selection, and advice to raise it."""
 
     number: int
     advice: str
 
 
 def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError, a line for each, for quotas and held-out numbers that the text surely cannot fill."""
+    """Raise ConfigError, with a line for each, for quotas and held-out numbers that the text cannot fill."""
     problems = Problems()
     for index, group in enumerate(corpus.sequences.groups):
         place = f"{where}: sequences.groups.{index}"
@@ -35,21 +35,21 @@ def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
             most = _most_texts(name, quota, project)
             if most is not None and most.number < quota:
                 problems.add(
-                    f"{place}.quotas.{name}: got {quota:,}, but this selection can have {most.number:,} texts at most; "
+                    f"{place}.quotas.{name}: got {quota:,}, but this selection has at most {most.number:,} texts; "
                     f"{most.advice}"
                 )
         sequences = _most_sequences(group, project)
         if sequences is not None and _held_out(group, sequences) >= sequences:
             numbers = ", ".join(f"{key} {amount:,}" for key in _HELD_OUT if (amount := getattr(group, key)))
             problems.add(
-                f"{place}: got {numbers} of {sequences:,} sequences at most, which leaves none for training; give "
-                "smaller numbers, or shares such as 0.01"
+                f"{place}: got {numbers} of at most {sequences:,} sequences, which leaves no sequences for training; "
+                "set smaller numbers, or shares such as 0.01"
             )
     problems.raise_any()
 
 
 def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None:
-    """The most texts of a selection, from which `wanted` are to be drawn; None where nothing is known."""
+    """Return the maximum number of texts of a selection, of which `wanted` are to be drawn; None if unknown."""
     selection = project.selection(name)
     if selection.level != "windows":
         return None
@@ -63,7 +63,7 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
         return None
     shards, patterns = {split: f"{split}-00000.parquet" for split in hub.splits}, selection.options.files
     splits = [split for split in hub.splits if any(fnmatch.fnmatchcase(shards[split], each) for each in patterns)]
-    # A text is one document or several, so there are no more texts than documents.
+    # A text has at least one document, so there are at most as many texts as documents.
     documents = hub.documents * len(splits)
     key = f"data.{selection.data}.hub.documents"
     least = -(-wanted // (each * max(len(splits), 1)))
@@ -74,7 +74,7 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
 
 
 def _most_sequences(group: Group, project: "Project") -> int | None:
-    """The most sequences of a level, which have one text at least; None where that is unknown."""
+    """Return the maximum number of sequences of a level, which have at least one text each; None if unknown."""
     limits = [] if group.maximum_sequences is None else [group.maximum_sequences]
     texts = []
     for name in group.selections:

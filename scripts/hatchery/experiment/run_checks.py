@@ -1,4 +1,4 @@
-"""Whether the runs of an experiment fit their models, their corpus, this machine and each other."""
+"""Checks of an experiment's runs against their models, their corpus, this machine and each other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ INTERVAL = "evaluation_interval_steps"
 
 
 def check_experiment(name: str, experiment: Experiment, where: str, project: "Project") -> None:
-    """The settings of every run fit each other, their model, their corpus and their paper. Raises ConfigError."""
+    """Check that the settings of every run fit each other, its model, its corpus and its paper. Raises ConfigError."""
     problems = Problems()
     lengths = {}
     for task in experiment.finetuning.tasks:
@@ -61,7 +61,7 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
 
 
 def check_scoring(experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError for all suites and texts with a way of scoring that a run or a baseline cannot be scored in."""
+    """Raise ConfigError for suites and texts whose way of scoring a run or a baseline does not support."""
     problems = Problems()
     objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
     asked: dict[str, tuple[Sequence[str], int]] = {
@@ -75,12 +75,12 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
         for reason in dict.fromkeys(filter(None, reasons.values())):
             models = ", ".join(model for model, why in reasons.items() if why == reason)
             with problems.collecting():
-                raise ConfigError(f"{where}: {key} cannot be asked of {models}: scoring {reason}")
+                raise ConfigError(f"{where}: {key} does not fit {models}: scoring {reason}")
     problems.raise_any()
 
 
 def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str, Edition]]:
-    """Yield key, way of scoring and edition of all suites and texts on which models are scored."""
+    """Yield key, way of scoring and edition of all suites and texts of an experiment."""
     for name in experiment.minimal_pairs:
         suite = project.suite(name)
         yield f"minimal_pairs: {name!r}", suite.scoring, suite.edition
@@ -94,7 +94,7 @@ def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str
 
 
 def unlearned_to_tell(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a line for each suite or text whose way of scoring asks models for predictions that they never learned."""
+    """Yield a line for each suite or text whose scoring needs predictions that the models were not trained for."""
     for name in experiments:
         experiment = project.experiment(name)
         objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
@@ -118,14 +118,14 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
         for task in finetuning.tasks:
             if reads_first_token(finetuning, project.task(task).head):
                 raise ConfigError(
-                    f"{place}: objective.task: got 'causal', expected masked where the head of a task ({task}) reads "
-                    "the first token, which has seen nothing in a causal model: say "
+                    f"{place}: objective.task: got 'causal', expected masked, because the head of a task ({task}) "
+                    "reads the first token, which has no context in a causal model; set "
                     "finetuning.head_options: {pooling: last_token}"
                 )
     compute = project.config.compute
     require_zero_stage(f"{place}: compute.zero_stage", compute.zero_stage, pretraining)
     micro = compute.micro_batch_size
-    # A batch of translation has as many pairs as its tokens happen to be.
+    # The number of pairs in a batch of translation depends on their tokens.
     counts_sequences = pretraining.objective.task != "translation"
     if micro is not None and counts_sequences and pretraining.batch_size % micro:
         raise ConfigError(
@@ -135,10 +135,10 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
 
 
 def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError for a warm-up that is longer than a training, or an interval longer than all that have it.
+    """Raise ConfigError for a warm-up longer than its training, or an interval longer than all its trainings.
 
-    Each is told once, where it is written (`written` is what runs say themselves). What keeps its state may be the
-    beginning of a longer training.
+    Each problem is reported once, at its place in the file (`written` has the keys that runs set themselves). A run
+    that saves its state may be the beginning of a longer training.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
     counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}
@@ -164,7 +164,7 @@ def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where
 
 
 def _has_key(keys: Mapping[str, Any], key: str) -> bool:
-    """Whether there is a value at a key such as `schedule.warmup_steps`."""
+    """Return True if there is a value at a key such as `schedule.warmup_steps`."""
     first, _, rest = key.partition(".")
     return first in keys and (not rest or _has_key(keys[first], rest))
 
@@ -172,9 +172,9 @@ def _has_key(keys: Mapping[str, Any], key: str) -> bool:
 def check_positions(
     experiment: Experiment, run: str, model: EncoderSizes, finetuned: Mapping[str, int], where: str
 ) -> None:
-    """Raise ConfigError where a model with absolute positions meets longer sequences than it has positions for.
+    """Raise ConfigError if a model with absolute positions reads sequences longer than its number of positions.
 
-    `model` is the run's, with its changes; `finetuned` are the greatest lengths of the inputs of the tasks, in tokens.
+    `model` is the run's, with its changes; `finetuned` are the maximum input lengths of the tasks, in tokens.
     """
     most = model.position_limit
     if most is None:

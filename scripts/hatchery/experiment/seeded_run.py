@@ -27,44 +27,44 @@ class SeededRun(Settings):
 
     @classmethod
     def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
-        """The run of a model's name and a seed, called as files call it."""
+        """Return the run of a model's name and a seed, with the name used in files."""
         return cls(f"{model}-s{seed}", model, seed, label)
 
     @classmethod
     def of_baseline(cls, name: str) -> "SeededRun":
-        """A model that others pretrained: one run, without a seed of ours."""
+        """Return an imported model: one run, without a pretraining seed."""
         return cls(name, name, 0, is_baseline=True)
 
     def after(self, step: int) -> "SeededRun":
-        """The model of this run after so many steps."""
+        """Return the intermediate checkpoint of this run after this number of steps."""
         name, model = (f"{name}-step{step}" for name in (self.name, self.model))
         label = f"{self.label or self.model}, step {step}"
         return replace(self, name=name, model=model, label=label, milestone_of=self.name, step=step)
 
     def after_words(self, words: int) -> "SeededRun":
-        """The model of this run after so many words of its budget."""
+        """Return the intermediate checkpoint of this run after this number of words of its budget."""
         name, model = (f"{name}-{mark_name(words)}" for name in (self.name, self.model))
         label = f"{self.label or self.model}, {words:,} words"
         return replace(self, name=name, model=model, label=label, milestone_of=self.name, words=words)
 
     @property
     def milestone(self) -> str:
-        """What the folder of a model of inside a training is called."""
+        """Name of an intermediate checkpoint's folder."""
         return mark_name(self.words) if self.words else step_name(self.step)
 
     @property
     def title(self) -> str:
-        """What people read instead of `name`: `ltg_bert, learning_rate 0.005, seed 42`."""
+        """The name shown to people: `ltg_bert, learning_rate 0.005, seed 42`."""
         return f"{self.label or self.model}, seed {self.seed}"
 
 
 def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str]) -> list[SeededRun]:
-    """The runs of each model with each of its seeds, in their order."""
+    """Return the runs of each model with each of its seeds, in their order."""
     return [SeededRun.of(model, seed, labels.get(model, "")) for model, each in seeds.items() for seed in each]
 
 
 def of_member(experiment: str, run: SeededRun) -> SeededRun:
-    """A run as a study of several experiments calls it, where another one may have a model of the same name."""
+    """Return a run with its name in a study, where several experiments may have models of the same name."""
     label = f"{experiment}/{run.label}" if run.label else ""
     training = f"{experiment}/{run.milestone_of}" if run.milestone_of else ""
     name, model = f"{experiment}/{run.name}", f"{experiment}/{run.model}"

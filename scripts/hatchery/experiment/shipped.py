@@ -1,8 +1,8 @@
 """The configuration that Hatchery ships, for a project in another folder.
 
-Blocks of the project come first; a block that the project does not have is read from the checkout. Tables and layouts
-of papers are inputs of jobs. Their paths must not name the checkout, or results would change with its place: where the
-project has none, its `config/` gets links to those of the checkout.
+Blocks of the project come first; missing blocks are read from the checkout. Tables and layouts of papers are inputs of
+jobs. Their paths must not contain the checkout, or results would change when it is moved: for missing files, the
+project's `config/` gets links to the checkout.
 """
 
 import os
@@ -15,24 +15,24 @@ from hatchery.stage import SCRIPTS
 
 SHIPPED = SCRIPTS.parent / "config"
 COPY = "shipped"
-"""Folder of a frozen configuration that holds the shipped one, as it was then."""
+"""Folder in a frozen configuration with a copy of the shipped one."""
 LINKED = ("published", "paper_tables")
 
 
 def shipped_for(folder: Path) -> Path | None:
-    """Return the shipped configuration for a project's `config/`; None for the checkout's own."""
+    """Return the shipped configuration for a project's `config/`; None for the checkout's own configuration."""
     if (copy := folder / COPY).is_dir():
         return copy
     return SHIPPED if SHIPPED.is_dir() and SHIPPED.resolve() != folder.resolve() else None
 
 
 def open_project(folder: str | Path = "config", given: Given = ()) -> Project:
-    """Return the project with the configuration in `folder`, and with the shipped blocks that it has none of."""
+    """Return the project with the configuration in `folder`, completed by shipped blocks."""
     return Project(folder, given=given, shipped=shipped_for(Path(folder)))
 
 
 def link_tables(folder: Path) -> None:
-    """Link tables and layouts of papers into a project's `config/`, unless the project has its own of a name."""
+    """Link tables and layouts of papers into a project's `config/`, except for names of the project's own files."""
     if (shipped := shipped_for(folder)) is not None and shipped.name != COPY:
         for name in LINKED:
             _link(folder / name, shipped.absolute() / name)
@@ -48,12 +48,12 @@ def _link(place: Path, target: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_name(f".{place.name}.{os.getpid()}.partial")
     new.symlink_to(target)
-    # Snakemake takes the time of a link for that of the file.
+    # Snakemake reads the time of the link itself.
     with suppress(NotImplementedError):
         os.utime(new, (target.stat().st_atime, target.stat().st_mtime), follow_symlinks=False)
     new.replace(place)
 
 
 def _is_of_a_checkout(link: Path) -> bool:
-    """Whether a link leads into the configuration of a checkout, perhaps of one that is not this any more."""
+    """Return True if a link leads into the configuration of a checkout, including one that does not exist any more."""
     return any((folder.parent / "scripts/hatchery").is_dir() for folder in link.readlink().parents)

@@ -1,7 +1,7 @@
-"""Sweeps: several values of a key in one entry of an experiment, of which each becomes a run with a name of its own.
+"""Sweeps: several values of a key in one entry of an experiment; each value becomes a run with its own name.
 
-`{sweep: [...]}` stands under `pretraining` or under a run's `model_changes`; several make all combinations, in the
-order of the file. In any other place a sweep is refused with what to write there.
+`{sweep: [...]}` is allowed under `pretraining` or under a run's `model_changes`. Several sweeps make all combinations,
+in the order of the file. In any other place a sweep is refused with advice.
 """
 
 import copy
@@ -23,7 +23,7 @@ from hatchery.training.settings import PretrainingSettings
 MODEL_CHANGES = "model_changes"
 PRETRAINING = "pretraining"
 SWEEP = "sweep"
-# A longer value is cut in names, and a digest tells it from others.
+# Longer values are truncated in names and made unique by a digest.
 VALUE_LENGTH = 40
 # Keys whose value is a list.
 LISTS = frozenset(key.name for key in fields(PretrainingSettings) if key.default == ())
@@ -34,23 +34,23 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class MadeRun:
-    """Where the file has a run, and what made it, if it does not stand there as it is."""
+    """The place of a run in the file, and the sweeps or grid that made it."""
 
     place: str
     base: str
-    """The run before sweeps."""
+    """The run with the sweeps."""
     label: str = ""
-    """Its name for people: `rv, H 256 L 8, untrained`; empty where it is the run of the file."""
+    """Label for people: `rv, H 256 L 8, untrained`; empty for a run of the file."""
     set: str = ""
     variant: str = ""
-    """The set of a grid that its row is in, and which of the runs of the row it is."""
+    """The set of the grid that contains the run's row, and the run's variant of the row."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """The values of sweeps by what the label calls their keys."""
+    """Values of sweeps by the keys in the label."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The values of one key; `scope` is the key of the run, or of the experiment, that it lies below."""
+    """The values of one key; `scope` is the key above it in the run or in the experiment."""
 
     scope: str
     path: Path
@@ -58,17 +58,17 @@ class Sweep:
 
     @property
     def place(self) -> str:
-        """Its key in the run or in the experiment."""
+        """The key in the run or in the experiment."""
         return ".".join((self.scope, *self.path))
 
 
 def swept_runs(
     experiment: Mapping[str, Any], made: Mapping[str, MadeRun], shared: Sequence[Sweep], where: str
 ) -> dict[str, tuple[Any, MadeRun]]:
-    """The runs of an experiment by name, with one for each combination of the values of their sweeps.
+    """Return the runs of an experiment by name, with one for each combination of the values of their sweeps.
 
-    `shared` are the sweeps of the experiment, which hold for all runs that do not say otherwise; `made` are the runs
-    that a grid made. Raises ConfigError where the names of two runs would be the same.
+    `shared` are the sweeps of the experiment, for all runs that do not set the key; `made` are the runs of a grid.
+    Raises ConfigError if two runs would have the same name.
     """
     runs, found = experiment["runs"], dict[str, tuple[Any, MadeRun]]()
     first_runs = list(experiment).index("runs") < list(experiment).index(PRETRAINING) if shared else False
@@ -81,13 +81,13 @@ def swept_runs(
             name, entry, how = _with_values(run, made.get(base) or MadeRun(f"runs.{base}", base), sweeps, chosen)
             if sweeps and name in runs:
                 raise ConfigError(
-                    f"{where}: runs.{name}: the sweeps of runs.{how.base} make a run of this name too; rename one of "
-                    "the two"
+                    f"{where}: runs.{name}: the sweeps of runs.{how.base} make a run of this name, too; rename one of "
+                    "the two runs"
                 )
             if sweeps and name in found:
                 places = ", ".join(sweep.place for sweep in sweeps)
                 raise ConfigError(
-                    f"{where}: runs.{how.base}: two runs of the sweeps would be called {name!r}; rename the run "
+                    f"{where}: runs.{how.base}: two runs of the sweeps have the name {name!r}; rename the run "
                     f"{how.base!r}, or give values of {places} that differ in letters or digits"
                 )
             found[name] = entry, how
@@ -95,11 +95,11 @@ def swept_runs(
 
 
 def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Sequence[Any]) -> tuple[str, Any, MadeRun]:
-    """Name and entry of the run with these values of its sweeps, and what made it."""
+    """Return name, entry and origin of the run with these values of its sweeps."""
     changed = copy.deepcopy(run)
     name, label, values = made.base, made.label or made.base, Document()
     for sweep, value in zip(sweeps, chosen, strict=True):
-        # `pretraining:` without anything is null.
+        # An empty `pretraining:` is null.
         if changed.get(sweep.scope) is None:
             changed[sweep.scope] = {}
         set_value(changed[sweep.scope], sweep.path, value)
@@ -111,7 +111,7 @@ def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Seque
 
 
 def set_value(tree: Document, path: Path, value: Any) -> None:
-    """Set a value at a path of keys, of which those that are not there are made."""
+    """Set a value at a path of keys; create missing keys."""
     for key in path[:-1]:
         if not isinstance(tree.get(key), dict):
             tree[key] = {}
@@ -123,13 +123,13 @@ def refuse_sweeps(document: Mapping[str, Any], where: str) -> None:
     """Raise ConfigError for a sweep in a file that is not an experiment's."""
     for path in _places(document):
         raise ConfigError(
-            f"{where}: {'.'.join(path)}: a sweep is not possible here; sweeps stand in an experiment, under "
+            f"{where}: {'.'.join(path)}: a sweep is not possible here; sweeps are allowed in an experiment, under "
             f"`{PRETRAINING}` or under a run's `{MODEL_CHANGES}`"
         )
 
 
 def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError, with what to write, for a sweep at a key of an experiment that cannot have one."""
+    """Raise ConfigError, with advice, for a sweep at a key of an experiment that does not allow sweeps."""
     for path in _places(experiment):
         in_run = path[0] == "runs" and len(path) > 3 and path[2] in (PRETRAINING, MODEL_CHANGES)
         if in_run or (path[0] == PRETRAINING and len(path) > 1):
@@ -151,7 +151,7 @@ def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
 
 
 def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
-    """Where a mapping says `sweep: [...]`; a run or a task may be called so."""
+    """Yield the paths of `sweep: [...]` in a mapping; a run or a task may have the name `sweep`."""
     if isinstance(tree, Mapping):
         if isinstance(tree.get(SWEEP), list) and path:
             yield path
@@ -161,7 +161,7 @@ def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def sweeps_below(tree: Any, scope: str, above: str) -> list[Sweep]:
-    """The sweeps below `scope`, in the order of the file; messages have `above` in front of its key."""
+    """Return the sweeps below `scope`, in the order of the file; messages put `above` before the key."""
     found = []
     for path, value in _leaves(tree):
         place = f"{above}{'.'.join((scope, *path))}"
@@ -183,7 +183,9 @@ def _leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
     if further := sorted(sweep.keys() - {SWEEP}):
-        raise ConfigError(f"{place}: {further[0]}: unknown key beside `{SWEEP}`, expected its list of values alone")
+        raise ConfigError(
+            f"{place}: {further[0]}: unknown key next to `{SWEEP}`, expected only a list of values under `{SWEEP}`"
+        )
     values = sweep[SWEEP]
     if not isinstance(values, list):
         raise ConfigError(f"{place}.{SWEEP}: got {shortened(values)}, expected a list of values: {HOW}")
@@ -192,10 +194,10 @@ def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
     seen: list[Any] = []
     for value in values:
         if any(isinstance(part, Mapping) and SWEEP in part for part in _parts(value)):
-            raise ConfigError(f"{place}.{SWEEP}: a sweep within a sweep; write two sweeps, each at its own key")
+            raise ConfigError(f"{place}.{SWEEP}: got a sweep within a sweep, expected two sweeps, each at its own key")
         # 1 and 1.0 are the same setting, 1 and true are not.
         if any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in seen):
-            raise ConfigError(f"{place}.{SWEEP}: {text_of(value)} is given twice, expected each value once")
+            raise ConfigError(f"{place}.{SWEEP}: {text_of(value)} appears twice, expected each value once")
         seen.append(value)
     return tuple(values)
 
@@ -207,7 +209,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
-    """Whether a run has a value of its own where the experiment has a sweep."""
+    """Return True if a run sets a key that has a sweep in the experiment."""
     value = run.get(sweep.scope)
     for key in sweep.path:
         if not isinstance(value, Mapping):
@@ -221,7 +223,7 @@ def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
-    """The end of a key's path that no other key has: `learning_rate`, but `optimizer.name`."""
+    """Return the shortest unique end of a key's path: `learning_rate`, but `optimizer.name`."""
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}
     for start in range(len(sweep.path) - 1, -1, -1):
         tail = sweep.path[start:]
@@ -232,7 +234,7 @@ def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
 
 @cache
 def _known_paths() -> frozenset[Path]:
-    """The paths of all keys of `pretraining`, so that a name does not depend on which of them a file has."""
+    """Return the paths of all keys of `pretraining`, so that names do not depend on the keys in a file."""
     return frozenset((PRETRAINING, *path) for path in key_paths(PretrainingSettings))
 
 
@@ -240,14 +242,14 @@ def _known_paths() -> frozenset[Path]:
 
 
 def text_of(value: Any) -> str:
-    """A value as the file could have it, on one line."""
+    """Return a value as YAML on one line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {text_of(part)}" for key, part in value.items()) + "}"
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def slug(text: str) -> str:
-    """Letters, digits and underscores that stand for a value: 0.005 is 0p005, -1 is m1, 1e-06 is 1em06."""
+    """Encode a value in letters, digits and underscores: 0.005 is 0p005, -1 is m1, 1e-06 is 1em06."""
     number = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
     number = re.sub(r"(?:(?<=^)|(?<=\de))-(?=\d)", "m", number)
     name = re.sub(r"[^A-Za-z0-9]+", "_", number).strip("_") or "empty"

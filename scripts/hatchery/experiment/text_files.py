@@ -1,4 +1,4 @@
-"""What stands in the files of corpora, vocabularies, selections, tokenizers and sweeps of tokenizers."""
+"""Settings classes of the files of corpora, vocabularies, selections, tokenizers and sweeps of tokenizers."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class LanguagePart(Settings):
 
     @property
     def bytes(self) -> int:
-        """The most bytes (UTF-8) of text."""
+        """The maximum number of bytes (UTF-8) of text."""
         return int(self.adjusted_words * bytes_per_word(premium_of(self.byte_premium)))
 
 
@@ -86,15 +86,15 @@ class Sample(SampleKeys, OneOfKeys):
     """A mixture of languages instead, by their names: of each so much as its adjusted words allow."""
 
     def __post_init__(self) -> None:
-        """Refuse a source that two languages have."""
+        """Refuse a source that two languages name."""
         parts = {} if self.languages is ABSENT else self.languages
         for name, count in Counter(source for part in parts.values() for source in part.sources).items():
             if count > 1:
-                raise RefusedError("languages", f"the source {name!r} is that of {count} languages, expected of one")
+                raise RefusedError("languages", f"the source {name!r} is in {count} languages, expected in one")
 
     @property
     def adjusted_words(self) -> int | None:
-        """Words of English that a mixture of languages says as much as; None of other samples."""
+        """Number of English words with the same content as a mixture of languages; None for other samples."""
         return None if self.languages is ABSENT else sum(part.adjusted_words for part in self.languages.values())
 
 
@@ -151,12 +151,12 @@ class CorpusFile(ConversionKeys, OneOfKeys):
 
     @property
     def made_from(self) -> Literal["sources", "sample", "sequences"]:
-        """How it is made: converted from sources, a sample of another corpus, or sequences of selections."""
+        """The key that defines the corpus: sources, a sample of another corpus, or sequences of selections."""
         return "sources" if self.sources is not ABSENT else "sample" if self.sample is not ABSENT else "sequences"
 
     @property
     def word_counting(self) -> WordCounting:
-        """How the words of this corpus are counted, with the premiums of its sources."""
+        """The word count of this corpus, with the byte premiums of its sources."""
         if self.word_count != "adjusted":
             return WordCounting(word_count=self.word_count)
         premiums: dict[str, float] = {}
@@ -171,10 +171,12 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         return WordCounting(word_count="adjusted", byte_premium=single, byte_premiums=premiums)
 
     def _check_premiums(self) -> None:
-        """Refuse premiums of a mixture beside its own, of unknown sources, and adjusted words without premiums."""
+        """Refuse a premium next to those of a mixture, premiums of unknown sources, and a missing premium."""
         mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
         if mixed and self.byte_premium is not None:
-            raise refused("byte_premium", self.byte_premium, "none beside `languages`, each of which has its own")
+            raise refused(
+                "byte_premium", self.byte_premium, "no value next to `languages`, because each language has its own"
+            )
         if self.word_count == "adjusted" and self.byte_premium is None and not mixed:
             raise RefusedError("byte_premium", "the key is missing; `word_count: adjusted` divides the bytes by it")
         if isinstance(self.byte_premium, dict) and self.sources is not ABSENT:
@@ -251,9 +253,9 @@ class SelectionFile(SelectionKeys, OneOfKeys):
         if self.corpus is ABSENT:
             return
         if self.options is not ABSENT:
-            raise RefusedError("options", "cannot be set beside `corpus`, whose readers have options of their own")
+            raise RefusedError("options", "cannot be set next to `corpus`, whose readers have options of their own")
         if self.sentence_model is not None:
-            raise RefusedError("sentence_model", "cannot be set beside `corpus`, whose sentences are known")
+            raise RefusedError("sentence_model", "cannot be set next to `corpus`, whose sentences are known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,19 +289,19 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     paragraphs and a space between their sentences (GPT-BERT)."""
 
     def __post_init__(self) -> None:
-        # Without a kind the choice of keys is refused.
+        # Without `kind`, the check of the keys reports the problem.
         if self.path is ABSENT and self.kind is not ABSENT:
             super().__post_init__()
 
     @property
     def trained_on(self) -> tuple[str, ...]:
-        """The corpora that it is trained on: one, several together, or none where it is taken from a file."""
+        """The corpora for the training of the tokenizer: one, several together, or none if it is read from a file."""
         if self.path is not ABSENT:
             return ()
         return self.corpora if self.corpora is not ABSENT else (self.corpus,)
 
     def training(self) -> dict[str, object]:
-        """What its training is told (`TokenizerSettings`), or that it is taken from a file."""
+        """Return the settings for the training (`TokenizerSettings`), or for reading the tokenizer from a file."""
         if self.path is not ABSENT:
             return {"imported": True, "vocabulary_size": self.vocabulary_size}
         return keys_of(self, of=TokenizerSettings)

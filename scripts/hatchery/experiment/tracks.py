@@ -1,7 +1,7 @@
-"""The tracks of the BabyLM challenge, and which of their rules an experiment breaks, told before anything runs.
+"""The tracks of the BabyLM challenge; broken rules of a track are reported before any job starts.
 
-Source: docs/babylm.md, "What is allowed". Where the calls of 2025 and 2026 word a rule differently, the stricter
-reading is taken. Words of the text itself are counted by the job, before its first step.
+Source: docs/babylm.md, "What is allowed". Where the calls of 2025 and 2026 differ, the stricter rule applies. The job
+counts the words of the text itself, before its first step.
 """
 
 from collections.abc import Iterator
@@ -26,16 +26,16 @@ TrackName = Literal["strict_small", "strict", "multilingual", "chinese"]
 
 @dataclass(frozen=True)
 class Track:
-    """What a model of a track may see."""
+    """The limits of a track."""
 
     words_seen: int | None
-    """Words that it is shown, repetitions included, over all trainings that it comes from; None for any number."""
+    """Words shown to the model, repetitions included, over all trainings that it comes from; None for any number."""
     corpus_words: int
-    """Words of the text that it is trained on."""
+    """Words of the training text."""
     epochs: int | None = 10
-    """How often it may read the text; None for any number."""
+    """Number of passes over the text; None for any number."""
     word_count: WordCountName = "white_space"
-    """The rule by which all these words are counted."""
+    """The rule for counting all these words."""
 
 
 TRACKS: dict[TrackName, Track] = {
@@ -47,7 +47,7 @@ TRACKS: dict[TrackName, Track] = {
 
 
 def check_track(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError with every rule of its track that the experiment `name` breaks; nothing without a track."""
+    """Raise ConfigError with every rule of its track that the experiment `name` breaks; do nothing without a track."""
     if experiment.track is None:
         return
     track, problems = TRACKS[experiment.track], Problems()
@@ -69,7 +69,7 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
 
 
 def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterator[str]:
-    """Yield whether the words of the text are counted by the rule of the track, and are too many in a mixture."""
+    """Yield a problem if the words are counted by another rule than the track's, or a mixture has too many words."""
     corpus = project.corpus(experiment.corpus)
     if corpus.word_count != track.word_count:
         yield (
@@ -86,7 +86,7 @@ def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterato
 
 
 def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
-    """Problems of a tokenizer or a selection that learns from other text than the experiment's training text."""
+    """Yield problems of a tokenizer or a selection that learns from other text than the experiment's training text."""
     name, tokenizer = experiment.tokenizer, project.tokenizer(experiment.tokenizer)
     if tokenizer.path is not ABSENT:
         yield f"the tokenizer {name!r} is imported; {COUNTS}"
@@ -111,9 +111,9 @@ def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
 
 
 def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
-    """Vocabularies of other text that decide which text a corpus has, each with the selection that names it.
+    """Return vocabularies of other text that determine the text of a corpus, each with the selection that names it.
 
-    A selection of windows is drawn without regard to its vocabulary. `seen` are corpora that are made from this one.
+    A selection of windows does not depend on its vocabulary. `seen` are corpora that are made from this one.
     """
     block, seen = project.corpus(corpus), seen | {corpus}
     if block.made_from == "sample" and block.sample.corpus not in seen:

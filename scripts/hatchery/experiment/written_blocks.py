@@ -1,9 +1,9 @@
-"""The blocks of a configuration as people wrote them: where each stands, and what it takes from its base.
+"""The blocks of a configuration before validation: the place of each block, and the merge with its base.
 
-Most blocks are a file each. A task or a suite can also be a variant in the file of another one, and an experiment's own
-file can hold its corpus and its tokenizer, which are then called like the experiment. What differs is laid over what it
-is taken from, key by key. A block's name is a folder of `results/` and a part of patterns, so a file with another name
-is never found, and whoever asks for it is told how to rename it.
+Most blocks are a file each. A task or a suite can also be a variant in the file of another one. An experiment's file
+can contain its corpus and its tokenizer, which then have the experiment's name. A block is merged with its base key by
+key. Its name is a folder of `results/` and a part of patterns, so files with other names are ignored; a request for
+one is answered with advice to rename it.
 """
 
 import copy
@@ -24,17 +24,17 @@ from hatchery.settings.problems import Problems, alternatives
 from hatchery.training.objectives import DEFAULT_TASK
 
 Document = dict[str, Any]
-"""A block as it is written, before its class has checked it."""
+"""A block as it is written, before validation."""
 
 INLINE = ("corpus", "tokenizer")
-"""Kinds of blocks that can stand under the key of their kind in an experiment."""
+"""Kinds of blocks that may be inline in an experiment, under the key of their kind."""
 VARIANTS = "variants"
 _VARIED = ("task", "suite")
-"""Kinds of blocks that can be variants in each other's files."""
+"""Kinds of blocks that may be variants in each other's files."""
 
 _BASED = (*_VARIED, "reading_table", "study", "experiment")
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
-"""Where a file has entries by names of its own, of which one that is null leaves out that of the base."""
+"""Places of entries with free names; a null entry leaves out the entry of the base."""
 
 _INSTEAD_OF = {
     "warmup_steps": ("warmup_fraction", "warmup_steps_limit"),
@@ -44,12 +44,12 @@ _INSTEAD_OF = {
     "run": ("path",),
     "path": ("run", "experiment", "seed", "step"),
 }
-"""Keys that exclude keys of the base, in addition to the groups of which a class of settings has exactly one."""
+"""Keys that exclude keys of the base, in addition to the groups of exclusive keys in settings classes."""
 
 
 @dataclass
 class _Variants:
-    """The variants of a kind, each with the file that it stands in; names that two have; what cannot be read."""
+    """The variants of a kind by file, the names that occur twice, and the unreadable files."""
 
     files: dict[str, str] = field(default_factory=dict)
     twice: dict[str, str] = field(default_factory=dict)
@@ -57,9 +57,9 @@ class _Variants:
 
 
 class WrittenBlocks:
-    """The blocks below a folder (`config/`), read when first asked for, not validated.
+    """The blocks below a folder (`config/`), read when first requested, not validated.
 
-    A block that is not there is read from the folder `shipped`, if there is one.
+    A missing block is read from the folder `shipped`, if there is one.
     """
 
     def __init__(self, folder: Path, shipped: Path | None = None) -> None:
@@ -70,16 +70,16 @@ class WrittenBlocks:
         self._varied: dict[str, _Variants] = {}
 
     def names(self, kind: str) -> list[str]:
-        """Sorted names of the blocks of a kind, one of FOLDERS; a file that no block may be called after is none."""
+        """Return the sorted names of the blocks of a kind of FOLDERS; files with disallowed names are left out."""
         files = self._files(kind)
         return sorted({*files, *self._variants(kind).files})
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether there is a block of this kind and name."""
+        """Return True if there is a block of this kind and name."""
         return self.is_inline(kind, name) or name in self.names(kind)
 
     def place(self, kind: str, name: str) -> str:
-        """Where a block is written, for messages: its file, and the key in it where the file is another block's."""
+        """Return the place of a block for messages: its file, and the key in it if it is another block's file."""
         if name not in self._files(kind):
             if stem := self._variants(kind).files.get(name):
                 return f"{self._file(kind, stem)}: {VARIANTS}.{name}"
@@ -95,20 +95,20 @@ class WrittenBlocks:
             return
         if wrong := misnamed_file(self.folder / FOLDERS[kind], name, self.names(kind)):
             raise ConfigError(wrong)
-        # It may be a variant in a file that cannot be read.
+        # The name may be a variant in an unreadable file.
         self._variants(kind).unreadable.raise_any()
         studies = self.names("study") if kind == "experiment" else []
         known = self.names(kind)
         if name in studies:
             allowed = ", ".join(known) or "none"
-            raise ConfigError(f"{where}: got {name!r}, which is a study; expected one of the experiments {allowed}")
-        # Where an experiment can stand, people may mean a study.
+            raise ConfigError(f"{where}: got {name!r}, which is a study, expected one of the experiments {allowed}")
+        # In the place of an experiment, people may mean a study.
         raise ConfigError(f"{where}: got {name!r}, no such {kind}{alternatives(name, known, also=studies)}")
 
     def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:
-        """The keys of a block laid over those of its base, if it has one. What stands in other files is named.
+        """Return the keys of a block merged with its base, if it has one. Keys of other files are replaced by names.
 
-        A key that is null is not taken from the base. Raises ConfigError for a circle of bases.
+        A null key is not inherited. Raises ConfigError for a circle of bases.
         """
         self.require(kind, name, str(self.folder / FOLDERS[kind]))
         raw = self._own(kind, name)
@@ -129,11 +129,11 @@ class WrittenBlocks:
         return document
 
     def file_of_variant(self, kind: str, name: str) -> str | None:
-        """The block in whose file a variant stands; None for a block with a file of its own."""
+        """Return the block whose file contains a variant; None for a block with a file of its own."""
         return None if name in self._files(kind) else self._variants(kind).files.get(name)
 
     def has_raw_input(self, corpus: str) -> bool:
-        """Whether there is a corpus of this name with a source whose raw input stands in it."""
+        """Return True if there is a corpus of this name with an inline raw input."""
         sources = self.read("corpus", corpus).get("sources") if self.has("corpus", corpus) else None
         found = sources if isinstance(sources, list) else []
         return any(isinstance(source, Mapping) and isinstance(source.get("data"), Mapping) for source in found)
@@ -141,12 +141,12 @@ class WrittenBlocks:
     def _own(self, kind: str, name: str) -> Document:
         if stem := self.file_of_variant(kind, name):
             variant = self._document(kind, stem)[VARIANTS][name]
-            # What is no mapping is told with the file.
+            # The file's check reports non-mappings.
             return {"base": stem, **(variant if isinstance(variant, Mapping) else {})}
         if self.is_inline(kind, name):
             block = dict(self._document("experiment", name)[kind])
             if kind == "tokenizer" and not block.keys() & {"corpus", "corpora", "path"}:
-                # It is trained on the corpus of the experiment.
+                # The tokenizer is trained on the corpus of the experiment.
                 block["corpus"] = self.read("experiment", name).get("corpus")
             return block
         document = dict(self._document(kind, name))
@@ -157,7 +157,10 @@ class WrittenBlocks:
         return document
 
     def is_inline(self, kind: str, name: str) -> bool:
-        """Whether a block stands in the experiment of its name. Raises ConfigError where it has a file as well."""
+        """Return True if a block is inline in the experiment of its name.
+
+        Raises ConfigError if it has a file as well.
+        """
         if kind not in INLINE or name not in self._files("experiment"):
             return False
         if not _is_block(self._document("experiment", name).get(kind)):
@@ -203,17 +206,17 @@ class WrittenBlocks:
 
 
 def _is_block(value: Any) -> bool:
-    """Whether keys stand in the place of a name; a sweep is told where sweeps are."""
+    """Return True if keys replace a name; sweeps are reported elsewhere."""
     return isinstance(value, Mapping) and "sweep" not in value
 
 
 def _without_nulls(keys: Any) -> Any:
-    """What a block says itself: a key that is null only says that it is not taken from the base."""
+    """Return the keys that a block sets; a null key only prevents inheritance."""
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
 
 
 def _leave_out(document: Document, inherited: Document, keys: Sequence[str]) -> None:
-    """Take out the entries at a place that are null and that the base has."""
+    """Remove null entries that the base has."""
     entries, of_base = (reduce(_below, keys, holder) for holder in (document, inherited))
     for name in [name for name, entry in entries.items() if entry is None and name in of_base]:
         del entries[name]
@@ -225,20 +228,20 @@ def _below(holder: Document, key: str) -> Document:
 
 
 def is_name(name: str) -> bool:
-    """Whether a block or a raw input may be called so."""
+    """Return True if a block or a raw input may have this name."""
     return re.fullmatch(NAME, name) is not None and len(name) <= LONGEST_NAME
 
 
 def allowed_name(name: str) -> str:
-    """The name nearest to `name` that is allowed: `größe v2` becomes `grosse_v2`."""
+    """Return the allowed name nearest to `name`: `größe v2` becomes `grosse_v2`."""
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")[:LONGEST_NAME] or "my_name"
 
 
 def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str | None:
-    """What to do about a file that was meant for the block `name` and that has a wrong name or ending.
+    """Return advice for a file that was meant for the block `name` but has a wrong name or ending.
 
-    `taken` are the names of the blocks that there are. None where `folder` has no such file.
+    `taken` are the names of existing blocks. None if `folder` has no such file.
     """
     for path in sorted(folder.glob("*.y*ml")):
         is_right = path.suffix == ".yaml" and is_name(path.stem)
@@ -252,11 +255,10 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
 
 
 def merged(base: Mapping[str, Any], overrides: Mapping[str, Any], settings: Any = Any) -> Document:
-    """`base` with `overrides` laid over it, key by key at every depth; lists are replaced whole.
+    """Return `base` merged with `overrides`, key by key at every depth; lists are replaced as a whole.
 
-    So is an objective by an objective of another task, to which its keys mean nothing. `settings` is the class of
-    settings that both are keys of: a key takes the place of the keys that exclude it, and a key of the base is left out
-    by null where null is no value of it.
+    An objective of another task replaces the objective of the base. `settings` is the settings class of both: a key
+    replaces the keys that exclude it, and null removes a key of the base if null is not one of its values.
     """
     said = [key for key, value in overrides.items() if value is not None]
     replaced = {other for key in said for other in (*_INSTEAD_OF.get(key, ()), *other_ways(settings, key))}

@@ -135,7 +135,7 @@ MISTAKES = {
     "short option with its value": ({"extra": "-Aproject"}, "extra: got '-Aproject', expected it under the key 'acc"),
     "an option of Snakemake": ({"extra": "--array=1-9"}, "got '--array=1-9', expected no option that Snakemake itself"),
     "a command": ({"extra": "--exclusive; rm x"}, "expected options of sbatch without characters of the shell"),
-    "an open quote": ({"extra": "--comment='x"}, "which a shell cannot read"),
+    "an open quote": ({"extra": "--comment='x"}, "expected options in shell syntax"),
 }
 
 
