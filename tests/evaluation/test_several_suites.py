@@ -104,7 +104,7 @@ def test_the_suites_of_a_model_and_of_its_milestones_are_divided_into_jobs(repos
         for name in ("zhoblimp", "hanzi_pinyin")
         if run in project.evaluated("babylm_multilingual_mini")
     ]
-    made = jobs.to_make(asked)
+    made = jobs.targets_for(asked)
     assert len(made) == len(asked) // 2 and all("minimal_pairs_jobs" in path for path in made)
     settings = json.loads(jobs.settings("score_suites", experiment="babylm_multilingual_mini", batch="batch_1"))
     alone = json.loads(jobs.settings("score_minimal_pairs", suite="demo_multilingual_zhoblimp"))

@@ -19,7 +19,7 @@ from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_of
 from hatchery.runner import OutputPath, inputs_of, run_stage
 from hatchery.source_parts import digests_read
-from hatchery.stage import Shared, Stage, record_of
+from hatchery.stage import Stage, StoredByDigest, record_of
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -60,7 +60,7 @@ def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource")
     files_read=files_of_suites,
     unrecorded=lambda model: {"results": f"results/minimal_pairs/{model}"},
     # The folders of the suites are no outputs: Snakemake would delete finished ones when one suite changes or fails.
-    shared=Shared("minimal_pairs_jobs", ("batch",)),
+    shared=StoredByDigest("minimal_pairs_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",
     threads="evaluation",
