@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import torch
 
+import hatchery
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
@@ -272,3 +273,23 @@ def test_new_keys_at_their_defaults_change_no_settings(repository):
     for name in ("blimp", "babylm_2026_global_piqa_parallel", "zhoblimp"):
         stated = Project(repository / "config").suite(name).scored(name)
         assert not {"track", "ties", "unknown_tokens", "choices"} & set(stated)
+
+
+def test_rows_of_your_own_are_judged_by_the_rules_of_a_task(model_manifest, tmp_path):
+    rows = [
+        {"prompt": "The old dogs", "choices": ["sleeps .", "sleep ."], "label": "1"},
+        {"prompt": "A cat", "choices": ["chases dogs .", "chase dogs ."], "label": "chases dogs ."},
+    ]
+    found = hatchery.evaluate(model_manifest.parent, "multilingual_winogrande_en_mubench", rows)
+    table = found.tables["scores.parquet"]
+    right = [scores[0] > scores[1] for scores in table["scores"].to_list()]
+    average = found.rows.filter(task="pair_average", metric="accuracy_percent")
+    assert average["value"].to_list() == [100 * sum(right) / 2] and average["items"].to_list() == [2]
+    # A single file is read whatever its name, and columns may be others.
+    (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    again = hatchery.evaluate(model_manifest.parent, "multilingual_winogrande_en_mubench", tmp_path / "mine.jsonl")
+    assert again.tables["scores.parquet"]["scores"].to_list() == table["scores"].to_list()
+    named = [{"question": row["prompt"], "ends": row["choices"], "gold": row["label"]} for row in rows]
+    columns = {"prompt": "question", "choices": "ends", "label": "gold"}
+    other = hatchery.evaluate(model_manifest.parent, "multilingual_winogrande_en_mubench", named, choices=columns)
+    assert other.tables["scores.parquet"]["scores"].to_list() == table["scores"].to_list()

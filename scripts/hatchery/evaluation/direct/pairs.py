@@ -36,8 +36,11 @@ def pairs_of(data: Any) -> pl.DataFrame:
 def settings_of_pairs(frame: pl.DataFrame, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of a suite that read a table of pairs (`SuiteSettings`), with the columns that the table has.
 
-    Raises ConfigError for a table without columns of right and wrong sentences.
+    Raises ConfigError for a table without columns of right and wrong sentences. A table of choices after prompts has
+    the columns of its suite, which the reader of such rows checks.
     """
+    if settings.get("format") == "multiple_choice":
+        return {**settings, "files": "*.parquet"}
     if "columns" in settings:
         columns = dict(settings["columns"])
     else:

@@ -142,8 +142,11 @@ def evaluate(request: Request) -> Answer:
     if request.data is not None and not isinstance(request.data, str | Path):
         frame = pairs_of(request.data)
         request = request.with_frame(frame, settings_of_pairs(frame, request.settings))
-    settings = request.built(ScoringSettings, suite=request.name)
-    suite = read_suite(request.source(), settings)
+    settings, source = request.built(ScoringSettings, suite=request.name), request.source()
+    if len(source.names()) == 1:
+        # A single file is the suite, whatever its name.
+        settings = dataclasses.replace(settings, files="*")
+    suite = read_suite(source, settings)
     asked = request.model.asked(request.device, settings.scoring, settings.has_template)
     if settings.track == "multilingual":
         frame_by_bos_(asked)
