@@ -114,7 +114,9 @@ def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
     first = row("a", PAIRS, 80.0, 2.0, blind_guess=50.0, published_mean=85.0, verdict="below")
     # A published value without a verdict does not compare.
     second = row("b", GLUE, 60.0, None, n=1, seeds=1, blind_guess=50.0, published_mean=70.0)
-    (panel,) = score_chart(scores(first, second), [PAIRS, GLUE], {"A": "#111111"})
+    found = score_chart(scores(first, second), [PAIRS, GLUE], {"A": "#111111"})
+    assert found is not None and found.has_guess and found.has_published and not found.legend
+    (panel,) = found.panels
     # From 50 to 85 in tens: the axis ends at 90.
     assert [tick for _, tick in panel.ticks] == ["50", "60", "70", "80", "90"]
     (dot,), (other,) = (each.dots for each in panel.rows)
@@ -129,7 +131,8 @@ def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
     )
     assert [each.guess for each in panel.rows] == [0.0, 0.0]
     apart = [row(model, PAIRS, 80.0, blind_guess=guess) for model, guess in (("a", 50.0), ("b", 25.0))]
-    assert score_chart(scores(*apart), [PAIRS], {})[0].rows[0].guess is None
+    found = score_chart(scores(*apart), [PAIRS], {})
+    assert found is not None and found.panels[0].rows[0].guess is None and not found.has_guess
 
 
 def test_measures_without_percent_have_an_axis_each() -> None:
@@ -138,11 +141,33 @@ def test_measures_without_percent_have_an_axis_each() -> None:
         for model in "ab"
         for measure, mean in ((PAIRS, 80.0), (GLUE, 70.0), (PERPLEXITY, 9.0))
     ]
-    panels = score_chart(scores(*rows), [PERPLEXITY, PAIRS, GLUE], {})
-    assert [[each.label for each in panel.rows] for panel in panels] == [["dev perplexity"], ["pairs", "glue"]]
+    found = score_chart(scores(*rows), [PERPLEXITY, PAIRS, GLUE], {})
+    assert found is not None
+    assert [[each.label for each in panel.rows] for panel in found.panels] == [["dev perplexity"], ["pairs", "glue"]]
+
+
+def test_a_measure_of_one_model_is_left_out_beside_measures_of_several() -> None:
+    rows = [row("a", PAIRS, 80.0), row("b", PAIRS, 70.0), row("a", PERPLEXITY, 9.0)]
+    found = score_chart(scores(*rows), [PERPLEXITY, PAIRS], {})
+    assert found is not None and [each.label for panel in found.panels for each in panel.rows] == ["pairs"]
+
+
+@pytest.mark.parametrize(("models", "shared"), [(10, False), (11, True)])
+def test_dots_share_lines_and_have_a_legend_where_there_are_more_than_twenty(models: int, shared: bool) -> None:
+    rows = [row(f"m{number}", measure, 60.0) for number in range(models) for measure in (PAIRS, GLUE)]
+    found = score_chart(scores(*rows), [PAIRS, GLUE], {"M1": "#222222"})
+    assert found is not None and len(found.legend) == (models if shared else 0)
+    assert found.legend.get("M1", "#222222") == "#222222"
+
+
+def test_many_undecided_averages_are_counted() -> None:
+    measures = [Measure(f"m{number}", f"m{number}", "average", "accuracy_percent") for number in range(4)]
+    rows = [row(model, measure, 60.0) for model in "ab" for measure in measures]
+    assert answer(scores(*rows), measures) == ["No model leads beyond noise on 4 averages."]
+    assert answer(scores(*rows), measures[:3])[0].startswith("No model leads beyond noise on m0 (A 60.0, B 60.0); m1")
 
 
 @pytest.mark.parametrize(("models", "drawn"), [(MOST_MODELS, True), (MOST_MODELS + 1, False)])
 def test_a_chart_of_many_models_is_left_to_the_figures(models: int, drawn: bool) -> None:
     rows = [row(f"m{number}", PAIRS, 60.0 + number) for number in range(models)]
-    assert bool(score_chart(scores(*rows), [PAIRS], {})) == drawn
+    assert (score_chart(scores(*rows), [PAIRS], {}) is not None) == drawn

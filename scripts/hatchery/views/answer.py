@@ -40,11 +40,10 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
         tied = ", without a difference beyond noise between them," if len(leaders) > 1 else ""
         sentences.append(f"{names} lead{'' if len(leaders) > 1 else 's'}{tied} on {_shortened(measures)}.")
     if open_measures:
-        sentences.append(f"No model leads beyond noise on {_shortened(open_measures)}.")
+        sentences.append(f"No model leads beyond noise on {_few(open_measures)}.")
     if single_seeds:
         sentences.append(
-            f"The numbers differ on {_shortened(single_seeds)}, but with one pretraining seed a lead may be that of "
-            "the seed."
+            f"The numbers differ on {_few(single_seeds)}, but with one pretraining seed a lead may be that of the seed."
         )
     return sentences + _guessing(scores, headline)
 
@@ -91,6 +90,11 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
         return []
     does = "does" if len(names) == 1 else "do"
     return [f"{listed(names)} {does} no better than a blind guess on any average with a known guess."]
+
+
+def _few(measures: Sequence[str]) -> str:
+    """Return undecided measures with their numbers, or only how many there are if there are more than MOST_NAMED."""
+    return listed(measures) if len(measures) <= MOST_NAMED else f"{len(measures)} averages"
 
 
 def _shortened(measures: Sequence[str]) -> str:

@@ -108,8 +108,6 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
         question=_question(chosen, scores, inputs, pretrained),
         answer=[*answer(scores, headline), *(sentence for each in analyses for sentence in each.answer)],
         chart=chart,
-        guesses=any(row.guess is not None for panel in chart for row in panel.rows),
-        printed=any(dot.published is not None for panel in chart for row in panel.rows for dot in row.dots),
         curves=[figure_of(path) for path in curves],
         verdicts=scores.verdicts(),
         left_out=list(filter(None, [score_tables.left_out()])),

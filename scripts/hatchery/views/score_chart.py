@@ -12,9 +12,12 @@ from itertools import groupby
 from hatchery.analysis.scores import Measure, Scores
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, summarised_text
 
-MOST_MODELS, MOST_DOTS = 12, 80
-"""An experiment with more models, or a chart with more dots, has no chart; its figures show it."""
+MOST_MODELS, MOST_LINES = 12, 20
+"""An experiment with more models has no chart; its figures show them. With more dots than lines, the dots of a measure
+share one line, and a legend names the models."""
 MOST_TICKS = 6
+NO_COLOUR = "currentColor"
+"""Of models without a colour in figures."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +54,36 @@ class Panel:
     ticks: tuple[tuple[float, str], ...]
 
 
-def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> list[Panel]:
-    """Return the panels of the chart: percentages share one axis, every other measure has its own.
+@dataclass(frozen=True)
+class Chart:
+    """The panels, and the legend of a chart whose dots share lines: names and colours of models."""
 
-    `colours` are those of models by label. Return no panel for more than MOST_MODELS models or MOST_DOTS dots.
+    panels: tuple[Panel, ...]
+    legend: Mapping[str, str]
+
+    @property
+    def has_guess(self) -> bool:
+        """Return whether a row marks a blind guess."""
+        return any(row.guess is not None for panel in self.panels for row in panel.rows)
+
+    @property
+    def has_published(self) -> bool:
+        """Return whether a dot has a published mean."""
+        return any(dot.published is not None for panel in self.panels for row in panel.rows for dot in row.dots)
+
+
+def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> Chart | None:
+    """Return the chart: percentages share one axis, every other measure has its own.
+
+    `colours` are those of models by label. Measures of a single model are left out if there are others. Return None
+    without numbers, and for more than MOST_MODELS models.
     """
-    measures = [measure for measure in scores.present(headline) if scores.with_means(measure)]
+    known = [measure for measure in scores.present(headline) if scores.with_means(measure)]
+    measures = [measure for measure in known if len(scores.with_means(measure)) > 1] or known
+    models = scores.with_numbers(measures)
+    if not measures or len(models) > MOST_MODELS:
+        return None
     dots = sum(len(scores.with_means(measure)) for measure in measures)
-    if len(scores.with_numbers(measures)) > MOST_MODELS or dots > MOST_DOTS:
-        return []
     panels = []
     for (shares, _), group in groupby(enumerate(measures), key=lambda item: _axis(*item)):
         own = [measure for _, measure in group]
@@ -71,7 +95,8 @@ def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[st
                 tuple((_place(tick, low, high), f"{tick:,g}") for tick in ticks),
             )
         )
-    return panels
+    labels = map(scores.label, models) if dots > MOST_LINES else ()
+    return Chart(tuple(panels), {label: colours.get(label, NO_COLOUR) for label in labels})
 
 
 def _axis(index: int, measure: Measure) -> tuple[bool, int]:
@@ -127,7 +152,7 @@ def _row(
         dots.append(
             Dot(
                 scores.label(model),
-                colours.get(scores.label(model), "currentColor"),
+                colours.get(scores.label(model), NO_COLOUR),
                 summarised_text(row.mean, decimals_of(measure.metric)),
                 _place(row.mean, *ends),
                 _place(row.mean - row.noise, *ends) if known else None,
