@@ -350,3 +350,36 @@ def test_the_card_says_how_the_text_was_read_and_what_stands_twice(two_sources: 
         if told:
             rows = [line.replace("|", " ").split() for line in (folder / "card.md").read_text().split("\n")]
             assert ["alpha", "train", "9", "6", "0", "5", "4", "0"] in rows
+
+
+def test_the_card_counts_words_by_the_rule_of_the_corpus(two_sources: Path, tmp_path: Path) -> None:
+    premiums = {"alpha": 1.0, "beta": 0.9359664}
+    adjusted = card_settings(counting={"word_count": "adjusted", "byte_premiums": premiums})
+    made = described(two_sources, tmp_path / "adjusted", adjusted)
+    card = (made / "card.md").read_text(encoding="utf-8")
+    # 27 and 21 bytes over 5.43 are 4.97 and 3.87; 20 + 12 bytes over 5.0823 are 6.30.
+    table = card.partition("## Words of budgets and tracks")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines() if row.startswith("|")]
+    assert rows[2:] == [
+        ["alpha", "train", "1.0", "5"],
+        ["alpha", "dev", "1.0", "4"],
+        ["beta", "train", "0.9359664", "7"],
+    ]
+    measures = read_manifest(made / "manifest.json").measures
+    assert (measures["word_count"], measures["words_by_rule"]) == ("adjusted", {"train": 12, "dev": 4})
+    made = described(two_sources, tmp_path / "jieba", card_settings(counting={"word_count": "jieba"}))
+    # The cat sat . The dog ran !, and It ' s a cat , [ UNK ] . with # So 5 cats.
+    assert read_manifest(made / "manifest.json").measures["words_by_rule"] == {"train": 8 + 10 + 4, "dev": 7}
+
+
+def test_the_card_sums_documents_by_licence(two_sources: Path, tmp_path: Path) -> None:
+    licences = csv_text(
+        ("source", "licence", *("documents", "words", "characters")), [("alpha", "", 1, 2, 3), ("beta", "MIT", 4, 5, 6)]
+    )
+    corpus = write_corpus(tmp_path / "licensed", TWO_SOURCES, tables={"licences.csv": licences})
+    card = (described(corpus, tmp_path / "card") / "card.md").read_text(encoding="utf-8")
+    found = card.partition("## Licences of the documents")[2].partition("\n## ")[0]
+    assert [row.split() for row in found.splitlines() if "|" in row][2:] == [
+        ["|", "alpha", "|", "not", "stated", "|", "1", "|", "2", "|", "3", "|"],
+        ["|", "beta", "|", "MIT", "|", "4", "|", "5", "|", "6", "|"],
+    ]

@@ -20,6 +20,7 @@ from hatchery.analysis.corpus_statistics import (
     splits_of,
 )
 from hatchery.corpora.duplicates import LONG_LINE
+from hatchery.corpora.word_counting import WordCounting
 from hatchery.rendering.escaping import readable
 from hatchery.rendering.table import Table, table
 from hatchery.rendering.templates import Section, Text
@@ -182,6 +183,26 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
         "corpus's file says it instead."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
+
+
+RULES = {
+    "adjusted": "Adjusted words, which budgets, checkpoints and tracks count: bytes (UTF-8) over 5.43 times the byte "
+    "premium of the language.",
+    "jieba": "Words of jieba 0.42.1, which budgets, checkpoints and tracks count.",
+}
+
+
+def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
+    """The words of budgets and tracks by source and split, if these are not words between white space."""
+    adjusted = counting.word_count == "adjusted"
+    rows = [
+        (source, split, *([f"{counting.premium(source)}"] if adjusted else []), count(number))
+        for (source, split), number in words.items()
+    ]
+    header = ("source", "split", *(["byte premium"] if adjusted else []), "words")
+    title = "Words of budgets and tracks"
+    tables = [_table(title, header, rows, words=2)]
+    return Section(title, [RULES[counting.word_count]], tables=tables)
 
 
 def licence_section(licensed: Sequence[Licensed]) -> Section:

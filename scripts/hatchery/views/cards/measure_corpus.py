@@ -20,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -30,6 +31,7 @@ from hatchery.corpora.documents import SPLITS
 from hatchery.errors import CorpusError, first_line
 from hatchery.progress import Progress
 from hatchery.tokenization.documents import count_documents, shards_by_split
+from hatchery.tokenization.token_words import word_counter
 from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import PieceTable, Vocabulary
 
@@ -147,6 +149,8 @@ class SourceMeasurement:
     counts: dict[str, Counts] = field(default_factory=lambda: {split: dict.fromkeys(COUNTED, 0) for split in SPLITS})
     sentence_lengths: Counter[int] = field(default_factory=Counter)
     document_lengths: Counter[int] = field(default_factory=Counter)
+    words_by_rule: Counter[str] = field(default_factory=Counter)
+    """Words of budgets and tracks by split, if these are not words between white space."""
 
 
 def measure_corpus(
@@ -165,9 +169,11 @@ def measure_corpus(
         for source in sources
     }
     shards = shards_by_split(manifest)
-    pieces = PieceTable()
+    pieces, counter = PieceTable(), word_counter(settings.counting)
     with Progress(count_documents(list(chain(*shards.values()))), "describe corpus", "documents") as progress:
         for split in (split for split in SPLITS if split in shards):
+            if counter is not None:
+                counter.begin_split()
             for path in shards[split]:
                 for document in read_documents(path, split):
                     if document.source not in measured:
@@ -176,6 +182,11 @@ def measure_corpus(
                             f"{manifest.folder / STATISTICS}"
                         )
                     measure_document(measured[document.source], document, pieces)
+                    if counter is not None and not document.text.isspace():
+                        # As if the document were one token.
+                        ends = np.array([len(document.text)])
+                        words = int(counter(document.text, document.source, ends).sum())
+                        measured[document.source].words_by_rule[split] += words
                     progress.update(1)
     _compare(manifest, measured, statistics)
     return measured

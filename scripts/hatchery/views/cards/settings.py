@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from hatchery.corpora.word_counting import BETWEEN_WHITE_SPACE, WordCounting
 from hatchery.errors import ConfigError
-from hatchery.settings.base import Settings
+from hatchery.settings.base import Settings, omitted_at_default
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class CardSettings(Settings):
     """ISO 639 codes of the languages of the corpus; empty where nobody said them."""
     sources: tuple[SourceTerms, ...] = ()
     """Licence and origin of the raw inputs, in the order in which the card lists them."""
+    counting: WordCounting = omitted_at_default(BETWEEN_WHITE_SPACE)
+    """The rule by which budgets and tracks count the words of the corpus."""
     published_as: str = ""
     """Name of the corpus in the table of published sizes; empty where it is the corpus's own name."""
     samples_per_source: int = 3

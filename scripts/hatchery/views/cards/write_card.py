@@ -54,11 +54,15 @@ def write_card(
             ("documents", measured[source].document_lengths),
         )
     }
+    words_by_rule = {
+        (source, split): number for source in sources for split, number in measured[source].words_by_rule.items()
+    }
     comparison = content.comparison_section(compared, published_name)
     sections = [
         content.sources_section(settings),
         *([content.licence_section(licensed)] if licensed else []),
         content.size_section(sizes),
+        *([content.rule_section(settings.counting, words_by_rule)] if words_by_rule else []),
         *([content.selection_section(selections)] if selections else []),
         *([comparison] if compared else []),
         content.length_section(sources, lengths),
@@ -79,6 +83,12 @@ def write_card(
     for name, text in texts.items():
         write_text(run.folder / name, text)
         run.add_output(run.folder / name)
+    if words_by_rule:
+        run.measures["word_count"] = settings.counting.word_count
+        run.measures["words_by_rule"] = {
+            split: sum(number for (_, of), number in words_by_rule.items() if of == split)
+            for split in dict.fromkeys(split for _, split in words_by_rule)
+        }
     run.measures.update({split: row for (source, split), row in sizes.items() if source == ALL and split != ALL})
 
 

@@ -7,6 +7,7 @@ from hatchery.artifacts.manifests import Manifest, StageRun
 from hatchery.experiment.raw_inputs import raw_inputs
 from hatchery.job_spec import Paths
 from hatchery.stage import Stage
+from hatchery.typed import keys_of
 from hatchery.views.cards.settings import CardSettings
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
         "description": block.description,
         "languages": block.languages,
         "sources": [sources[name] for name in sorted(sources)],
+        **({"counting": counting} if (counting := keys_of(block.word_counting)) else {}),
     }
 
 
