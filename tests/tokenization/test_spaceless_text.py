@@ -1,5 +1,6 @@
 """A tokenizer learns from as many lines without spaces as fit the memory, and from all lines of other text."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from hatchery.tokenization import spaceless_text, trainer
 from hatchery.tokenization.spaceless_text import share_to_train_on
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
 from hatchery.tokenization.trainer_settings import TokenizerSettings
+from hatchery.typed import keys_of
 
 NEW = [f"{chr(0x4E00 + index)}{chr(0x5000 + index)}" for index in range(100)]
 """Lines of 6 bytes, each one word that no other line has."""
@@ -43,18 +45,16 @@ BACKEND = trainer.untrained(TokenizerSettings("byte_bpe", 300, individual_digits
     ],
 )
 def test_the_share_is_that_whose_words_have_the_bytes_that_are_allowed(
-    lines: list[str], total: int, expected: float, monkeypatch: pytest.MonkeyPatch
+    lines: list[str], total: int, expected: float
 ) -> None:
-    monkeypatch.setattr(spaceless_text, "MOST_DISTINCT_BYTES", 300)
-    assert share_to_train_on(BACKEND, [lines], total) == pytest.approx(expected)
+    assert share_to_train_on(BACKEND, [lines], total, 300) == pytest.approx(expected)
 
 
-def test_words_that_come_again_are_foretold_by_heaps_law(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_that_come_again_are_foretold_by_heaps_law() -> None:
     # The sampled half (lines 2 and 3) has 12 bytes of distinct words in 12 bytes of text, and all lines have 18 in 24.
     # The exponent is log2(18 / 12), so 240 bytes of text have 18 * 10 ** 0.585 = 69.2, and 30 bytes of distinct words
     # are in 0.239 of the text.
-    monkeypatch.setattr(spaceless_text, "MOST_DISTINCT_BYTES", 30)
-    assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[2], NEW[1]]], 240) == pytest.approx(0.2395, abs=1e-4)
+    assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[2], NEW[1]]], 240, 30) == pytest.approx(0.2395, abs=1e-4)
 
 
 @pytest.mark.parametrize(("script", "kept"), [("chinese", 50), ("english", 100)])
@@ -62,13 +62,21 @@ def test_a_tokenizer_learns_from_lines_of_the_whole_text(
     script: str, kept: int, small: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     for module in (spaceless_text, trainer):
-        monkeypatch.setattr(module, "MOST_DISTINCT_BYTES", 300)
         monkeypatch.setattr(module, "SAMPLED_BYTES", 300)
     lines = PARTS[script] if script == "chinese" else [line * 3 for line in PARTS[script]]
     corpus = small.write_corpus(tmp_path / "corpus", {"train": ["\n".join(lines[:30]), "\n".join(lines[30:])]})
-    settings = small.tokenizer_settings(kind="byte_bpe", vocabulary_size=500, allow_smaller=True)
+    settings = small.tokenizer_settings(
+        kind="byte_bpe", vocabulary_size=500, allow_smaller=True, spaceless_megabytes=3e-4
+    )
     run_stage(train_tokenizer, settings, tmp_path / "t/manifest.json", corpus=[corpus])
     measures = read_manifest(tmp_path / "t/manifest.json").measures
     assert measures["training_lines"] == kept
     assert measures.get("available_lines") == (None if kept == 100 else 100)
     assert ("training on 50 of 100 lines" in capsys.readouterr().err) == (kept == 50)
+
+
+def test_the_amount_is_a_key_that_settings_leave_out_at_its_default() -> None:
+    built = TokenizerSettings("byte_bpe", 300)
+    assert built.spaceless_megabytes == 8
+    assert "spaceless_megabytes" not in keys_of(built)
+    assert keys_of(replace(built, spaceless_megabytes=32.0))["spaceless_megabytes"] == 32

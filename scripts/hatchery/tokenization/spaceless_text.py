@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from tokenizers import Tokenizer as Backend
 
-MOST_DISTINCT_BYTES = 32_000_000
-"""Largest number of bytes (UTF-8) of distinct words without spaces to train on; they take about 3.5 GB of memory."""
 SAMPLED_BYTES = 4_000_000
 """Bytes of sampled text from which the number of distinct words is extrapolated."""
 # Thai and Lao, Tibetan, Myanmar, Khmer, Japanese, Chinese.
@@ -21,8 +19,8 @@ _SPACELESS = re.compile(
 )
 
 
-def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int) -> float:
-    """The share, at most 1, of a text of `total_bytes` whose distinct words have MOST_DISTINCT_BYTES.
+def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int, most: float) -> float:
+    """The share, at most 1, of a text of `total_bytes` whose distinct words without spaces have `most` bytes.
 
     `sample` are lines from all over the text, cut into words as `backend` does. Their distinct words in half and in all
     lines give the exponent of Heaps' law, by which the number of distinct words in the text is foretold.
@@ -45,4 +43,4 @@ def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes
     exponent = math.log(whole / half) / math.log(read[1] / read[0]) if half else 1.0
     exponent = min(1.0, max(0.1, exponent))
     foretold = whole * (total_bytes / read[1]) ** exponent
-    return min(1.0, (MOST_DISTINCT_BYTES / foretold) ** (1 / exponent))
+    return min(1.0, (most / foretold) ** (1 / exponent))

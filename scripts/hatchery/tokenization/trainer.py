@@ -26,7 +26,7 @@ from hatchery.errors import CorpusError, TokenizationError
 from hatchery.progress import Progress
 from hatchery.tokenization import definitions
 from hatchery.tokenization.documents import Lines, LineStream, count_documents, shards_of
-from hatchery.tokenization.spaceless_text import MOST_DISTINCT_BYTES, SAMPLED_BYTES, share_to_train_on
+from hatchery.tokenization.spaceless_text import SAMPLED_BYTES, share_to_train_on
 from hatchery.tokenization.special_tokens import SpecialTokens
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 from hatchery.tokenization.trainer_settings import BYTE_LEVEL, TokenizerSettings
@@ -190,16 +190,18 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
             total += len(lines)
             total_bytes += sum(len(line.encode()) for line in lines)
     kept = min(total, settings.sentences_limit or total)
-    if total_bytes * kept > MOST_DISTINCT_BYTES * total:
+    most = 1_000_000 * settings.spaceless_megabytes
+    if total_bytes * kept > most * total:
         # At most half of the text is sampled, because the extrapolation assumes a small sample.
         sampled = max(1, min(total * SAMPLED_BYTES // total_bytes, total // 2))
         sample = LineStream(shards, None, settings.sources, (sampled, total))
-        share = share_to_train_on(untrained(settings), sample, total_bytes * kept // total)
+        share = share_to_train_on(untrained(settings), sample, total_bytes * kept // total, most)
         if share < 1:
             kept = max(1, int(kept * share))
             print(
                 f"training on {kept:,} of {total:,} lines, spread evenly: this text has no spaces, and every distinct "
-                "stretch of it takes memory; set sentences_limit to train on fewer",
+                f"stretch of it takes memory; `spaceless_megabytes` ({settings.spaceless_megabytes:g}) and "
+                "`sentences_limit` set how much is learnt from",
                 file=sys.stderr,
             )
     return (kept, total) if kept < total else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from hatchery.corpora.settings import Splits
-from hatchery.settings.base import Count, Natural, Range, ReadingName, RefusedError, Settings
+from hatchery.settings.base import Count, Natural, Range, ReadingName, RefusedError, Settings, omitted_at_default
 from hatchery.settings.fields import SomeNames
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
@@ -72,9 +72,11 @@ class TokenizerSettings(Settings):
     sources: SomeNames | None = None
     """Learn from documents of these sources of the corpus only, such as the two languages of a pair; null takes all."""
     sentences_limit: Count | None = None
-    """Number of lines to learn from, spread evenly over the corpus; null: all lines. From text without spaces (Chinese,
-    Japanese, Thai and others), null reads lines of about 32 MB, whose training needs 4 GB of memory.
-    """
+    """Number of lines to learn from, spread evenly over the corpus; null: all lines, of text without spaces as far as
+    `spaceless_megabytes` allows."""
+    spaceless_megabytes: Annotated[float, Range(gt=0, le=60)] = omitted_at_default(8.0)
+    """Distinct text without spaces (Chinese, Japanese, Thai and others), in megabytes of UTF-8, to learn from, in lines
+    spread evenly over the corpus. Training takes about 110 MB of memory for each."""
     allow_smaller: bool = False
     """Keep a smaller vocabulary when the text does not support the size, rather than stop."""
 
