@@ -2,7 +2,9 @@
 
 A trainer keeps every distinct word with its pairs of symbols. In Chinese, Japanese or Thai, the text between two
 punctuation marks is one word to the trainer, and nearly every such word is new, so memory grows with the text: some 110
-bytes for each byte. Text of other scripts repeats its words, and is never shortened for its own sake.
+bytes for each byte. Text of other scripts repeats its words, and is never shortened for its own sake. Lines are left
+out, rather than pieces of lines counted: short pieces lose the pairs at their ends, and gave longer encodings of other
+text (docs/babylm.md, "The multilingual track").
 """
 
 import math
