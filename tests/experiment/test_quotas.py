@@ -42,6 +42,20 @@ def test_a_quota_of_windows_is_compared_with_the_documents_that_are_taken(
     assert told in line and "to 1,870,000 at least" in line
 
 
+def test_one_window_more_needs_one_document_more_of_each_split(configuration: Path) -> None:
+    """Four windows are drawn of each document."""
+    edit(configuration, CORPUS, "c4_windows: 7480000", "c4_windows: 7480001")
+    take_documents(configuration, 1_870_000)
+    with pytest.raises(ConfigError, match="to 1,870,001 at least"):
+        Project(configuration).check("corpus", UNCONSTRAINED)
+    edit(configuration, "selections/c4_windows.yaml", '["*train*"]', '["*train*", "*validation*"]')
+    take_documents(configuration, 935_001)
+    Project(configuration).check("corpus", UNCONSTRAINED)
+    take_documents(configuration, 935_000)
+    with pytest.raises(ConfigError, match="have 7,480,000 texts at most; .* to 935,001 at least"):
+        Project(configuration).check("corpus", UNCONSTRAINED)
+
+
 def test_files_at_a_path_are_not_counted(configuration: Path, tmp_path: Path) -> None:
     take_documents(configuration, 1_000_000)
     project = Project(configuration, {"data": {"c4": {"path": str(tmp_path)}}})

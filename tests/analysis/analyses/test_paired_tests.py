@@ -200,9 +200,13 @@ def test_the_answer_rounds_as_the_table_does() -> None:
         "deviation_over_seeds": 1.0,
     }
     # The tables show four decimals that are rounded: 50.7500 and 50.0500.
-    assert answer([row], {}, NOUNS) == [
+    # Before the correction, p is small.
+    assert answer([row | {"p_value": 0.01}], {}, NOUNS) == [
         "a and b do not differ beyond chance on own (50.8 and 50.0, corrected p = 1.000)."
     ]
+    # Of several leads in one sentence, the largest p is named.
+    leads = [row | {"model": model, "difference": 9.0, "p_corrected": p} for model, p in (("a", 0.04), ("c", 0.002))]
+    assert answer(leads, {}, NOUNS) == ["a and c are ahead of b on own (+9.0 and +9.0 points, corrected p = 0.040)."]
 
 
 @pytest.mark.parametrize(("models", "named"), [(7, True), (8, False)])
