@@ -108,6 +108,15 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
     alone = {"summary": write_rows_of_summary(tmp_path, [replace(row, seeds=1) for row in rows])}
     found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), replace(study, tables=alone))
     assert found.tables[0].caption == "Differences of averages, between two trained models each"
+    # One seed on either side, of one of the numbers.
+    for seeds in ((1, 3), (3, 1)):
+        of_model = {"mine/low": seeds[0], "mine/high": seeds[1]}
+        some = [replace(row, seeds=of_model[row.model] if row.suite == "perplexity" else 2) for row in rows]
+        apart = replace(study, tables={"summary": write_rows_of_summary(tmp_path, some)})
+        found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), apart)
+        (row,) = [row for row in found.rows if row["suite"] == "perplexity"]
+        assert (row["against_seeds"], row["seeds"]) == seeds and len(found.rows) > 1
+        assert found.tables[0].caption == "Differences of averages"
 
 
 Rows = Callable[[Evaluated], Any]

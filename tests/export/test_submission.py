@@ -292,6 +292,8 @@ def test_checkpoints_are_complete_where_every_block_has_all_of_the_track() -> No
     assert len(missing_checkpoints(value, "strict")) == len(FAST) + 1
     fast["ewok"] = [*fast["ewok"][:18], None]
     assert missing_checkpoints(value, "strict_small") == ["fast_eval_results: ewok: 18 of 19 checkpoints"]
+    rows.append(surprisal("chck_200M"))
+    assert "aoa_surprisals: 20 of 19 checkpoints" in missing_checkpoints(value, "strict_small")
 
 
 COLLATED = Path(__file__).resolve().parents[1] / "golden/babylm_2026/results/collated"

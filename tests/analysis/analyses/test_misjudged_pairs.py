@@ -54,10 +54,12 @@ def judged(folder: Path, wrong: Mapping[str, Any], margin: float = 1.0) -> Path:
     return folder / "manifest.json"
 
 
-def found_of(source: Path, models: Mapping[str, Path], untrained: str = "") -> Findings:
-    tables = {f"minimal_pairs/{model}-s1:own": path for model, path in models.items()}
-    tables |= {"pair_files/own": source}
-    study = Study("mine", tuple(SeededRun.of(model, 1) for model in models), tables=tables)
+def found_of(source: Path, models: Mapping[str, Path], untrained: str = "", second: Path | None = None) -> Findings:
+    """The findings of models with a seed each, of which the last one may have a `second`."""
+    runs = [(SeededRun.of(model, 1), path) for model, path in models.items()]
+    runs += [] if second is None else [(SeededRun.of(runs[-1][0].model, 2), second)]
+    tables = {f"minimal_pairs/{run.name}:own": path for run, path in runs} | {"pair_files/own": source}
+    study = Study("mine", tuple(run for run, _ in runs), tables=tables)
     return ANALYSIS.run(MisjudgedPairsSettings(untrained=(untrained,) if untrained else ()), study)
 
 
@@ -120,8 +122,19 @@ def test_pairs_that_most_models_misjudge_come_first_with_their_sentences(tmp_pat
     assert [row["pair_id"] for row in rest] == ["11", "10", "9", "8", "7", "6", "4", "3"]
     shown = [row.cells for row in found.tables[-1].rows]
     assert shown[0] == ["agreement, 5", "dogs3 sleep", "dogs3 sleeps", "ltg, elc"]
+    # Of the trained models, one prefers the bad sentence of pair 11 by 11 nats, the other the good one by 4.
+    assert (first["margin_nats"], rest[0]["margin_nats"]) == (5.0, 3.5)
     # Three of a paradigm.
     assert [cells[0] for cells in shown] == ["agreement, 5", "agreement, 11", "agreement, 10", "added, 3"]
+
+
+def test_a_model_misjudges_a_pair_that_half_of_its_seeds_have_wrong(tmp_path: Path, source: Path) -> None:
+    first, second = judged(tmp_path / "one", {"agreement": [5]}), judged(tmp_path / "two", {"agreement": [5, 6]})
+    third = judged(tmp_path / "other", {})
+    found = rows(found_of(source, {"elc": third, "ltg": first}, second=second), "pair")
+    assert [(row["pair_id"], row["misjudged_by"]) for row in found] == [("5", "ltg"), ("6", "ltg")]
+    # Two seeds weigh as much as two models in margins: (5 + 5 - 4) / 3 and (6 - 4 - 4) / 3.
+    assert [row["margin_nats"] for row in found] == [2.0, pytest.approx(-2 / 3, abs=1e-4)]
 
 
 def test_files_with_other_pairs_than_were_scored_are_refused(tmp_path: Path, source: Path) -> None:
