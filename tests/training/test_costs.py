@@ -1,8 +1,6 @@
-"""The estimate of an experiment's cost: published runs come out as published, and tables show it in three forms."""
+"""The estimate of an experiment's cost: published runs come out as published."""
 
-import csv
 import dataclasses
-import io
 import json
 import subprocess
 import sys
@@ -12,7 +10,7 @@ from typing import Any
 import forked
 import pytest
 import yaml
-from page_links import Page
+from cost_cases import cost_of, settings_of
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import LTG_BERT_RUN
@@ -20,41 +18,13 @@ from hatchery.experiment.project import Project
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.training.run_parts import build_model
 from hatchery.training.settings import pretrain_settings
-from hatchery.units import hours, power, rough_duration, scaled, size
 from hatchery.workflow.cost_estimate import (
-    ZERO_STAGES,
-    RunCost,
-    ShardsOnDisk,
     cost_settings,
     estimate,
     shards_on_disk,
-    training_bytes,
 )
-from hatchery.workflow.cost_settings import CostSettings
-from hatchery.workflow.cost_table import cost_csv, cost_html, cost_markdown
+from hatchery.workflow.cost_table import cost_markdown
 from hatchery.workflow.jobs import Jobs
-
-
-def plan(**changes: Any) -> dict[str, Any]:
-    defaults = {"device": "h100", "devices": 1, "threads": 1, "mfu": 0.3, "keep_checkpoints": 2, "milestones": []}
-    return {**defaults, **changes}
-
-
-def settings_of(slices: list[dict[str, Any]], vocabulary_size: int = 16_384, **planned: Any) -> CostSettings:
-    body = {
-        "stage": "write_cost",
-        "stage_version": 1,
-        "experiment": "some",
-        "vocabulary_size": vocabulary_size,
-        "plan": plan(**planned),
-        "runs": [{"name": f"run{i}-s42", "pretraining": slice_} for i, slice_ in enumerate(slices)],
-    }
-    return cost_settings(body)
-
-
-def cost_of(slice_: dict[str, Any], vocabulary_size: int = 16_384, **planned: Any) -> RunCost:
-    return estimate(settings_of([slice_], vocabulary_size, **planned))[0]
-
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
 STUDY_STEPS, STUDY_BATCH = 35_475, 256
@@ -326,98 +296,3 @@ def test_the_command_names_keys_of_an_experiment_that_do_not_fit_each_other(conf
     wrong = forked.run(script, cwd=repository, capture_output=True, text=True)
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert f"{path}: pretraining.schedule.warmup_steps: got 701, expected at most 700" in wrong.stderr
-
-
-def test_the_csv_has_a_row_for_each_run_in_base_units(pretrain_slice):
-    settings = settings_of([pretrain_slice(), pretrain_slice(steps=0)])
-    costs = estimate(settings)
-    rows = list(csv.DictReader(io.StringIO(cost_csv(settings, costs))))
-    assert [row["cell"] for row in rows] == ["run0-s42", "run1-s42"]
-    fields = {f.name for f in dataclasses.fields(RunCost)} - {"run"}
-    assert set(rows[0]) == {"experiment", "cell", "device", "devices", "mfu", *fields}
-    assert int(rows[0]["training_flops"]) == round(costs[0].training_flops)
-    assert int(rows[0]["parameters"]) == costs[0].parameters
-
-
-def test_people_read_the_labels_of_swept_runs_and_programs_their_names(pretrain_slice):
-    settings = settings_of([pretrain_slice(), pretrain_slice(steps=0)])
-    swept = dataclasses.replace(settings.runs[0], label="run, learning_rate 0.1, seed 42")
-    settings = dataclasses.replace(settings, runs=[swept, settings.runs[1]])
-    costs = estimate(settings)
-    for shown in (cost_markdown(settings, costs), cost_html(settings, costs).replace("<wbr>", "")):
-        assert "run, learning_rate 0.1, seed 42" in shown and "run1-s42" in shown and "run0-s42" not in shown
-    assert "run0-s42" in cost_csv(settings, costs)
-
-
-def test_the_page_names_device_mfu_total_and_the_published_yardstick(pretrain_slice):
-    settings = settings_of(
-        [pretrain_slice(precision="auto"), pretrain_slice(precision="auto")], device="a100", devices=4
-    )
-    page = cost_markdown(settings, estimate(settings))
-    assert "Planned for 4 x a100 at an MFU of 30 %." in page
-    assert "| all, one after another |" in page
-    assert "312 TFLOP/s in bf16" in page
-    assert "took 128 dies of MI250X 8 h 13 min, an MFU of 10.7 %" in page
-    assert "Evaluation is left out" in page
-    assert cost_markdown(settings, estimate(settings)) == page
-
-
-def test_the_page_says_what_memory_each_zero_stage_asks_for(pretrain_slice):
-    slices = [pretrain_slice(optimizer__name=name) for name in ("adamw", "lamb")]
-    settings = settings_of(slices, device="a100", devices=4)
-    costs = estimate(settings)
-    # Four bytes for each value, gradient and two moments; a share of a quarter, and its copy.
-    per_parameter = [training_bytes(costs[0].parameters, 4, stage) / costs[0].parameters for stage in ZERO_STAGES]
-    assert per_parameter == pytest.approx([16, 11, 8, 5])
-    table = cost_markdown(settings, costs).split("## Memory of each device")[1].split("##")[0]
-    adamw, lamb = (line for line in table.splitlines() if line.startswith("| run"))
-    assert adamw.count(" - ") == 0 and lamb.count(" - ") == 3
-    assert "Memory" not in cost_markdown(settings_of(slices), costs)
-
-
-def test_the_page_adds_up_device_hours_by_set_of_a_grid(pretrain_slice):
-    settings = settings_of([pretrain_slice(steps=steps) for steps in (8, 0, 16)])
-    assert "## By set" not in cost_markdown(settings, estimate(settings))
-    runs = [dataclasses.replace(run, set=name) for run, name in zip(settings.runs, "aab", strict=True)]
-    page = cost_markdown(dataclasses.replace(settings, runs=runs), estimate(settings))
-    table = page.partition("## By set of the grid")[2].partition("## Disk")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if "|" in line]
-    assert [row[:3] for row in rows[2:]] == [["a", "2", "1"], ["b", "1", "1"], ["all", "3", "2"]]
-
-
-def test_the_page_says_what_the_text_says(pretrain_slice):
-    settings = settings_of([pretrain_slice(steps=8)])
-    costs = estimate(settings)
-    text, page = cost_markdown(settings, costs), Page(cost_html(settings, costs))
-    titles = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
-    assert len(page.levels()) == len(titles) and all(title in page.text for title in titles)
-    row = next(line for line in text.splitlines() if line.startswith("| run"))
-    assert " ".join(cell.strip() for cell in row.strip("|").split("|")) in page.text
-
-
-def test_the_page_shows_token_shards_and_passes_where_they_are_there(pretrain_slice):
-    settings = settings_of([pretrain_slice(steps=10, batch_size=8, sequence_length=16)])
-    page = cost_markdown(settings, estimate(settings), ShardsOnDisk(bytes=2_500_000, training_tokens=640))
-    assert "2.50 MB" in page
-    assert "640 training subwords: at most 2.0 passes" in page
-
-
-def test_numbers_are_shown_in_units_that_one_can_grasp():
-    assert [scaled(value) for value in (0, 950, 9_994, 98_229_760, 131_072_000_000)] == [
-        "-",
-        "950",
-        "9.99 k",
-        "98.2 M",
-        "131 G",
-    ]
-    assert [size(value) for value in (0, 999, 999_600, 1_178_757_120)] == ["-", "999 B", "1.00 MB", "1.18 GB"]
-    assert [rough_duration(value) for value in (0, 0.2, 34, 59.7, 29_580, 100 * 3600)] == [
-        "-",
-        "< 1 s",
-        "34 s",
-        "1 min",
-        "8 h 13 min",
-        "4 d 04 h",
-    ]
-    assert [power(value) for value in (0, 5e6, 7.7255e19)] == ["-", "5.00e6", "7.73e19"]
-    assert [hours(value) for value in (0, 0.0436, 33.46, 1203.4)] == ["-", "0.044", "33.5", "1,203"]
