@@ -25,6 +25,7 @@ from hatchery.workflow.cost_estimate import (
 )
 from hatchery.workflow.cost_table import cost_markdown
 from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.pretraining_time import PretrainingTimes
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "config" / "experiments"
 STUDY_STEPS, STUDY_BATCH = 35_475, 256
@@ -264,6 +265,19 @@ def test_every_experiment_can_be_estimated_from_its_configuration(experiment, re
 def test_the_plan_of_the_configuration_reaches_the_estimate(repository):
     settings = cost_settings(slice_of(repository, "demo", planned_device="a100", planned_mfu=0.5, gpus_per_node=2))
     assert (settings.plan.device, settings.plan.mfu, settings.plan.devices) == ("a100", 0.5, 2)
+
+
+def test_a_cluster_is_asked_for_the_estimated_time_and_half_of_it_and_a_quarter_of_an_hour(repository):
+    cluster = {"planned_device": "a100", "planned_mfu": 0.5, "gpus_per_node": 2}
+    costs = estimate(cost_settings(slice_of(repository, "demo", **cluster)))
+    project = Project(repository / "config", {"cluster": cluster})
+    times = PretrainingTimes(project, json.dumps(slice_of(repository, "demo", **cluster)))
+    trained = [cost for cost in costs if cost.steps]
+    assert trained and all(cost.development_flops > 0 for cost in trained)
+    for cost in trained:
+        seconds = (cost.training_flops + cost.development_flops) / (cost.peak_flops_per_second * 0.5)
+        assert times.seconds(cost.run) == pytest.approx(seconds, rel=1e-12)
+        assert times.minutes(cost.run) == pytest.approx(15 + 1.5 * seconds / 60, rel=1e-12)
 
 
 def test_planning_the_workflow_needs_no_torch(repository):
