@@ -13,7 +13,12 @@ from torch import Tensor
 
 from hatchery.errors import TrainingError
 from hatchery.training import run as run_module
-from hatchery.training import run_parts
+from hatchery.training import run_parts, run_watchers
+from hatchery.training.inputs import Inputs
+from hatchery.training.objectives import objective_of
+from hatchery.training.runtime_settings import RuntimeSettings
+from hatchery.training.settings import pretrain_settings
+from hatchery.training.topology import SINGLE_PROCESS
 from hatchery.training.watchers import Watcher
 
 
@@ -124,3 +129,16 @@ def test_the_watcher_of_the_documentation_measures_the_noise_of_the_gradient(
         mean, square = first @ seen / first.sum(), second @ seen.square() / second.sum()
         assert noise == pytest.approx(float((square.sum() - mean.square().sum()) / mean.square().sum()), rel=1e-3)
     assert len(gradients) == 20 and found[10] > 0
+
+
+@pytest.mark.parametrize(("asked", "sizes"), [(3, (3, 3)), (4, (4, 4)), (10, (10, 4))])
+def test_divergences_are_measured_on_no_more_than_their_number_of_development_sequences(
+    monkeypatch: pytest.MonkeyPatch, token_data: Any, pretrain_slice: Any, asked: int, sizes: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(run_watchers, "PROBED_SEQUENCES", 4)
+    settings = pretrain_settings(pretrain_slice(evaluation_sequences=asked))
+    inputs = Inputs(token_data.tokens, token_data.tokenizer)
+    found = run_watchers._development_sets(
+        settings, objective_of(settings.objective), RuntimeSettings(), inputs, SINGLE_PROCESS
+    )
+    assert tuple(sum(len(batch["labels"]) for batch in each.batches) for each in found if each) == sizes
