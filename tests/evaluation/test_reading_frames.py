@@ -219,11 +219,26 @@ def test_the_gain_of_linear_regressions_is_the_closed_form_of_rows_by_hand(make_
     assert row["log_likelihood"] == pytest.approx(whole, abs=1e-8)
     assert row["gain_nats"] == pytest.approx(whole - without, abs=1e-8)
     assert facts["left_out"]["without_previous_words"] == 3 * (24 - 9)
+    # Per sample deviation of a predictor, so the estimates tell its scale.
+    known = np.linalg.lstsq(np.column_stack([np.ones(len(outcome)), design]), outcome, rcond=None)[0]
+    assert coefficients.filter(regression="with")["estimate"][:-1].to_list() == pytest.approx(known.tolist(), rel=1e-7)
     of_full = coefficients.filter(regression="with")["term"].to_list()
     assert of_full == [
         *("intercept", "surprisal", "surprisal_1p", "surprisal_2p", "wordnum"),
         *("length", "length_1p", "length_2p", "freq", "freq_1p", "freq_2p", "residual"),
     ]
+
+
+def test_the_value_of_a_previous_word_is_that_of_its_first_row(make_source) -> None:
+    content = "participant,item,position,word,rt,seen\n" + "".join(
+        f"{reader},1,{place},w,{place},{10 * place + shift}\n"
+        for reader, shift in (("a", 1), ("b", 2))
+        for place in (1, 2)
+    )
+    settings = settings_of(predictors={"seen": 1}, spillover=0)
+    table = read_table(make_source({"a.csv": content}), settings)
+    frame = regression_frame(table, words_of(table, surprisal_of), settings)
+    assert frame.select("participant", "seen", "seen_1p").rows() == [("a", 21.0, 11.0), ("b", 22.0, 11.0)]
 
 
 def test_a_constant_surprisal_gains_nothing_and_is_reported(make_source) -> None:
