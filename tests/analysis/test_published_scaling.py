@@ -321,7 +321,7 @@ def test_larger_models_are_compared_with_a_tied_one(
 
 
 def test_a_row_without_sizes_is_named() -> None:
-    with pytest.raises(EvaluationError, match="'rv_frontier' is not called after its sizes"):
+    with pytest.raises(EvaluationError, match="'rv_frontier' does not name its sizes"):
         shape_of("rv_frontier")
 
 

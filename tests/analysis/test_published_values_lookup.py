@@ -114,7 +114,7 @@ def test_tables_that_are_not_those_of_a_paper_are_refused(tmp_path: Path) -> Non
     relation = GOOD.replace("accuracy_percent", "accuracy_percent_minus_other")
     with pytest.raises(EvaluationError, match="m changes s t from other, whose accuracy_percent is not printed"):
         for_experiment(read_numbers(table(tmp_path, relation)), "elc_bert", "strict", {"ours": "m"})
-    with pytest.raises(EvaluationError, match="strict is none of the papers"):
+    with pytest.raises(EvaluationError, match="strict is not one of the papers"):
         read_numbers(table(tmp_path, GOOD).rename(tmp_path / "strict.csv"))
 
 

@@ -207,15 +207,15 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
             "cost_effectiveness: {sets: [set_1]}",
             r"cost_effectiveness: sets: got 'set_1', no set of a grid; there are: none",
         ),
-        ("comparison:", "comparson:", r"analyses\.comparson: no analysis is called 'comparson', .*'comparison'\?"),
+        ("comparison:", "comparson:", r"analyses\.comparson: 'comparson' is no analysis, .*'comparison'\?"),
         ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
-        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run is called like another"),
+        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run has the name of another"),
         (
             "comparison: {against: demo/random}",
             "starts: {against: random}",
             "analyses.starts: starts compares translations, but no experiment of this study has translation.tests",
         ),
-        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set beside `against`"),
+        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set next to `against`"),
         ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study, expected one of the experiments"),
     ],
 )

@@ -1,1 +1,1 @@
-"""From the outputs of the runs to tidy tables, and from those to means, verdicts and fitted laws."""
+"""From the outputs of runs to tidy tables, and from tidy tables to means, verdicts and fitted laws."""

@@ -1,9 +1,9 @@
 """Means and deviations over runs, and the two kinds of average over tasks.
 
-A run is one combination of pretraining seed, fine-tuning seed and learning rate. Every run that gave a number is in the
-mean, as in the papers: also one that failed, whose answers are constant or uncorrelated (ELC-BERT, Table 9: the
-61.4 ± 0.0 on WSC are in the printed averages). Failed runs are counted, and `mean_without_failed` is the mean of the
-others. A run without a number is in no mean.
+A run is one combination of pretraining seed, fine-tuning seed and learning rate. Every run with a number enters the
+mean, as in the papers, including failed runs, whose answers are constant or uncorrelated (ELC-BERT, Table 9: the 61.4
+± 0.0 on WSC are in the printed averages). Failed runs are counted, and `mean_without_failed` is the mean of the
+others. A run without a number enters no mean.
 """
 
 import math
@@ -19,17 +19,19 @@ if TYPE_CHECKING:
 
 
 NORMAL_95 = 1.96
-"""Deviations of a normal distribution on either side of its mean that hold 95 % of it."""
+"""Half width of the central 95 % interval of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A mean over the `n` runs that gave a number, of which `n_failed` failed; `n_without_number` more gave none.
+    """A mean over the `n` runs with a number, of which `n_failed` failed.
 
-    `mean` is None when there is no number; `std`, the sample standard deviation (n - 1), is None for fewer than two.
-    `mean_without_failed` is None when all runs failed. `sampling_deviation` is that of a single run, None of several;
-    `blind_guess` is what a guess would have that does not see the items, the same for all runs. Where they are known,
-    `seeds` is the number of pretraining seeds, and `basis` that of the numbers (`evaluation.basis`).
+    `n_without_number` further runs have no number.
+
+    `mean` is None if there is no number; `std`, the sample standard deviation (n - 1), is None for fewer than two.
+    `mean_without_failed` is None if all runs failed. `sampling_deviation` is the deviation over the choice of items,
+    for a single run only; `blind_guess` is the score of a guess that does not see the items, equal for all runs. If
+    known, `seeds` is the number of pretraining seeds, and `basis` that of the numbers (`evaluation.basis`).
     """
 
     mean: float | None
@@ -55,7 +57,7 @@ class Aggregate:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Arithmetic mean and sample standard deviation (divided by n - 1), each None where it is not defined."""
+    """Return arithmetic mean and sample standard deviation (divided by n - 1), each None if undefined."""
     if not values:
         return None, None
     mean = math.fsum(values) / len(values)
@@ -65,9 +67,9 @@ def mean_and_deviation(values: Sequence[float]) -> tuple[float | None, float | N
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean of at least one value, and its standard error: the sample deviation over the root of their number.
+    """Return the mean of at least one value, and its standard error: the sample deviation over the root of n.
 
-    The error is None with one value.
+    The error is None for one value.
     """
     mean, deviation = mean_and_deviation(values)
     assert mean is not None
@@ -75,20 +77,20 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 SLACK = 1e-9
-"""Keeps a number that is just so far below the best from being lost to a binary fraction."""
+"""Tolerance for rounding errors, so that a number at the limit still counts as best."""
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """The least number that noise may have kept from being the best of `numbers`, each with how far its noise reaches.
+    """Return the least number that may be the best up to noise; each of `numbers` has the size of its noise.
 
-    Of several that are best, the largest reach counts. More is better.
+    Among several equal best numbers, the largest noise counts. Higher is better.
     """
     best, reach = max(numbers)
     return best - reach - SLACK
 
 
 def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
-    """Mean and deviation of one metric over rows of the table of measurements."""
+    """Return mean and deviation of one metric over rows of the table of measurements."""
     blind = runs["blind_guess"][0] if runs.height else None
     return aggregate_values(runs.select("value", "failed", "sampling_deviation").rows(), blind)
 
@@ -96,7 +98,7 @@ def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
 def aggregate_values(
     runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
 ) -> Aggregate:
-    """Of runs as value, reason of failure and deviation of sampling, which is kept of a single number."""
+    """Aggregate runs given as value, reason of failure and sampling deviation; the last is kept for a single run."""
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])
     sound = [value for value, failed, _ in numbers if not failed]
@@ -113,11 +115,11 @@ def aggregate_values(
 
 
 def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
-    """Unweighted mean of task means; the deviation is the root mean square of the tasks' deviations.
+    """Average task means without weights; the deviation is the root mean square of the tasks' deviations.
 
-    This is what the papers print behind an average (it is not the deviation of the average, which is smaller when
-    tasks vary independently). It has no mean where a task has none. `n` is that of the task with the fewest runs, the
-    other counts are sums.
+    The papers print this deviation after an average (it is not the deviation of the average, which is smaller if tasks
+    vary independently). The mean is None if that of a task is. `n` is the smallest number of runs of a task; the other
+    counts are sums.
     """
     deviations = [task.std for task in tasks if task.std is not None]
     std = None
@@ -142,21 +144,21 @@ def _mean_of_all(means: Sequence[float | None]) -> float | None:
 
 
 def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None) -> Aggregate:
-    """Average the `tasks` within each run, then take mean and deviation over the runs that have a number for all.
+    """Average the `tasks` within each run, then take mean and deviation over the runs with a number for all tasks.
 
-    `runs` are rows of measurements with the number of their `task`. A run fails if it failed on any task.
+    `runs` are rows of measurements with the index of their `task`. A run fails if it failed on any task.
     """
-    # Means are taken outside: they are exact there, and equal whatever computes them.
+    # Means are computed in Python, because `fsum` is exact and independent of the library.
     found = by_run(runs).agg("value", first_failure()).select("value", "failed").iter_rows()
     means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
     return aggregate_values(means, blind_guess)
 
 
 def by_run(runs: "pl.DataFrame") -> "GroupBy":
-    """Rows of measurements of several tasks, a group for each run.
+    """Group rows of measurements of several tasks by run.
 
-    Runs are matched over tasks by their two seeds and by the rank of the learning rate among those of the task, because
-    one protocol may give each task a rate of its own.
+    Runs are matched over tasks by their two seeds and by the rank of the learning rate among those of the task,
+    because a protocol may set different rates for different tasks.
     """
     import polars as pl
 
@@ -165,7 +167,7 @@ def by_run(runs: "pl.DataFrame") -> "GroupBy":
 
 
 def first_failure() -> "pl.Expr":
-    """The first reason of failure in a group of rows; empty where there is none."""
+    """Return the first reason of failure in a group of rows; empty if no run failed."""
     import polars as pl
 
     return pl.col("failed").filter(pl.col("failed") != "").first().fill_null("")

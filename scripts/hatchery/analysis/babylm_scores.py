@@ -1,7 +1,7 @@
 """The parts of a BabyLM score and their means, by the rules of a year (docs/papers/babylm-2026.md, "Leaderboard").
 
-2026: the mean of nine parts. 2025: the macro average, the mean of language tasks and of likeness to people. A part that
-is missing counts 0 in both.
+2026: the mean of nine parts. 2025: the macro average, the mean of language tasks and of likeness to people. A missing
+part counts 0 in both.
 """
 
 import math
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 TASKS = ("boolq", "mnli", "mrpc", "multirc", "qqp", "rte", "wsc")
-"""Of GLUE, in the order of the submission."""
+"""Tasks of GLUE, in the order of the submission."""
 PIQA = ("global_piqa_parallel", "global_piqa_nonparallel")
 READING, ACQUISITION, GLUE = "reading", "acquisition", "glue"
 Parts = Mapping[str, float | None]
-"""By part, points from 0 to 100 (a correlation from -100); None where nobody measured it."""
+"""Points from 0 to 100 by part (a correlation from -100); None if not measured."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What an edition averages: `language` are tasks, `likeness` is to people, `chance` what a blind guess has."""
+    """The parts of an edition: `language` tasks, `likeness` to people; `chance` has the scores of a blind guess."""
 
     name: str
     language: tuple[str, ...]
@@ -36,16 +36,16 @@ class Rules:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """All parts, in the order of tables."""
+        """Return all parts, in the order of tables."""
         return (*self.language, *self.likeness)
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """The parts that are measured on minimal pairs."""
+        """Return the parts that are measured on minimal pairs."""
         return tuple(part for part in self.parts if part not in (GLUE, READING, ACQUISITION))
 
     def mean(self, parts: Parts, acquisition: bool = True) -> float:
-        """The overall score; without `acquisition`, as if that part were 0."""
+        """Return the overall score; without `acquisition`, this part counts 0."""
         found = {part: parts.get(part) or 0.0 for part in self.parts}
         if not acquisition:
             found[ACQUISITION] = 0.0
@@ -96,7 +96,7 @@ SUITES = {
 
 @dataclass(frozen=True)
 class RowCount(Record):
-    """How many rows a block has: of a paradigm or task, of all (`uid` is empty), or of each checkpoint."""
+    """Number of rows of a block: of a paradigm or task, of the whole block (`uid` is empty), or of each checkpoint."""
 
     set: Literal["full", "checkpoint"]
     block: str
@@ -105,15 +105,15 @@ class RowCount(Record):
 
 
 def suites_of(part: str) -> tuple[str, ...]:
-    """What the suites of a part are called behind the prefix of their edition."""
+    """Return the names of a part's suites, without the prefix of their edition."""
     return PIQA if part == "global_piqa" else (part,)
 
 
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edition) -> dict[str, float | None]:
-    """The parts of one run, of its rows of `measurements.parquet`.
+    """Return the parts of one run, from its rows of `measurements.parquet`.
 
-    Suites and tasks are called `<suites>_blimp` and `<tasks>_boolq`. A part of several suites or tasks is their mean;
-    a suite or a task that is missing counts 0 there, as on the server, unless all are.
+    Names of suites and tasks are `<suites>_blimp` and `<tasks>_boolq`. A part with several suites or tasks is their
+    mean; a missing suite or task counts 0, as on the server, unless all are missing.
     """
     import polars as pl
 
@@ -147,8 +147,8 @@ def official_parts(
 ) -> dict[str, bool]:
     """Return, by part of a run's score, whether it is measured on the official rows of 2026 by the official rules.
 
-    `measurements` as in `parts_of`; `counts` are those of the official files, by paradigm or task. The words of the age
-    of acquisition are chosen, so this part is taken for official where all others are.
+    `measurements` as in `parts_of`; `counts` are those of the official files, by paradigm or task. The words of the
+    age of acquisition can be chosen, so this part counts as official if all others do.
     """
     import polars as pl
 
@@ -163,7 +163,7 @@ def official_parts(
         of_suite = accuracies.filter(pl.col("suite") == f"{suites}_{suite}")
         found[block] = dict(of_suite.select("task", "items").rows())
         if of_suite.filter(pl.col("settings").str.contains("BabyLM 2025", literal=True)).height:
-            # The same rows by other rules.
+            # The same rows scored by other rules.
             expected.pop(block, None)
         if found[block] and set(expected.get(block, ())) == {""}:
             found[block] = {"": sum(found[block].values())}
@@ -182,7 +182,7 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Whether the numbers of rows are official; with `some`, only the measured tasks are compared."""
+    """Return True if the numbers of rows are official; with `some`, only the measured tasks are compared."""
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 
 

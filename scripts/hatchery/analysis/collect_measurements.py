@@ -1,8 +1,8 @@
-"""The `collect_measurements` stage: everything that the runs of an experiment wrote, as four tidy tables.
+"""The `collect_measurements` stage: all results of an experiment's runs as four tidy tables.
 
-The only stage that opens the outputs of single pretrainings and evaluations; what comes after it reads the tables
-(`read_tables`). Which rows an evaluation has, the record of its kind says. Curves are written run by run, so memory
-grows with the evaluations alone.
+Only this stage opens the outputs of single pretrainings and evaluations; later stages read the tables (`read_tables`).
+The record of a kind of evaluation defines its rows. Curves are written run by run, so memory grows with the
+evaluations only.
 """
 
 from collections.abc import Mapping
@@ -37,25 +37,24 @@ from hatchery.units import bits_per_byte
 
 
 class HeldOutText:
-    """What is known of the text of a corpus that no model is trained on, each number computed once.
+    """The held-out text of a corpus: its size and the loss of a blind guess, each number computed once.
 
-    Its size, and what a blind guess loses on it, the unigram distribution: every token has the share of its type among
-    the targets of the training text, one added to each count, which is what a model learns long before any grammar ("A
-    Natural Bias for Language Generation Models", Section 1).
+    The blind guess is the unigram distribution: every token has the share of its type among the targets of the
+    training text, with one added to each count. A model learns it long before any grammar ("A Natural Bias for
+    Language Generation Models", Section 1).
     """
 
     def __init__(self, tokens: Manifest | None, corpus: Manifest | None = None) -> None:
-        """`tokens` is that of the token shards of the corpus, `corpus` that of its documents; what is not there is not
-        known."""
+        """Initialise with the manifests of the corpus's token shards and of its documents; None if unknown."""
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._counts: dict[tuple[str, ...], np.ndarray] = {}
 
     def n_bytes(self, made: Manifest, split: str) -> int | None:
-        """The bytes (UTF-8) of a split as models of others encode it: the sentences of a document, a blank between two.
+        """Return the bytes (UTF-8) of a split for imported models: the sentences of a document, joined by blanks.
 
-        None where `made`, an evaluation, read other documents.
+        None if `made`, an evaluation, read other documents.
         """
         if self._corpus is None or self._corpus.digest not in made.inputs.values():
             return None
@@ -68,23 +67,23 @@ class HeldOutText:
         return self._bytes[split]
 
     def tokens_per_byte(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """The number of tokens of a split that a model can be asked for, per byte that these tokens represent.
+        """Return the number of predicted tokens of a split per byte of their text.
 
-        None where `made`, a training or an evaluation, read other shards, and where bits per byte are not defined.
+        None if `made`, a training or an evaluation, read other shards, and if bits per byte are undefined.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
-        # Common masks hide text alone. A training has no such setting: its loss is that of its own objective.
+        # Common masks hide only text. A training has no such setting: its loss is that of its own objective.
         common = made.settings.get("masking") == "common" and objective.kinds[0] == "masked"
         if not (common or objective.predicts_text_alone):
             return None
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def name(self, made: Manifest, split: str) -> str:
-        """Name of the documents of a split that a training or an evaluation read.
+        """Return the name of the documents of a split that a training or an evaluation read.
 
         If the documents are known, the name is equal for all tokenizers, and for corpora that differ in their training
-        text alone.
+        text only.
         """
         if self._corpus is not None and self._texts & set(made.inputs.values()):
             if split not in self._names:
@@ -94,16 +93,15 @@ class HeldOutText:
 
     @cached_property
     def _texts(self) -> set[str]:
-        """The digests of the documents, and of the shards that were made of them."""
+        """Return the digests of the documents, and of the shards made from them."""
         found = set() if self._corpus is None else {self._corpus.digest}
         is_of_them = self._tokens is not None and bool(found & set(self._tokens.inputs.values()))
         return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
 
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """Nats per token of a split that a model of an objective can be asked for.
+        """Return the loss of a blind guess on a split in nats per predicted token of an objective.
 
-        None where `made`, a training or an evaluation, read other shards. Raises what `Objective.target_counts`
-        raises.
+        None if `made`, a training or an evaluation, read other shards. Raises the errors of `Objective.target_counts`.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
@@ -112,7 +110,7 @@ class HeldOutText:
 
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
-        # Models that hide other shares of the tokens are asked for the same ones in the mean.
+        # Models that mask other shares of the tokens predict the same tokens on average.
         ends = "ends" if objective.ends_texts else ""
         key = (split, objective.task, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
@@ -149,7 +147,7 @@ def collect(
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
             if training := named[name].milestone_of:
-                # Behind the runs, so theirs is known. How long it took to come there is not.
+                # After the runs, so that the training run is known. The time until the milestone is unknown.
                 known = milestones.get((trained[training].digest, named[name].milestone), {})
                 unshared = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
                 own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}
@@ -191,17 +189,17 @@ def collect(
                 layers += [place | row for row in evaluation.layers(one)]
             measurements += evaluation.together(rows)
     for index, milestone in taken.items():
-        # How long the run of a milestone took is not known of it.
+        # The duration of a milestone's part of the run is unknown.
         known = milestones.get(milestone, {})
         runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
-    # Together only once all inputs are sound.
+    # Written together after all inputs were checked.
     write_rows(RUNS.in_folder_of(output), RUNS, runs)
     write_rows(LAYERS.in_folder_of(output), LAYERS, layers)
     write_rows(output, MEASUREMENTS, measurements)
 
 
 def _with_bits_per_byte(run: PretrainedRun, per_byte: float | None) -> PretrainedRun:
-    """The run with its development losses in bits per byte, too, where it is known what is asked for `per_byte`."""
+    """Return the run with its development losses in bits per byte added, if `per_byte` is known."""
     if per_byte is None:
         return run
 
@@ -219,12 +217,12 @@ def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Pat
 
 
 def _whole(place: TidyRow, kind: str, row: TidyRow, manifest: Manifest) -> TidyRow:
-    """A row of measurements with the columns that a kind leaves to us."""
+    """Complete a row of measurements by the columns that are common to all kinds."""
     return {**place, "kind": kind, **row, "manifest": manifest.digest}
 
 
 def _place(experiment: str, run: SeededRun) -> TidyRow:
-    """The columns that say which run a row is of."""
+    """Return the columns that identify a run."""
     seed = None if run.is_baseline else run.seed
     return {"experiment": experiment, "model": run.model, "run": run.name, "seed": seed}
 

@@ -1,6 +1,6 @@
-"""Sentences about numbers that do not compare, and about differences between models with one pretraining seed.
+"""Sentences about numbers that are not comparable, and about differences between models with one pretraining seed.
 
-`evaluation.basis` decides whether numbers compare.
+`evaluation.basis` decides whether numbers are comparable.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,19 +49,19 @@ _CURES = {
     RULES: "numbers by the same rules",
 }
 _READABLE = (ASKED, WINDOW, SCORING, PRECISION, RULES)
-"""Aspects whose values people can read; the others are digests and numbers."""
+"""Aspects with readable values; the others are digests and numbers."""
 _MOST_NAMED, _MOST_VALUES = 3, 4
 
 
 def why(different: Mapping[str, Sequence[str]]) -> str:
-    """Return why numbers with bases that differ in these aspects do not compare, and which numbers would compare."""
+    """Return why numbers with bases that differ in these aspects are not comparable, and which would be."""
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
     return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"
 
 
 def told_apart(bases: Iterable[str]) -> dict[str, str]:
-    """By basis, the values of the aspects in which bases differ, for people; empty texts where all numbers compare."""
+    """Return by basis the values of differing aspects, for people; empty texts if all numbers are comparable."""
     listed = list(dict.fromkeys(bases))
     different = differing(listed)
     return {basis: ", ".join(_value_of(name, aspects_of(basis)) for name in different) for basis in listed}
@@ -81,9 +81,9 @@ def _values(aspect: str, values: Sequence[str]) -> str:
 
 
 def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
-    """The note that numbers are not ranked, with a sentence for each reason; none where all compare.
+    """Return the note that numbers are not ranked, with a sentence for each reason; empty if all are comparable.
 
-    `found` are the differing aspects of labels, empty ones of labels whose numbers compare.
+    `found` are the differing aspects of labels; empty for labels with comparable numbers.
     """
     by_reason: dict[str, list[str]] = {}
     for label, different in found.items():

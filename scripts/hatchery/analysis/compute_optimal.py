@@ -1,13 +1,13 @@
-"""Development losses of runs against their cost, ours and published ones, and which of them are compute-optimal.
+"""Development losses of runs against their cost, ours and published ones, and the compute-optimal ones among them.
 
-Our FLOPs are counted as a study asks. A curve knows the matrix products so far; another count of the whole training is
-shared out in proportion, which is exact where all sequences have one length.
+Our FLOPs are counted as the study's settings say. A curve knows the matrix products up to each step; another count of
+the whole training is distributed in proportion, which is exact if all sequences have one length.
 
-Compute-optimal is the point with the lowest loss in its bin of cost, lower < cost <= upper. The paper speaks of "over
-30 bins" of FLOPs. The notebook of January 2023 in the history of its repository says which; an earlier one used
-quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier").
+The compute-optimal point is that with the lowest loss in its bin of cost, lower < cost <= upper. The paper mentions
+"over 30 bins" of FLOPs. The notebook of January 2023 in the history of its repository defines them; an earlier one
+used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier").
 
-Whether compute-optimal models score higher than others of their size is asked in Section 5.3 and Figure 4.
+Whether compute-optimal models score higher than others of their size is a question of Section 5.3 and Figure 4.
 """
 
 import math
@@ -32,7 +32,7 @@ from hatchery.modeling.flops import STUDY_BATCH_SIZE
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """One evaluation of a model; `loss` is in nats, `tokens` and `flops` are those seen and spent by then."""
+    """One evaluation of a model; `loss` is in nats, `tokens` and `flops` are cumulative."""
 
     model: str
     step: int
@@ -42,15 +42,15 @@ class ScalingPoint:
     loss: float
 
     def along(self, axis: str) -> float:
-        """`flops`, `tokens` or `parameters`."""
+        """Return `flops`, `tokens` or `parameters`."""
         return float(getattr(self, axis))
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """The pretrainings in `runs.parquet`, of some experiments or of all, each model once.
+    """Return the pretrainings in `runs.parquet`, of some experiments or of all, each model once.
 
-    Several experiments may name a model of the same settings, which is trained once. `within` are columns in whose
-    values rows must agree to count as one. Raises ManifestError for an altered table.
+    Several experiments may name a model of equal settings, which is trained once. `within` are columns in whose values
+    rows must agree to count as one model. Raises ManifestError for an altered table.
     """
     rows = read_frame(path, RUNS, experiment=experiments or None).drop_nulls("steps")
     return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
@@ -59,12 +59,11 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
-    """The points of trained models in the order of the tables; of some experiments, or of all where none is named.
+    """Return the points of trained models in the order of the tables; of some experiments, or of all by default.
 
-    A point is the mean of a model's seeds, at the steps at which all of them were evaluated: of the lowest losses,
-    those of the luckiest seeds would be the points that laws are fitted to. Runs without that count of FLOPs are left
-    out, and all of them where their development losses do not compare (`why_no_points`). Raises ManifestError for an
-    altered table.
+    A point is the mean over a model's seeds at a step at which all of them were evaluated: with the lowest losses
+    instead, laws would be fitted to the luckiest seeds. Runs without this count of FLOPs are left out, and all runs if
+    their development losses are not comparable (`why_no_points`). Raises ManifestError for an altered table.
     """
     if why_no_points(runs, experiments):
         return []
@@ -87,7 +86,7 @@ def points_of_runs(
 
 
 def why_no_points(runs: Path, experiments: Collection[str] = ()) -> list[str]:
-    """The note that the development losses of trained models do not compare; none where they do."""
+    """Return the note that the development losses of trained models are not comparable; empty if they are."""
     rows = distinct_runs(runs, experiments)
     bases = [row["development_basis"] or "" for row in rows if row["development_loss"] is not None]
     return not_compared({"development loss": differing(bases)})
@@ -101,7 +100,7 @@ def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:
 
 
 def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
-    """The points of published curves; FLOPs by the study's code, tokens with padding, as the study has them."""
+    """Return the points of published curves; FLOPs by the study's code, tokens with padding, as in the study."""
     return [
         ScalingPoint(
             *(run.name, updates),
@@ -120,10 +119,11 @@ Bins = Literal["january_2023", "quantiles"]
 
 
 def january_edges(costs: Sequence[float]) -> Floats:
-    """The edges of January 2023: the percentiles 0, 5, ..., 100, with the first bins cut into smaller ones.
+    """Return the bin edges of January 2023: the percentiles 0, 5, ..., 100, with the first bins subdivided.
 
-    What is below the smallest cost and the first twentieth are cut into ten equal parts each, the second twentieth into
-    five. The parts below the smallest cost hold that cost alone; they are kept because the study had them.
+    The range below the smallest cost and the first twentieth are divided into ten equal parts each, the second
+    twentieth into five. The parts below the smallest cost hold at most that cost; they are kept because the study had
+    them.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
     least, first, second, *rest = percentiles
@@ -132,7 +132,7 @@ def january_edges(costs: Sequence[float]) -> Floats:
 
 
 def quantile_edges(costs: Sequence[float], bins: int) -> Floats:
-    """Edges of `bins` bins with about the same number of points each; the first is open below."""
+    """Return edges of `bins` bins with about the same number of points each; the first bin is open below."""
     edges = np.percentile(np.asarray(costs, dtype=float), np.linspace(0, 100, bins + 1))
     return np.concatenate([[0.0], edges[1:]])
 
@@ -141,13 +141,14 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
     "january_2023": lambda costs, bins: january_edges(costs),
     "quantiles": quantile_edges,
 }
-"""The edges of bins of costs, by the name of the procedure; January's knows its own number of bins."""
+"""Edges of bins of costs, by name of the procedure; the one of January has a fixed number of bins."""
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:
-    """The places of the points with the lowest loss in each bin that has any, in the order of the bins.
+    """Return the indices of the points with the lowest loss in each non-empty bin, in the order of the bins.
 
-    Of equal losses the cheapest counts, of those the first. Costs are positive; what lies outside the edges is ignored.
+    Of equal losses the cheapest counts, of equal costs the first. Costs are positive; points outside the edges are
+    ignored.
     """
     lowest: dict[int, int] = {}
     bins = np.searchsorted(np.asarray(edges, dtype=float), np.asarray(costs, dtype=float), side="left")
@@ -160,11 +161,11 @@ def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[fl
 
 
 LEAST_IN_A_ROW = 3
-"""Compute-optimal points of one model, one behind the other, that make a region; the paper states no number."""
+"""Minimum number of consecutive compute-optimal points of one model in a region; the paper states no number."""
 
 
 def regions_of_one_model(models: Sequence[str]) -> list[range]:
-    """Where one model stays compute-optimal: the places of its points, of the `models` of a frontier by rising cost.
+    """Return the ranges in which one model stays compute-optimal, as indices of a frontier's `models` by rising cost.
 
     The grey regions of Figures 2 and 3 of the reduced-vocabulary study.
     """
@@ -173,13 +174,13 @@ def regions_of_one_model(models: Sequence[str]) -> list[range]:
 
 
 SAME = 1e-6
-"""Up to so much, relatively, numbers of one model are the same: a milestone is found in the curve of its training."""
+"""Relative tolerance for equal numbers of one model, to find a milestone in the curve of its training."""
 
 
 def optimal_models(
     runs: Iterable[Mapping[str, Any]], points: Sequence[ScalingPoint], count: FlopsCount, bins: Bins, number: int
 ) -> set[str]:
-    """The models, of rows of `runs.parquet`, whose last evaluation is one of the compute-optimal `points`."""
+    """Return the models in rows of `runs.parquet` whose last evaluation is one of the compute-optimal `points`."""
     flops, losses = [point.flops for point in points], [point.loss for point in points]
     best = [points[place] for place in frontier(flops, losses, EDGES[bins](flops, number))] if points else []
     by_model: dict[str, list[tuple[float, float, float]]] = {}
@@ -201,9 +202,11 @@ def _same(first: Sequence[float], second: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of compute-optimal models and of the others; `sizes` have both kinds, and in `ahead` the first are higher.
+    """Scores of compute-optimal and other models.
 
-    A size is a number of parameters; its kinds are compared by their means.
+    `sizes` have both kinds; at those in `ahead` the optimal ones are higher.
+
+    A size is a number of parameters; its two kinds are compared by their means.
     """
 
     optimal: int
@@ -215,7 +218,7 @@ class Comparison:
 
 
 def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison | None:
-    """The comparison of models given as (parameters, compute-optimal, score); None where one kind is missing."""
+    """Compare models given as (parameters, compute-optimal, score); None if one kind is missing."""
     by_size: dict[float | None, tuple[list[float], list[float]]] = {}
     for parameters, optimal, score in models:
         by_size.setdefault(parameters, ([], []))[not optimal].append(score)

@@ -1,8 +1,9 @@
-"""The small tables beside a corpus: a manifest vouches for each, a dataclass says what its columns are.
+"""The statistics tables of a corpus: a manifest lists each table with its checksum, a dataclass defines its columns.
 
-Unlike the tables of results, these may be empty: a corpus of which nothing was rejected has a header and no rows.
-Sizes stand by source and split, as in Table 1 of the LTG-BERT paper, and beside the published ones: joined by corpus,
-source, split and measure, numbers printed in millions multiplied out, the difference in percent of the published one.
+Unlike the tables of results, these may be empty: for a corpus without rejected documents, the table has a header and
+no rows. Sizes are by source and split, as in Table 1 of the LTG-BERT paper, and are compared with published ones:
+joined by corpus, source, split and measure, numbers in millions multiplied out, the difference in percent of the
+published one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +53,7 @@ class _Sample(Record):
 
 @dataclass(frozen=True)
 class Rejected(Record):
-    """How often something of a source was left out for one reason."""
+    """Number of omissions from a source for one reason."""
 
     source: str
     reason: str
@@ -61,7 +62,7 @@ class Rejected(Record):
 
 @dataclass(frozen=True)
 class Assumed(Record):
-    """How often a reader decided something by itself, such as what the lines of a file are."""
+    """Number of automatic decisions of a reader, such as on the meaning of a file's lines."""
 
     source: str
     assumption: str
@@ -81,7 +82,7 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """How many documents and long lines of a source and split stand in the corpus before, or in its training text."""
+    """Number of documents and long lines of a source and split that repeat earlier text, or training text."""
 
     source: str
     split: Split
@@ -95,7 +96,7 @@ class Repeated(Record):
 
 @dataclass(frozen=True)
 class RejectedText:
-    """An example of what was left out."""
+    """An example of omitted text."""
 
     source: str
     reason: str
@@ -104,7 +105,7 @@ class RejectedText:
 
 @dataclass(frozen=True)
 class Selection(Record):
-    """What a corpus of sequences took from one source at one level (sentence or span)."""
+    """The part of a corpus of sequences from one source at one level (sentence or span)."""
 
     selection: str
     source: str
@@ -116,15 +117,15 @@ class Selection(Record):
 
 
 def read_statistics(manifest: Manifest) -> dict[tuple[str, str], Counts]:
-    """The counts of a corpus by (source, split), in the order of the table."""
+    """Read the counts of a corpus by (source, split), in the order of the table."""
     rows = read_records(manifest.file(STATISTICS), _Sizes, ("source", "split"))
     return {(row.source, row.split): {measure: asdict(row)[measure] for measure in MEASURES} for row in rows}
 
 
 def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str, str], int]:
-    """Subwords by (source, split) from the manifest of the stage `encode_corpus`.
+    """Read the subwords by (source, split) from the manifest of the stage `encode_corpus`.
 
-    Raises ManifestError when the tokens were made from another corpus than `corpus`.
+    Raises ManifestError if the tokens were made from another corpus than `corpus`.
     """
     if tokens.inputs.get("corpus") != corpus.digest:
         raise ManifestError(f"{tokens.path}: these tokens were not made from the corpus {corpus.path}")
@@ -133,12 +134,12 @@ def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str,
 
 
 def read_rejected(manifest: Manifest) -> list[Rejected]:
-    """What was left out, in the order of the table."""
+    """Read the omissions, in the order of the table."""
     return read_records(manifest.file("rejected.csv"), Rejected, may_be_empty=True)
 
 
 def read_assumed(manifest: Manifest) -> list[Assumed]:
-    """The table `assumed.csv` where the corpus has one, otherwise nothing."""
+    """Read the table `assumed.csv`; empty if the corpus does not have it."""
     return read_records(manifest.file(ASSUMED), Assumed) if manifest.listed(ASSUMED) else []
 
 
@@ -148,18 +149,18 @@ def read_licences(manifest: Manifest) -> list[Licensed]:
 
 
 def read_repeated(manifest: Manifest) -> list[Repeated]:
-    """The table `duplicates.csv` where the corpus has one, otherwise nothing."""
+    """Read the table `duplicates.csv`; empty if the corpus does not have it."""
     return read_records(manifest.file(DUPLICATES), Repeated) if manifest.listed(DUPLICATES) else []
 
 
 def read_rejected_texts(manifest: Manifest) -> list[RejectedText]:
-    """Examples of what was left out, in the order of the table."""
+    """Read the examples of omitted text, in the order of the table."""
     rows = read_records(manifest.file("samples.csv"), _Sample, may_be_empty=True)
     return [RejectedText(row.source, row.reason, row.text) for row in rows if row.outcome == "rejected"]
 
 
 def read_selections(manifest: Manifest) -> list[Selection]:
-    """The table `selections.csv` where the corpus has one, otherwise nothing."""
+    """Read the table `selections.csv`; empty if the corpus does not have it."""
     if not manifest.listed("selections.csv"):
         return []
     return read_records(manifest.file("selections.csv"), Selection, may_be_empty=True)
@@ -176,7 +177,7 @@ SizeTable = dict[tuple[str, str], Counts]
 
 @dataclass(frozen=True)
 class PublishedSize(Record):
-    """A line of the table of published sizes; `value` is None for what a paper names without a number."""
+    """A line of the table of published sizes; `value` is None if a paper names a size without a number."""
 
     paper: str
     table: str
@@ -196,7 +197,7 @@ class PublishedSize(Record):
 
 @dataclass(frozen=True)
 class ComparedSize:
-    """A published size and ours; `ours` is None for what this corpus does not have or was not measured."""
+    """A published size and ours; `ours` is None if this corpus does not have it or it was not measured."""
 
     table: str
     source: str
@@ -208,7 +209,7 @@ class ComparedSize:
 
     @property
     def difference_percent(self) -> float | None:
-        """Ours minus published in percent of the published size."""
+        """Ours minus published, in percent of the published size."""
         if self.ours is None or not self.published:
             return None
         return round(100 * (self.ours - self.published) / self.published, 1)
@@ -217,9 +218,9 @@ class ComparedSize:
 def size_table(
     counts: Mapping[tuple[str, str], Counts], subwords: Mapping[tuple[str, str], int] | None = None
 ) -> SizeTable:
-    """All counts with their sums; rows without documents are left out, except in an empty corpus.
+    """Return all counts with their sums; rows without documents are left out, except in an empty corpus.
 
-    `subwords` are added where they are known; with them, a row that has none counts zero.
+    `subwords` are added if known; then a row without subwords has 0.
     """
     sources = [*dict.fromkeys(source for source, _ in counts), ALL]
     measures = [*next(iter(counts.values()), {}), *([] if subwords is None else ["subwords"])]
@@ -233,21 +234,21 @@ def size_table(
 
 
 def sources_of(table: SizeTable) -> list[str]:
-    """The sources that have documents, in the order of the corpus."""
+    """Return the sources with documents, in the order of the corpus."""
     return [source for source, split in table if split == ALL and source != ALL]
 
 
 def splits_of(table: SizeTable) -> list[str]:
-    """The splits that have documents."""
+    """Return the splits with documents."""
     return [split for split in SPLITS if (ALL, split) in table]
 
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
-    """What was selected by (source, level), with the sums over either or both.
+    """Return the sizes of selections by (source, level), with the sums over either or both.
 
-    The documents of a corpus of sequences carry the names of selections as their sources, which gives the numbers of
-    `documents` (sequences) and, where there are subwords, of `tokens`. A selection of several sources has no such
-    numbers for each, and a sum that lacks a part is left out.
+    The documents of a corpus of sequences have the names of selections as their sources, from which the numbers of
+    `documents` (sequences) and of `tokens` (if there are subwords) follow. For a selection of several sources these
+    numbers are unknown, and a sum with an unknown part is left out.
     """
     table: SizeTable = {}
     lacking: set[tuple[tuple[str, str], str]] = set()
@@ -268,16 +269,16 @@ def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTa
 
 
 def compare_sizes(path: Path, corpus: str, table: SizeTable, selections: SizeTable) -> list[ComparedSize]:
-    """The published sizes of `corpus` beside ours, in the order of the file `path`.
+    """Return the published sizes of `corpus` with ours, in the order of the file `path`.
 
-    The column `split` may name a level of the selections (sentence, span); `texts`, `sentences` and `spans` then mean
-    the same. Raises EvaluationError like `read_published_sizes`.
+    The column `split` may name a level of the selections (sentence, span); `texts`, `sentences` and `spans` are then
+    equivalent. Raises EvaluationError like `read_published_sizes`.
     """
     return [_compared(row, table, selections) for row in read_published_sizes(path) if row.corpus == corpus]
 
 
 def read_published_sizes(path: Path) -> list[PublishedSize]:
-    """All printed sizes. Raises EvaluationError naming file and line for what is not a table of published sizes."""
+    """Read all printed sizes. Raises EvaluationError naming file and line if it is no table of published sizes."""
     return read_records(path, PublishedSize, ("paper", "table", "corpus", "source", "split", "measure"))
 
 
@@ -295,7 +296,7 @@ def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> Co
 
 
 def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: SizeTable) -> float | None:
-    # Where there are selections, they are what the paper counts; the sequences made of them are another thing.
+    # If there are selections, the paper counts selections, not the sequences made from them.
     name = "texts" if measure in ("sentences", "spans", "sentences_or_spans") else measure
     if name in selections.get(key, {}):
         return selections[key][name]
@@ -303,7 +304,7 @@ def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: Size
 
 
 def place_of(row: PublishedSize) -> tuple[str, str]:
-    """Source, and split or level, as our tables call what a published size is of."""
+    """Return source, and split or level, of a published size by the names in our tables."""
     return _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
 
 

@@ -1,7 +1,7 @@
-"""FLOPs of a training by the counts that a study may choose from, each with its name.
+"""FLOPs of a training by each of the counts that a study may select, with the name of the count.
 
-The formulas stand in `modeling.flops`, the appendix is that of the reduced-vocabulary paper; here they meet the
-sizes and the sequences of a run in `runs.parquet`.
+The formulas are in `modeling.flops`, the appendix is that of the reduced-vocabulary paper; this module applies them to
+the sizes and sequences of a run in `runs.parquet`.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ COUNT_NAMES: dict[FlopsCount, str] = {
     "complete": "appendix A with the sequence length in the feed-forward block",
     "six_n_d": "6 N D",
 }
-"""What people read. N in 6 N D leaves out the word embedding, which is looked up; D counts tokens without padding."""
+"""Names for people. N in 6 N D excludes the word embedding, which is a lookup; D counts tokens without padding."""
 
 Run = Mapping[str, Any]
 
 
 def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
-    """FLOPs of one training sequence of a row of `runs.parquet`; None where sequences change their length."""
+    """Return the FLOPs of one training sequence of a row of `runs.parquet`; None if the length of sequences changes."""
     if count not in get_args(StudyFormula):
         total, sequences = training_flops(run, count), run["sequences"]
         return None if total is None or not sequences else total / sequences
@@ -37,12 +37,12 @@ def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
 
 
 def training_flops(run: Run, count: FlopsCount) -> float | None:
-    """FLOPs of the whole training of a row of `runs.parquet`."""
+    """Return the FLOPs of the whole training of a row of `runs.parquet`."""
     if count == "products":
         return float(run["training_flops"])
     if count == "six_n_d":
         looked_up = run["vocabulary_rows"] * run["embedding_size"]
-        # A tied matrix is multiplied with in the output layer.
+        # A tied matrix is multiplied in the output layer.
         return kaplan_flops(run["parameters"] - (0 if run["tied"] else looked_up), run["tokens"])
     each = flops_per_sequence(run, count)
     return None if each is None else each * run["sequences"]

@@ -1,6 +1,6 @@
-"""The table of all words: what `measure_surprisal` wrote for each model and set of texts, below each other.
+"""The table of all words: the outputs of `measure_surprisal` for all models and sets of texts, concatenated.
 
-The user's own columns are text. A column that only some texts have is null in the rows of the others.
+The user's own columns are text. A column of only some sets of texts is null in the rows of the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,8 +19,7 @@ from hatchery.evaluation.surprisal.measurements import WORDS_FILE
 from hatchery.sanitize import csv_text
 
 PLACE = {"experiment": pl.String, "model": pl.String, "run": pl.String, "seed": pl.Int64, "texts": pl.String}
-"""Columns that say which model was asked for a word, and in which set of texts of the experiment; the names are those
-of the tidy tables."""
+"""Columns that name the model and the set of texts; the names are those of the tidy tables."""
 ROWS_AT_ONCE = 1 << 16
 
 

@@ -1,9 +1,8 @@
-"""Measurements of pretrainings, read from their own curves: held-out loss, and scores of development text.
+"""Measurements during pretraining, read from its curve: held-out loss, and scores of development text.
 
-How those of evaluations are read, the records of their kinds say. With what a blind guess scores, which does not see
-what it is about, a model that knows something can be told.
-
-Source of the numbers of models that translate: "A Natural Bias for Language Generation Models", Sections 4.1 and 4.2.
+Measurements of evaluations are read by the records of their kinds. Numbers have the score of a blind guess, which
+ignores its input, for comparison. Source of the numbers of models that translate: "A Natural Bias for Language
+Generation Models", Sections 4.1 and 4.2.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,16 +20,16 @@ PRETRAINING_SUITE = "pretraining"
 DEVELOPMENT = "development"
 PER_TOKEN = ("loss_nats", "perplexity")
 DEVELOPMENT_BITS = "development_bits_per_byte"
-"""The column of a curve that its `metrics.jsonl` does not have."""
+"""A computed column of the curve, which `metrics.jsonl` does not have."""
 
 
 def development_measurements(
     curve: Iterable[Mapping[str, Any]], unigram_loss: float | None = None, per_byte: float | None = None
 ) -> list[TidyRow]:
-    """The last development loss (nats per predicted token) and perplexity; none when the model was not trained.
+    """Return the last development loss (nats per predicted token) and perplexity; empty for an untrained model.
 
-    `curve` are the rows of the run's `metrics.jsonl`, with bits per byte where these are known; `unigram_loss` is that
-    of the unigram distribution, `per_byte` the tokens that are asked for per byte.
+    `curve` are the rows of the run's `metrics.jsonl`, with bits per byte if known; `unigram_loss` is that of the
+    unigram distribution, `per_byte` the number of predicted tokens per byte.
     """
     evaluated = [row for row in curve if row.get("development_loss") is not None]
     if not evaluated:
@@ -51,12 +50,12 @@ def development_measurements(
 
 
 def development_basis(manifest: Manifest, text: str, metric: str) -> str:
-    """The basis of a metric of development text, measured while a model of this manifest was trained."""
+    """Return the basis of a metric of development text, measured during the training of this manifest's model."""
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
     return basis(
         asked=asked_of(objective),
-        # Bits per byte and scores of translations are of text.
+        # Bits per byte and scores of translations refer to text, not to tokens.
         tokenizer=shortened(manifest.inputs.get("tokenizer")) if metric in PER_TOKEN else "",
         text=f"{settings.evaluation_sequences} development sequences of {text}",
         window=window_of(objective, settings.sequence_length),
@@ -66,10 +65,10 @@ def development_basis(manifest: Manifest, text: str, metric: str) -> str:
 
 
 def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) -> list[TidyRow]:
-    """Highest development score, and the area under its curve over the first steps; none without such scores.
+    """Return the highest development score, and the area under its curve over the first steps; empty without scores.
 
-    `curve` are the rows of the run's `metrics.jsonl`. The area is given where the curve goes from the model before its
-    first step to `alc_steps` or beyond, and its task says how many steps they are, as in `first_20000_steps`.
+    `curve` are the rows of the run's `metrics.jsonl`. The area is computed if the curve reaches from the model before
+    its first step to `alc_steps` or beyond. Its task contains the number of steps, as in `first_20000_steps`.
     """
     rows, found = list(curve), []
     for metric in METRICS:
@@ -84,12 +83,12 @@ def learning_measurements(curve: Iterable[Mapping[str, Any]], alc_steps: int) ->
 
 
 def early_task(steps: int) -> str:
-    """What stands in the tables for the first so many steps of a training."""
+    """Return the name in the tables for the first steps of a training."""
     return f"first_{steps}_steps"
 
 
 def _first_steps(points: Iterable[tuple[int, float]], last: int) -> list[tuple[float, float]]:
-    """The points from step 0 to exactly the step `last`, between two measurements on the line; none if not reached."""
+    """Return the points from step 0 to exactly the step `last`, interpolated linearly; empty if it was not reached."""
     ordered = sorted(points)
     if not ordered or ordered[0][0] > 0 or ordered[-1][0] < last:
         return []

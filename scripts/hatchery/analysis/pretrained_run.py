@@ -1,7 +1,7 @@
-"""What one pretraining says of itself: its sizes and losses, its curve, and its layer weights.
+"""The facts of one pretraining: its sizes and losses, its curve, and its layer weights.
 
-Read from the outputs of the `pretrain` stage, and from nothing that its manifest does not vouch for but for the time
-and the day, which stand in `provenance.json`.
+Read only from outputs of the `pretrain` stage that its manifest lists, except for the time and the day, which are in
+`provenance.json`.
 """
 
 import json
@@ -63,20 +63,19 @@ class _Config(Record):
 
 
 def metric_rows(manifest: Manifest) -> list[TidyRow]:
-    """The rows of `metrics.jsonl` by the columns of `CURVES`; none when the model was not trained (0 steps).
+    """Return the rows of `metrics.jsonl` by the columns of `CURVES`; empty for an untrained model (0 steps).
 
-    Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or whose step stood
-    in an earlier one.
+    Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or that repeats a
+    step.
     """
     return [dict(vars(row)) for row in json_records(manifest.file(METRICS_FILE), _MetricRow, "step")]
 
 
 def read_layer_weights(manifest: Manifest) -> LayerWeights:
-    """The layer weights of a model, from `config.json` and, where it has layer weighting, `layer_weights.json`.
+    """Return the layer weights of a model, from `config.json` and, with layer weighting, from `layer_weights.json`.
 
-    None where they are no shares of layers.
-
-    Raises EvaluationError naming the file when it is not such a table, or lacks a pair of layers.
+    None if the weights are no shares of layers. Raises EvaluationError naming the file if it is not a table of layer
+    weights, or a pair of layers is missing.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers
@@ -94,25 +93,25 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
 
 
 def _pairs(consumers: int) -> list[tuple[int, int]]:
-    """All (consumer, layer below it), in order."""
+    """Return all (consumer, layer below it), in order."""
     return [(n, i) for n in range(1, consumers + 1) for i in range(n)]
 
 
 @dataclass(frozen=True)
 class PretrainedRun:
-    """A row of `RUNS` and those of `CURVES` and `LAYERS`, without the columns that say which run they are of."""
+    """A row of `RUNS` and those of `CURVES` and `LAYERS`, without the columns that identify the run."""
 
     facts: TidyRow
     curve: list[TidyRow]
     layers: list[TidyRow]
     milestones: dict[str, TidyRow]
-    """The facts of its models of inside the training, by what their folders are called."""
+    """The facts of its intermediate checkpoints, by folder name."""
     taken: tuple[str, str] | None
-    """The manifest and the folder of the milestone that it is, if it is one."""
+    """The manifest and the folder of the milestone, if the run is one."""
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:
-    """The run of a manifest. Raises EvaluationError naming file and line, ManifestError for an altered file."""
+    """Return the run of a manifest. Raises EvaluationError naming file and line, ManifestError for an altered file."""
     rows = metric_rows(manifest)
     settings, measures = pretrain_settings(manifest.settings), manifest.measures
     if settings.budget is not None and settings.steps is ABSENT:
@@ -175,16 +174,16 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
 
 
 def imported_run(manifest: Manifest) -> TidyRow:
-    """The row of `RUNS` of a model that others pretrained: its sizes, and nothing of its training."""
+    """Return the row of `RUNS` of an imported model: its sizes, without facts of its training."""
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
     return measured | {"initial": "", "manifest": manifest.digest}
 
 
 def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
-    """The configuration in a file, as it stands there without the size of the vocabulary, and as its class."""
+    """Read a model's configuration: as written, without the size of the vocabulary, and as an object of its class."""
     try:
         values = json.loads(path.read_bytes())
-        # The file says it of a model (`modeling.store.description`); no configuration has it.
+        # This key describes the model (`modeling.store.description`); no configuration class has it.
         values.pop("causal", None)
         return {name: value for name, value in values.items() if name != "vocab_size"}, model_config(values)
     except (OSError, ValueError, TypeError, AttributeError, HatcheryError) as error:
@@ -203,13 +202,16 @@ def _sizes(config: ModelConfig) -> TidyRow:
 
 
 def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
-    """How many sequences the first so many steps saw, and of which length where all have the same."""
+    """Return the number of sequences in the first steps, and their length if all have the same."""
     length = plan.lengths[0] if len(plan.lengths) == 1 else None
     return {"sequence_length": length, "sequences": round(plan.sequences(0, steps))}
 
 
 def _flops_after(plan: StepPlan, model: Mapping[str, Any], config: ModelConfig) -> Callable[[int], float]:
-    """Operations of the first so many steps, forward and backward; a step's are those of its full sequences."""
+    """Return the operations of the first steps, forward and backward, as a function of their number.
+
+    A step's operations are those of its full sequences.
+    """
 
     @cache
     def per_sequence(length: int, labelled_share: float) -> float:

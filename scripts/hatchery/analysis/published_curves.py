@@ -1,9 +1,9 @@
 """Learning curves that authors published, with the sizes of their models: the published side of a scaling study.
 
-`config/published/curves/<paper>.csv` has the losses, `<paper>_runs.csv` beside it the models. Parameters and FLOPs are
-not stored but computed; tests compare them with those that the authors logged. Now: the 42 runs of January 2023 in the
-history of the reduced-vocabulary study's repository, whose losses count padding (docs/papers/reduced-vocabulary.md,
-"Logged runs" and "Padding").
+`config/published/curves/<paper>.csv` has the losses, `<paper>_runs.csv` next to it the models. Parameters and FLOPs
+are not stored but computed; tests compare them with those that the authors logged. At present: the 42 runs of January
+2023 in the history of the reduced-vocabulary study's repository, whose losses count padding
+(docs/papers/reduced-vocabulary.md, "Logged runs" and "Padding").
 """
 
 import re
@@ -25,7 +25,7 @@ from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import roberta_parameters
 
 DEFAULT_RATE = 5e-4
-"""The peak learning rate of all runs but the trials of a lower one and the larger models."""
+"""The peak learning rate of all runs except the trials of a lower one and the larger models."""
 TIED = "tied,no projection"
 
 Shape = tuple[int, int, int, int, int]
@@ -34,21 +34,21 @@ _ROW = re.compile(r"rv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(_\w+)?")
 
 
 def shape_of(row: str) -> Shape:
-    """The sizes of a published row that is called after them. Raises EvaluationError for any other."""
+    """Return the sizes in the name of a published row. Raises EvaluationError for any other name."""
     found = _ROW.fullmatch(row)
     if found is None:
-        raise EvaluationError(f"the published row {row!r} is not called after its sizes, as in 'rv_256_64_1024_8_8'")
+        raise EvaluationError(f"the published row {row!r} does not name its sizes, as in 'rv_256_64_1024_8_8'")
     embedding, hidden, inner, layers, heads = (int(size) for size in found.groups()[:5])
     return embedding, hidden, inner, layers, heads
 
 
 def shape_row(shape: Sequence[int]) -> str:
-    """What the published values call a shape."""
+    """Return the name of a shape in the published values."""
     return "_".join(["rv", *map(str, shape)])
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """The sizes as the paper prints them."""
+    """Return the sizes in the notation of the paper."""
     return f"({', '.join(map(str, shape))})"
 
 
@@ -85,12 +85,12 @@ class PublishedRun:
 
     @property
     def row(self) -> str:
-        """What `config/published/values` calls the run."""
+        """Name of the run in `config/published/values`."""
         return self.name.replace("-", "_")
 
     @property
     def parameters(self) -> int:
-        """All of them, both vocabulary matrices included where there are two."""
+        """Number of all parameters, including both vocabulary matrices of an untied model."""
         embedding, hidden, inner, layers, _ = self.sizes
         config = RobertaConfig(
             vocab_size=STUDY_VOCABULARY_ROWS,
@@ -104,17 +104,17 @@ class PublishedRun:
         return roberta_parameters(config)
 
     def flops_per_sequence(self, formula: StudyFormula = "code") -> float:
-        """FLOPs of a training sequence, forward and backward, by a formula of the study."""
+        """Return the FLOPs of a training sequence, forward and backward, by a formula of the study."""
         return reduced_vocabulary_flops(*self.sizes, formula=formula)
 
     @staticmethod
     def tokens(updates: int) -> int:
-        """Tokens after so many updates as the study counts them, with padding."""
+        """Return the number of tokens after this number of updates, including padding, as in the study."""
         return updates * STUDY_BATCH_SIZE * STUDY_SEQUENCE_LENGTH
 
 
 def read_published_curves(path: str | Path) -> list[PublishedRun]:
-    """The runs of a paper in the order of its table of models; the file of losses is called after the paper.
+    """Read the runs of a paper in the order of its table of models; the file of losses has the name of the paper.
 
     Raises EvaluationError naming file and line for a malformed table, a run without losses and losses without a run.
     """

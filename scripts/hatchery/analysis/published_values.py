@@ -1,8 +1,8 @@
-"""All numbers that the papers print about their models, and the choice of those that an experiment is set beside.
+"""All printed numbers of the papers' models, and the selection of those that an experiment is compared with.
 
 One table per paper, `config/published/values/<paper>.csv`, holds every printed number once, in our units and under the
-names of `summary.csv` where it has such a row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers"). What
-cannot be compared says why. The judgement whether ours agree is meant to be reproduced with a pocket calculator: the
+names of `summary.csv` if it has an equivalent row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers").
+Numbers that are not comparable have a reason. The verdict on agreement can be checked with a pocket calculator: the
 difference against two combined standard deviations.
 """
 
@@ -21,7 +21,7 @@ from hatchery.settings.problems import ALLOWED, alternatives
 
 DEVIATIONS = 2.0
 TOLERANCE_WITHOUT_DEVIATION = 0.5
-# Most tables print one decimal: half a unit of it is no difference, even where all published runs agree (std 0.0).
+# Most tables print one decimal: half a unit of it is no difference, even if all published runs agree (std 0.0).
 PRINTED_ROUNDING = 0.05
 
 Verdict = Literal["within", "above", "below", "not comparable", ""]
@@ -29,7 +29,7 @@ Verdict = Literal["within", "above", "below", "not comparable", ""]
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """One printed number; `std` is None where the source prints none, `rounding` half a unit of its last digit."""
+    """One printed number; `std` is None if the source prints none, `rounding` half a unit of its last digit."""
 
     mean: float
     std: float | None
@@ -40,27 +40,27 @@ class PublishedValue:
 
 
 def half_of_last_digit(number: str) -> float:
-    """Half a unit of the last printed digit: 0.05 for `61.4`, 0.5 for `-72` (a correlation of two decimals)."""
+    """Return half a unit of the last printed digit: 0.05 for `61.4`, 0.5 for `-72` (a correlation of two decimals)."""
     return 0.5 * 10.0 ** -len(number.partition(".")[2])
 
 
 def combined_deviation(published: float | None, ours: float | None, sampling: float | None) -> float | None:
-    """Root of the sum of squares of the published standard deviation and of ours.
+    """Return the root of the sum of squares of the published standard deviation and of ours.
 
-    Ours is the deviation over runs; for a single run the binomial deviation `sampling` stands in. None when
-    neither side has any.
+    Ours is the deviation over runs; for a single run, the binomial deviation `sampling` replaces it. None if neither
+    side has a deviation.
     """
     known = [deviation for deviation in (published, ours if ours is not None else sampling) if deviation is not None]
     return math.sqrt(math.fsum(deviation**2 for deviation in known)) if known else None
 
 
 def judge(difference: float, deviation: float | None, rounding: float = PRINTED_ROUNDING) -> Verdict:
-    """`within` when |difference| (ours minus published) is at most two `deviation`s, else `above` or `below`.
+    """Return `within` if |difference| (ours minus published) is at most two `deviation`s, else `above` or `below`.
 
     Without a deviation, half a point is allowed; the `rounding` of the printed number is always allowed.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
-    # The slack keeps a difference that equals the tolerance on paper from falling outside by a binary fraction.
+    # The slack keeps a difference equal to the tolerance from exceeding it by a rounding error.
     if abs(difference) <= tolerance + 1e-9:
         return "within"
     return "above" if difference > 0 else "below"
@@ -85,10 +85,10 @@ OVER = "epsilon_minimum_over_"
 class PublishedNumber(Record):
     """One printed number in the unit of `metric`.
 
-    `row` is the published model in its variant. `track` is empty where a paper has none, or where the number belongs to
-    all of them. `spread` is what stands behind ±, of the kind `spread_kind`; `runs` is None where the number of runs is
-    not stated; `rounding` is half a unit of the last printed digit. `note` holds errata, and the reason where the
-    number is not comparable with ours.
+    `row` is the published model in its variant. `track` is empty if a paper has no tracks, or the number belongs to
+    all of them. `spread` is the number after ±, of the kind `spread_kind`; `runs` is None if the number of runs is not
+    stated; `rounding` is half a unit of the last printed digit. `note` holds errata, and the reason if the number is
+    not comparable with ours.
     """
 
     paper: str
@@ -114,7 +114,7 @@ class PublishedNumber(Record):
 
     @property
     def source(self) -> str:
-        """Where it is printed, for people: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
+        """Place of the number for people: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
         title = PAPERS[self.paper]
         return f"{title} Table {self.table}" if self.table.isdigit() else f"{title}, {self.table}"
 
@@ -123,21 +123,21 @@ Key = tuple[str, str, str, str]
 
 
 def read_numbers(path: str | Path) -> list[PublishedNumber]:
-    """The numbers of one paper, in the order of its table; the file is called after the paper.
+    """Read the numbers of one paper, in the order of its table; the file has the name of the paper.
 
-    Raises EvaluationError naming file and line for a missing column, a number printed twice under one name, an
-    unknown paper or kind of spread, and a number that is not comparable for no reason.
+    Raises EvaluationError naming file and line for a missing column, a number printed twice under one name, an unknown
+    paper or kind of spread, and a number that is not comparable without a reason.
     """
     paper = Path(path).stem
     if paper not in PAPERS:
-        raise EvaluationError(f"{path}: {paper} is none of the papers {', '.join(PAPERS)}")
+        raise EvaluationError(f"{path}: {paper} is not one of the papers {', '.join(PAPERS)}")
     return read_records(path, PublishedNumber, KEY, alike={"paper": paper})
 
 
 def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
-    """What all models that repeat published ones are set beside; `tables` are those of their papers.
+    """Return the published values of all models that repeat published ones; `tables` are those of their papers.
 
-    Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
+    Raises ConfigError if settings and tables do not belong together, EvaluationError for an invalid table.
     """
     choices, given = published_choices(published), {table.stem: table for table in tables}
     if {choice.paper for choice in choices} != set(given):
@@ -154,12 +154,12 @@ def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str
 def for_experiment(
     numbers: Iterable[PublishedNumber], paper: str, track: str, rows: Mapping[str, str]
 ) -> dict[Key, PublishedValue]:
-    """What the rows of an experiment's summary are set beside, by (our model, suite, task, metric).
+    """Return the published values for the rows of an experiment's summary, by (our model, suite, task, metric).
 
-    `rows` says for each of our models which published one it repeats; one may be repeated by several. Of several
-    tables that print the same number, the one with most digits counts, then the later one. A number that is only
-    printed as a change from another model's (LTG-BERT Table 2) is added to that one. Raises ConfigError naming the
-    nearest known name for a paper, a track or a published row that there is not.
+    `rows` maps our models to published ones; several models may repeat the same one. If several tables print the same
+    number, the one with the most digits counts, then the later one. A number that is only printed as a change from
+    another model's (LTG-BERT Table 2) is added to that number. Raises ConfigError naming the nearest known name for an
+    unknown paper, track or published row.
     """
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})
@@ -180,10 +180,10 @@ def for_experiment(
 
 
 def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[str, str]) -> None:
-    """Raise ConfigError for a track and for published rows that a paper has not, one line each with the nearest."""
+    """Raise ConfigError for an unknown track and for unknown published rows, one line each with the nearest."""
     known = list(numbers)
     tracks = {number.track for number in known if number.track} or {""}
-    # Of an unknown track only the rows that belong to all tracks are known, so the others would be told for nothing.
+    # For an unknown track only the rows of all tracks are known, so errors in the others would be false.
     _check("published.track", track, tracks)
     names = {number.row for number in known if number.track in ("", track)}
     lines = []
@@ -202,7 +202,7 @@ def _check(key: str, name: str, known: set[str]) -> None:
 
 
 def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:
-    """One number for each (row, suite, task, metric): most digits first, then the later table, text last."""
+    """Return one number for each (row, suite, task, metric): most digits first, then the later table, text last."""
     chosen: dict[Key, PublishedNumber] = {}
     for number in numbers:
         key = (number.row, number.suite, number.task, number.metric)
@@ -227,7 +227,7 @@ def _value(number: PublishedNumber) -> PublishedValue:
 
 
 def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metric: str, row: str) -> PublishedNumber:
-    """The number that a change starts from: in the same table, because others round it differently."""
+    """Return the number that a change is relative to: in the same table, because others round it differently."""
     for number in numbers:
         if (number.table, number.row, number.suite) == (change.table, row, change.suite) and (
             (number.task, number.metric) == (change.task, metric)
@@ -242,7 +242,7 @@ def _changed(change: PublishedNumber, start: PublishedNumber) -> PublishedValue:
     rounding = start.rounding + change.rounding
     remark = f"printed as {change.value:+g} from {start.value:g}"
     return PublishedValue(
-        # Both are decimal numbers of few digits; without this, 85.1 - 0.5 would be no such number.
+        # Both are decimal numbers of few digits; without rounding, 85.1 - 0.5 would not be one.
         mean=round(start.value + change.value, 6),
         std=change.spread,
         source=change.source,

@@ -1,7 +1,7 @@
-"""The tidy tables as the values that views compute with; `tidy_tables` declares their columns.
+"""Functions that read the tidy tables for views; `tidy_tables` declares their columns.
 
-How much layers contribute to probes is that of LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md, "Edge
-probing"): the softmax weights of the probe in percent, over both poolers of a task with two spans the mean; the slope
+The contribution of layers to probes is that of LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md, "Edge
+probing"): the softmax weights of the probe in percent, averaged over both poolers of a task with two spans; the slope
 is that of the least-squares line over layers 1 to L.
 """
 
@@ -35,8 +35,8 @@ class CurvePoint:
 class LayerWeights:
     """Scaled weights n x alpha by (consuming layer n, producing layer i), n from 1 and i from 0, the embedding.
 
-    `plain` says that the model has no layer weighting: every layer reads the sum of all outputs below it, each with
-    weight 1. Consumer `layers` + 1, where there is one, is what the heads read.
+    `plain` is true of a model without layer weighting: every layer reads the sum of all outputs below it, each with
+    weight 1. Consumer `layers` + 1, if it exists, is the input of the heads.
     """
 
     layers: int
@@ -55,27 +55,27 @@ class LayerContribution:
 
     @property
     def slope(self) -> float:
-        """Percent per layer of the least-squares line; negative where early layers give more."""
+        """Percent per layer of the least-squares line; negative if early layers contribute more."""
         return least_squares_slope(self.percent)
 
 
 def least_squares_slope(values: Sequence[float]) -> float:
-    """The slope of the least-squares line of `values` over 1, 2, …; 0 for a single one."""
+    """Return the slope of the least-squares line of `values` over 1, 2, …; 0 for a single value."""
     middle = (len(values) + 1) / 2
     spread = math.fsum((k - middle) ** 2 for k in range(1, len(values) + 1))
     return math.fsum((k - middle) * value for k, value in enumerate(values, start=1)) / spread if spread else 0.0
 
 
 def mean_over(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The mean of equally long rows, column by column."""
+    """Return the column-wise mean of rows of equal length."""
     return tuple(math.fsum(column) / len(rows) for column in zip(*rows, strict=True))
 
 
 def layer_contributions(rows: Iterable[Mapping[str, Any]]) -> list[LayerContribution]:
-    """One entry per model and task, in the order of `rows`, which are those of probes in the tidy table of layers.
+    """Return one entry per model and task from the rows of probes in the tidy table of layers, in their order.
 
-    Over the spans of a probe the mean, then that over all probes of a model's pretraining seeds. Raises EvaluationError
-    when those have different numbers of layers.
+    Means are taken over the spans of a probe, then over all probes of a model's pretraining seeds. Raises
+    EvaluationError if seeds have different numbers of layers.
     """
     mixes: dict[tuple[str, str], dict[tuple[Any, ...], dict[str, list[float]]]] = {}
     for row in rows:
@@ -97,7 +97,7 @@ def read_measurements(
     kind: str | None = None,
     levels: Collection[Level] | None = None,
 ) -> pl.DataFrame:
-    """The measurements of `runs`, in the order of the table, of one kind and of some levels if asked for.
+    """Read the measurements of `runs`, in the order of the table, optionally of one kind and of some levels.
 
     Raises ManifestError for an altered table.
     """
@@ -106,12 +106,15 @@ def read_measurements(
 
 
 def read_runs(path: str | Path, runs: Sequence[SeededRun] | None = None) -> list[TidyRow]:
-    """The rows of `runs.parquet` in their order, of all runs or of some. Raises ManifestError for an altered table."""
+    """Read the rows of `runs.parquet` in their order, of all runs or of some.
+
+    Raises ManifestError for an altered table.
+    """
     return read_frame(path, RUNS, run=None if runs is None else runs_by_name(runs)).to_dicts()
 
 
 def read_curves(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, list[CurvePoint]]:
-    """The losses of `runs` by their names, empty for a model that was not trained.
+    """Read the losses of `runs` by name; empty for an untrained model.
 
     Raises ManifestError for an altered table.
     """
@@ -124,9 +127,9 @@ def read_curves(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, list[C
 
 
 def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str, LayerWeights]:
-    """The layer weights of `runs` by their names.
+    """Read the layer weights of `runs` by name.
 
-    Raises ManifestError for an altered table, EvaluationError for a run without any.
+    Raises ManifestError for an altered table, EvaluationError for a run without layer weights.
     """
     names = runs_by_name(runs)
     rows = read_frame(path, LAYERS, run=names, quantity=("layer_weight", "unit_weight"))
@@ -141,7 +144,7 @@ def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str,
 
 
 def read_layer_contributions(path: str | Path, runs: Sequence[SeededRun]) -> list[LayerContribution]:
-    """What layers contribute to probes, an entry per model and task: models in the order of `runs`, then tasks.
+    """Read the contributions of layers to probes, an entry per model and task, in the order of `runs`.
 
     Raises ManifestError for an altered table, EvaluationError for seeds of a model with different layers.
     """

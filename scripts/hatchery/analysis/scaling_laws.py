@@ -1,16 +1,16 @@
-"""What is fitted to compute-optimal points: power laws y = C x^e, with intervals, and where one law becomes another.
+"""Fits to compute-optimal points: power laws y = C x^e, with intervals, and a break between two laws.
 
-Laws are fitted as in the study: least squares of y itself, by Levenberg and Marquardt. A line through the logarithms is
-another fit, which weighs small losses more; it is where the search starts. Sources: the reduced-vocabulary study,
-Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
+Laws are fitted as in the study: least squares of y itself, by Levenberg and Marquardt. A line through the logarithms
+is another fit, which gives small losses more weight; it is the start of the search. Sources: the reduced-vocabulary
+study, Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
 
-For a break, the points in the order of x are cut where two laws, each fitted by itself, leave the smallest sum of
-squared residuals. Two laws count as better than one where the Bayesian information criterion falls by more than 10
-("very strong" evidence in Kass and Raftery, 1995): n ln(residual / n) + k ln n, with k = 2 for one law and 5 for two
-and the place of the cut. The paper names no criterion; its text gives the break as 2.2e15, 2e15 and "2^15" FLOPs.
+For a break, the points in the order of x are split where two laws, each fitted by itself, leave the smallest sum of
+squared residuals. Two laws count as better than one if the Bayesian information criterion falls by more than 10 ("very
+strong" evidence in Kass and Raftery, 1995): n ln(residual / n) + k ln n, with k = 2 for one law and 5 for two laws and
+the place of the split. The paper names no criterion; its text gives the break as 2.2e15, 2e15 and "2^15" FLOPs.
 
-By bootstrap, whole groups are drawn again, such as the points of one run: the points of a learning curve depend on
-each other, so drawing them one by one would promise too narrow an interval.
+The bootstrap resamples whole groups, such as the points of one run: the points of a learning curve depend on each
+other, so resampling single points would give too narrow an interval.
 """
 
 import math
@@ -27,15 +27,15 @@ from hatchery.analysis.scaling_settings import PowerLawsSettings, RegionSettings
 from hatchery.errors import EvaluationError
 
 LEAST_POINTS = 3
-"""Two points give a law without any deviation from it."""
+"""Minimum number of points: two points give a law without any deviation from it."""
 
 
 @dataclass(frozen=True)
 class PowerLaw:
-    """y = `coefficient` x^`exponent`, and how well it fits the `points` it was fitted to.
+    """y = `coefficient` x^`exponent`, and the quality of the fit to `points` points.
 
-    `r_squared` is 1 - (sum of squared residuals) / (sum of squares about the mean), of y itself; `residual` is that sum
-    of squared residuals.
+    `r_squared` is 1 - (sum of squared residuals) / (sum of squares about the mean), of y itself; `residual` is that
+    sum of squared residuals.
     """
 
     coefficient: float
@@ -46,9 +46,9 @@ class PowerLaw:
 
 
 def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
-    """The power law through positive points.
+    """Fit a power law through positive points.
 
-    Raises EvaluationError where there are too few of them, where all have one x, and where the search does not end.
+    Raises EvaluationError if there are too few points, if all have one x, and if the search does not converge.
     """
     x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
     if len(x) < LEAST_POINTS or len(np.unique(x)) < 2:
@@ -59,7 +59,7 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
     start = float(np.exp(constant)), float(slope)
     try:
         with warnings.catch_warnings():
-            # Of a perfect fit there is no covariance; it is not used.
+            # A perfect fit has no covariance; it is not used.
             warnings.simplefilter("ignore", OptimizeWarning)
             (coefficient, exponent), _ = curve_fit(lambda x, c, e: c * x**e, x / scale, y, p0=start, method="lm")
     except RuntimeError as error:
@@ -73,14 +73,14 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
 
 DECISIVE = 10.0
 LEAST_ON_A_SIDE = 4
-"""With three points a law of two parameters has one left to be judged by."""
+"""Minimum number of points on each side: three leave one degree of freedom for a law of two parameters."""
 
 
 @dataclass(frozen=True)
 class BreakPoint:
-    """The best cut: between `below` and `above`, the last x of the one law and the first of the other.
+    """The best split: between `below` and `above`, the last x of the one law and the first of the other.
 
-    `gain` is by how much two laws lower the criterion; `decisive` whether that is enough to speak of a break.
+    `gain` is the decrease of the criterion by two laws; `decisive` is true if the gain is sufficient for a break.
     """
 
     below: float
@@ -92,14 +92,14 @@ class BreakPoint:
 
     @property
     def decisive(self) -> bool:
-        """Whether two laws are better than one."""
+        """True if two laws are better than one."""
         return self.gain > DECISIVE
 
 
 def find_break(xs: Sequence[float], ys: Sequence[float]) -> BreakPoint:
-    """The best cut of positive points into two power laws.
+    """Find the best split of positive points into two power laws.
 
-    Raises EvaluationError where there are too few points, or too few different x, for two laws.
+    Raises EvaluationError if there are too few points, or too few different x, for two laws.
     """
     points = sorted(zip(xs, ys, strict=True))
     single = fit_power_law(*_columns(points))
@@ -128,17 +128,17 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
 
 
 def _criterion(residual: float, points: int, parameters: int) -> float:
-    # A law without residuals is as good as rounding allows.
+    # Residuals of a perfect law are those of rounding.
     return points * math.log(max(residual, 1e-300) / points) + parameters * math.log(points)
 
 
 LEAST_SHARE = 0.5
-"""Of the draws, how many must have given a number: with fewer, the interval would be that of the easy ones."""
+"""Minimum share of the draws with a number: with fewer, the interval would represent the easy draws."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The percentile interval of a quantity; `draws` gave a number."""
+    """The percentile interval of a quantity; `draws` is the number of draws with a number."""
 
     low: float
     high: float
@@ -153,10 +153,10 @@ def bootstrap_interval(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Interval | None:
-    """The interval of a quantity of points; `groups` are the places of the points that are drawn together.
+    """Return the bootstrap interval of a quantity of points; `groups` are the indices of points drawn together.
 
-    As many groups are drawn as there are, with replacement. A draw of which `quantity` raises EvaluationError counts
-    for nothing; None where half of the draws or more do, or where there is one group alone.
+    Groups are drawn with replacement, as many as there are. A draw for which `quantity` raises EvaluationError is
+    ignored. None if half of the draws or more are ignored, or if there is only one group.
     """
     if len(groups) < 2:
         return None
@@ -182,7 +182,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the loss against one axis within a region; `law` is None where there are too few points to fit one."""
+    """The law of the loss against one axis within a region; `law` is None if there are too few points."""
 
     axis: Axis
     region: str
@@ -194,7 +194,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Laws:
-    """`optimal` are the places of the points on the frontier; `found_break` is None with too few of them."""
+    """`optimal` are the indices of the points on the frontier; `found_break` is None with too few of them."""
 
     optimal: list[int]
     laws: list[Law]
@@ -202,10 +202,10 @@ class Laws:
 
 
 def scaling_laws(points: Sequence[ScalingPoint], settings: PowerLawsSettings) -> Laws:
-    """Frontier, laws and break of points.
+    """Return frontier, laws and break of points.
 
-    FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole. For an interval
-    the models are drawn anew, with all of their points, and their frontier is taken in the same bins.
+    FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole frontier. For an
+    interval, models are resampled with all of their points, and their frontier is computed in the same bins.
     """
     if not points:
         return Laws([], [], None)

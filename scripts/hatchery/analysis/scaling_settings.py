@@ -17,7 +17,7 @@ class RegionSettings(Settings):
     """Points with at most so many FLOPs belong to it; null is no bound."""
 
     def holds(self, flops: float) -> bool:
-        """Whether a point of so many FLOPs belongs to it."""
+        """Return True if a point with this number of FLOPs is in the region."""
         return (self.above is None or flops > self.above) and (self.up_to is None or flops <= self.up_to)
 
 

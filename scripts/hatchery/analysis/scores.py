@@ -1,4 +1,4 @@
-"""The numbers of an experiment by model and measure, whoever shows them: who has one, which is best, what leads."""
+"""The numbers of an experiment by model and measure, for all views: existing ones, best ones, headline."""
 
 import math
 from collections import Counter
@@ -38,7 +38,7 @@ Key = tuple[str, str, str]
 class Measure:
     """One number per model: the row of `suite`, `task` and `metric`, shown as `label`.
 
-    With `objective`, it is shown of the models that were trained for that alone.
+    With `objective`, it is shown only for models trained for that objective.
     """
 
     label: str
@@ -50,10 +50,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Scores:
-    """The rows of a summary, and what people call its models.
+    """The rows of a summary, and the labels of its models.
 
-    `models` are in the order in which they are shown, `labels` the names that people read for them, `objectives` the
-    tasks of those that were not trained on masked text.
+    `models` are in the order of display, `labels` their names for people, `objectives` the tasks of those that were
+    not trained on masked text.
     """
 
     rows: Sequence[SummaryRow]
@@ -66,37 +66,40 @@ class Scores:
         object.__setattr__(self, "by_key", {row.selectors: row for row in self.rows})
 
     def label(self, model: str) -> str:
-        """What people read for a model."""
+        """Return the label of a model for people."""
         return self.labels.get(model, model)
 
     def objective(self, model: str) -> str:
-        """The task that a model was trained for."""
+        """Return the task that a model was trained for."""
         return self.objectives.get(model, DEFAULT_TASK)
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
-        """The row of one number, or None."""
+        """Return the row of one number, or None."""
         return self.by_key.get((model, suite, task, metric))
 
     def of(self, measure: Measure, model: str) -> SummaryRow | None:
-        """The number of a model that a measure shows, or None."""
+        """Return the number of a model for a measure, or None."""
         if measure.objective not in ("", self.objective(model)):
             return None
         return self.row(model, measure.suite, measure.task, measure.metric)
 
     def keys(self) -> list[Key]:
-        """All numbers, in the order of the rows."""
+        """Return the keys of all numbers, in the order of the rows."""
         return list(dict.fromkeys(row.selectors[1:] for row in self.rows))
 
     def suites(self) -> list[str]:
-        """All suites, held-out text first."""
+        """Return all suites, held-out text first."""
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
-        """The models that have any of the numbers: not all are translated."""
+        """Return the models with any of the numbers: not all models are translated."""
         return [model for model in self.models if any(self.of(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
-        """The measures that any model has; one for each objective where those of several have, and guess others."""
+        """Return the measures that any model has.
+
+        A measure that depends on the objective is split by objective if several objectives have it.
+        """
         found = []
         for measure in measures:
             tasks = list(dict.fromkeys(map(self.objective, self.with_numbers([measure]))))
@@ -106,13 +109,13 @@ class Scores:
         return found
 
     def best(self, measure: Measure) -> set[str]:
-        """The models with the best number as it is shown, and those that noise may have kept from it.
+        """Return the models with the best displayed number, and those whose difference from it may be noise.
 
-        Noise is the root of the sum of squares of that of both numbers; where that of the other is not known, it counts
-        as that of the best. Where runs failed, a number is below the best only if it is with them and without them.
-        There is no best among numbers that do not compare, where its noise is not known, where noise could explain all
-        differences, and where it is not beyond a blind guess. The best is one of a model with several pretraining
-        seeds, and there is none where noise may have kept a model with one seed from it.
+        Noise is the root of the sum of squares of the noise of both numbers; if that of the other is unknown, it
+        counts as that of the best. If runs failed, a number is below the best only if it is so with and without the
+        failed runs. There is no best among numbers that are not comparable, if the noise of the best is unknown, if
+        noise could explain all differences, and if the best is not beyond a blind guess. The best model has several
+        pretraining seeds, and there is no best if noise may have kept a model with one seed from it.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
         rows = self.with_means(measure)
@@ -130,28 +133,31 @@ class Scores:
         return found if of_several and len(found) < len(shown) else set()
 
     def with_means(self, measure: Measure) -> dict[str, SummaryRow]:
-        """The rows of a measure that have a mean, by model."""
+        """Return the rows of a measure that have a mean, by model."""
         rows = {model: self.of(measure, model) for model in self.models}
         return {model: row for model, row in rows.items() if row is not None and row.mean is not None}
 
     def not_compared(self, measures: Iterable[Measure]) -> list[str]:
-        """The note which measures have numbers that do not compare, why, and what would; none where all compare."""
+        """Return the note on measures whose numbers are not comparable, with reasons and alternatives.
+
+        Empty if there are none.
+        """
         ranked = (measure for measure in measures if direction(measure.metric))
         return not_compared({m.label: differing(row.basis for row in self.with_means(m).values()) for m in ranked})
 
     def blind_guesses(self, measure: Measure) -> list[str]:
-        """What blind guesses have, from the lowest on, each once as it is shown."""
+        """Return the scores of blind guesses in ascending order, without duplicates as displayed."""
         rows = [self.of(measure, model) for model in self.models]
         known = sorted({row.blind_guess for row in rows if row is not None and row.blind_guess is not None})
         return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
 
     def verdicts(self) -> dict[str, int]:
-        """How many rows have which verdict; empty without published values."""
+        """Return the number of rows by verdict; empty without published values."""
         counts = Counter[str](row.verdict for row in self.rows)
         return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
     def compared(self) -> dict[str, list[SummaryRow]]:
-        """The rows that have a verdict, by suite."""
+        """Return the rows with a verdict, by suite."""
         found: dict[str, list[SummaryRow]] = {}
         for row in self.rows:
             if row.verdict:
@@ -159,7 +165,7 @@ class Scores:
         return found
 
     def headline(self) -> list[Measure]:
-        """The averages that stand for the experiment: perplexities with bits per byte, then one or two per suite."""
+        """Return the headline measures: perplexities with bits per byte, then one or two averages per suite."""
         keys = self.keys()
         suites = [suite for suite in self.suites() if suite not in HELD_OUT]
         metrics = (PERPLEXITY, BITS_PER_BYTE)
@@ -176,7 +182,7 @@ class Scores:
             shown = BLEU if suite == TRANSLATION_SUITE else AVERAGE_METRIC
             averages = [key for key in keys if key[0] == suite and key[2] == shown]
             if not averages and suite not in (*pairs, TRANSLATION_SUITE):
-                # What is not averaged, a suite of one task say, stands for itself.
+                # A suite without an average, of one task for example, represents itself.
                 averages = [key for key in keys if key[0] == suite][:1]
             found += averages
         return [Measure(name_of(key), *key) for key in found]
@@ -190,7 +196,7 @@ class Scores:
 
 
 def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, str] | None = None) -> Scores:
-    """The scores of a `summary.parquet`: of the models that have a label in the order of these, then of the others.
+    """Read the scores of a `summary.parquet`: models with a label first, in the order of labels.
 
     Raises ManifestError like `read_summary`.
     """
@@ -201,13 +207,13 @@ def read_scores(path: Path, labels: Mapping[str, str], objectives: Mapping[str, 
 
 
 def depends_on_objective(suite: str, metric: str) -> bool:
-    """Whether a number says how well a model guesses what its objective asks for: those of others are no measure."""
+    """Return True if the meaning of a number depends on the objective of the model."""
     known = HELD_OUT_METRICS.get(metric)
     return suite in HELD_OUT and not (known and known.compares_objectives)
 
 
 def direction(metric: str) -> int:
-    """1 where more is better, -1 where less is, 0 where neither is known."""
+    """Return 1 if higher is better, -1 if lower is, 0 if neither is known."""
     if metric.endswith("_nats") or metric == PERPLEXITY_OF_WORDS:
         return -1
     if metric.endswith(("_percent", *METRICS)) or metric in GAINS:
@@ -216,7 +222,7 @@ def direction(metric: str) -> int:
 
 
 def name_of(key: Key) -> str:
-    """What the headline calls a number."""
+    """Return the name of a number in the headline."""
     suite, task, metric = key
     if suite in HELD_OUT:
         return f"{readable(task)} {readable(metric)}" + (" while training" if suite == PRETRAINING_SUITE else "")
@@ -225,7 +231,7 @@ def name_of(key: Key) -> str:
 
 
 def metric_name(metric: str) -> str:
-    """`accuracy in percent`, `loss in nats`, `perplexity`."""
+    """Return `accuracy in percent`, `loss in nats`, `perplexity`."""
     for ending, unit in (("_percent", "percent"), ("_nats", "nats")):
         if metric.endswith(ending):
             return f"{readable(metric.removesuffix(ending))} in {unit}"
@@ -233,5 +239,5 @@ def metric_name(metric: str) -> str:
 
 
 def average_name(task: str, metric: str) -> str:
-    """What people read for an average over tasks: over which, and how its deviation is taken."""
+    """Return the name of an average over tasks for people: the tasks, and the way of taking its deviation."""
     return f"{readable(task)}, by {'run' if metric == RUN_AVERAGE_METRIC else 'task'}"

@@ -1,4 +1,4 @@
-"""Settings of the tables, the summary and the figures: what they are told of models.
+"""Settings of the tables, the summary and the figures.
 
 The order of the runs is the order of the configuration, and every table for people and every figure keeps it.
 """
@@ -23,8 +23,10 @@ DRAWS = 1000
 """Bootstrap draws of a test of almost stochastic order."""
 
 OTHER = "other"
-"""How the objective of models that others pretrained begins: what they guess are tokens of tokenizers of their own.
-Behind it stands what kind of model it is, as models of different kinds are asked for other tokens, too."""
+"""Prefix of the objective of imported models, which predict tokens of their own tokenizers.
+
+The kind of model follows the prefix, because models of different kinds predict different tokens, too.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,11 @@ class PublishedChoice(Settings):
 
 
 PublishedChoices = PublishedChoice | tuple[PublishedChoice, ...] | None
-"""What an experiment repeats, or what each experiment of a study does."""
+"""The repeated paper of an experiment, or those of the experiments of a study."""
 
 
 def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...]:
-    """The choices, however many there are."""
+    """Return the choices as a tuple, for one or several."""
     return published if isinstance(published, tuple) else () if published in (None, ABSENT) else (published,)
 
 
@@ -90,31 +92,31 @@ class FigureSettings(Settings):
     published: PublishedChoices = ABSENT
     # Models of the experiment that are not drawn, because there are too many for one figure.
     left_out: int = 0
-    # Experiments of a study that have nothing to draw in it.
+    # Experiments of a study without data for the figure.
     without: tuple[str, ...] = ()
-    # Of many models, the set of each that a grid made, as people read it.
+    # If there are many models, the set of each model of a grid, for people.
     sets: dict[str, str] = field(default_factory=dict)
-    # All models of a study, where some that are not drawn stand between those that are.
+    # All models of a study, if some are not drawn.
     all_models: tuple[str, ...] = ()
 
     def looks(self, models: Sequence[str]) -> dict[str, ModelStyle]:
-        """How each model is drawn, the same in all figures of an experiment or a study."""
+        """Return the style of each model, equal in all figures of an experiment or a study."""
         styles = model_styles(list(dict.fromkeys((*self.all_models, *models))), self.style)
         return {model: styles[model] for model in models}
 
 
 def models_in_order(runs: Iterable[SeededRun]) -> list[str]:
-    """The names of the models in the order of the configuration, each once."""
+    """Return the names of the models in the order of the configuration, without duplicates."""
     return list(dict.fromkeys(run.model for run in runs))
 
 
 def labels_of(runs: Iterable[SeededRun]) -> dict[str, str]:
-    """What people read for each model, in the order of the configuration."""
+    """Return the label of each model for people, in the order of the configuration."""
     return {run.model: run.label or run.model for run in runs}
 
 
 def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
-    """Legend entries: every model with the number of pretraining seeds behind it, unless others pretrained it."""
+    """Return legend entries: every model with its number of pretraining seeds, except for imported models."""
     labels, others = labels_of(runs), {run.model for run in runs if run.is_baseline}
     counts = Counter(run.model for run in runs)
     return {
@@ -124,7 +126,7 @@ def models_with_counts(runs: Sequence[SeededRun]) -> dict[str, str]:
 
 
 def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
-    """The runs by name. Raises ConfigError when there is none, or when two share a name or a model and a seed."""
+    """Return the runs by name. Raises ConfigError if there are none, or two share a name or a model and a seed."""
     named: dict[str, SeededRun] = {}
     seeds: set[tuple[str, int]] = set()
     for run in runs:
@@ -138,37 +140,37 @@ def runs_by_name(runs: Iterable[SeededRun]) -> dict[str, SeededRun]:
 
 
 def baseline_runs(baselines: Iterable[str], runs: Iterable[SeededRun]) -> tuple[SeededRun, ...]:
-    """The baselines as models with one run each. Raises ConfigError when a name is taken."""
+    """Return the baselines as models with one run each. Raises ConfigError if a name is already used."""
     taken = {name for run in runs for name in (run.name, run.model)}
     made: list[SeededRun] = []
     for name in baselines:
         if name in taken:
-            raise ConfigError(f"baselines: the name {name!r} is taken, expected one that no other model has")
+            raise ConfigError(f"baselines: got {name!r}, expected a name that no other model has")
         taken.add(name)
         made.append(SeededRun.of_baseline(name))
     return tuple(made)
 
 
 MOST_BY_NAME = 12
-"""Models that a figure or a table can tell apart by their names alone."""
+"""Maximum number of models that a figure or a table can distinguish by name."""
 
 
 def asked_tasks(experiment: "experiment_file.Experiment") -> dict[str, str]:
-    """By which task held-out text is asked of each run."""
+    """Return the objective by which held-out text is scored, for each run."""
     return {run: entry.pretraining.objective.asked_as for run, entry in experiment.runs.items()}
 
 
 def published_of(
     project: "Project", experiment: str
 ) -> "experiment_file.Published | list[experiment_file.Published] | None":
-    """The published rows that an experiment repeats, or those of each experiment of a study."""
+    """Return the published rows that an experiment repeats, or those of each experiment of a study."""
     if not project.is_study(experiment):
         return project.experiment(experiment).published
     return under_names_of_study({part: project.experiment(part).published for part in project.members(experiment)})
 
 
 def under_names_of_study(chosen: Mapping[str, "experiment_file.Published | None"]) -> list["experiment_file.Published"]:
-    """What experiments repeat, if anything, with their models as a study of them calls these."""
+    """Return the repeated papers of experiments, with their models by the names in a study."""
     return [
         replace(block, rows={f"{part}/{model}": row for model, row in block.rows.items()})
         for part, block in chosen.items()
@@ -177,7 +179,7 @@ def under_names_of_study(chosen: Mapping[str, "experiment_file.Published | None"
 
 
 def sets_of_many(project: "Project", experiment: str, models: Sequence[str]) -> dict[str, str]:
-    """The set of each of many models, as people read it; none where they are few, or some are in no set of a grid."""
+    """Return the set of each model for people; empty if the models are few, or some are in no set of a grid."""
     if len(models) <= MOST_BY_NAME:
         return {}
     study = project.is_study(experiment)

@@ -1,12 +1,12 @@
-"""Almost stochastic order: how far one sample of scores is from dominating another, with a confidence bound.
+"""Almost stochastic order: the violation of one sample of scores dominating another, with a confidence bound.
 
 The measure is that of del Barrio et al. (2018), its use for comparing trained models that of Dror et al. (2019) and
 Ulmer et al. (2022); ELC-BERT, Appendix E, prints it. The quantile functions of samples are step functions, so their
 integrals are computed exactly, for all bootstrap draws at once.
 
 Each cell of a matrix of models is one of many tests, so each needs a higher confidence for the matrix as a whole to
-have the one asked for. Every pair of models draws from its own stream: more models change other cells by the correction
-only.
+have the requested one. Every pair of models draws from its own random stream, so more models change other cells by the
+correction only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ UNDECIDED = 0.5
 
 @dataclass(frozen=True)
 class QuantileSteps:
-    """Where two quantile functions are compared, and how much each place counts.
+    """Intervals on which two quantile functions are compared, and the weight of each.
 
     `first` and `second`, int64 [S], are positions in the sorted samples; `weights`, float64 [S], are proportional to
     the share of (0, 1) over which both functions keep these values.
@@ -40,14 +40,14 @@ class QuantileSteps:
 
 
 def exact_steps(n: int, m: int) -> QuantileSteps:
-    """All intervals on which the quantile functions of samples of n and m scores are both constant."""
-    # Whole numbers in units of 1 / (n m): as fractions, i/n and j/m that are equal could differ by rounding.
+    """Return all intervals on which the quantile functions of samples of n and m scores are both constant."""
+    # Integers in units of 1 / (n m), because equal fractions i/n and j/m could differ by rounding.
     edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
     return QuantileSteps(edges[:-1] // m, edges[:-1] // n, np.diff(edges).astype(np.float64))
 
 
 def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
-    """The quantile functions at 1/intervals, 2/intervals, ... below 1, equally weighted (a sum for the integral)."""
+    """Return the quantile functions at 1/intervals, 2/intervals, ... below 1 with equal weights."""
     points = np.arange(1, intervals)
     first, second = (-(-points * size // intervals) - 1 for size in (n, m))
     return QuantileSteps(first, second, np.ones(len(points)))
@@ -61,23 +61,24 @@ class OrderEstimate:
     deviation: float
 
     def bound(self, confidence: float) -> float:
-        """The upper confidence bound epsilon_min, in [0, 1]: the smallest ratio that is left with this confidence.
+        """Return the upper confidence bound epsilon_min, in [0, 1], of the violation ratio.
 
-        Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); 0 is dominance. Read it with care
-        when runs are few. The bound takes the ratio to be normal around its estimate; of equal models it is not, and 15
-        to 25 % of such pairs fall below 0.5 at a confidence of 0.95, 2 to 8 % below 0.2 (normal scores, 50 to 5 runs).
-        And where the samples do not overlap, every draw has ratio 0 and no confidence raises the bound: of equal models
-        with five runs each, that happens to one pair in 126. Raises ConfigError for a confidence not in [0.5, 1).
+        Below 0.5, a is better than b (the threshold of ELC-BERT, Tables 11 and 12); 0 is dominance. The bound is
+        unreliable for few runs. It assumes that the ratio is normal around its estimate; for equal models it is not,
+        and 15 to 25 % of these pairs fall below 0.5 at a confidence of 0.95, 2 to 8 % below 0.2 (normal scores, 50 to
+        5 runs). If the samples do not overlap, every draw has ratio 0 and no confidence raises the bound: for equal
+        models with five runs each, this happens to one pair in 126. Raises ConfigError for a confidence not in [0.5,
+        1).
 
         Ulmer et al. (2022) write epsilon - sigma / c * quantile(1 - confidence) with c = sqrt(n m / (n + m)) and sigma
-        the deviation of c (epsilon* - epsilon): c cancels, and what remains is the bound from the draws' deviation.
+        the deviation of c (epsilon* - epsilon): c cancels, which leaves the bound from the draws' deviation.
         """
         if not 0.5 <= confidence < 1:
             raise ConfigError(f"confidence: {confidence} is not at least 0.5 and below 1")
         return float(np.clip(self.violation + self.deviation * NormalDist().inv_cdf(confidence), 0.0, 1.0))
 
     def reversed(self) -> "OrderEstimate":
-        """The estimate for "b dominates a" from the same draws."""
+        """Return the estimate for "b dominates a" from the same draws."""
         return OrderEstimate(1.0 - self.violation, self.deviation)
 
 
@@ -89,7 +90,7 @@ def estimate_order(
     random: np.random.Generator,
     steps: QuantileSteps | None = None,
 ) -> OrderEstimate:
-    """Violation ratio and its bootstrap deviation; both samples are drawn again with replacement, at their sizes.
+    """Return violation ratio and its bootstrap deviation; both samples are resampled with replacement, at their sizes.
 
     `steps` replaces the exact integration. Raises EvaluationError for invalid samples or a single score, ConfigError
     for fewer than two draws.
@@ -97,7 +98,7 @@ def estimate_order(
     if draws < 2:
         raise ConfigError(f"draws: {draws} bootstrap draws have no deviation; at least 2 are needed")
     first, second = sorted_scores(a), sorted_scores(b)
-    # Drawn again, a single score never varies: its deviation of 0 would pass for certainty.
+    # A resampled single score never varies, and its deviation of 0 would look like certainty.
     if min(len(first), len(second)) < 2:
         raise EvaluationError("a confidence of a stochastic order needs at least two scores on each side, not one")
     steps = steps or exact_steps(len(first), len(second))
@@ -106,7 +107,7 @@ def estimate_order(
 
 
 def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The scores as float64, ascending. Raises EvaluationError when there is none or one is not finite."""
+    """Return the scores as float64, ascending. Raises EvaluationError if there are none or one is not finite."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise EvaluationError(f"stochastic order needs a list of scores, one per run, not an array of {values.shape}")
@@ -117,19 +118,19 @@ def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    # The sample is sorted: sorted positions give sorted draws, and whole numbers sort faster than scores.
+    # The sample is sorted: sorted positions give sorted draws, and integers sort faster than scores.
     positions = random.integers(len(values), size=(draws, len(values)), dtype=np.int32)
     positions.sort(axis=1)
     return values[positions]
 
 
 def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps) -> np.ndarray:
-    """The share of the squared distance of sorted samples that speaks against "first dominates second", more is better.
+    """Return the share of the squared distance of sorted samples that contradicts "first dominates second".
 
-    Of samples [..., n] and [..., m], of shape [...]. With F and G their quantile functions it is the integral of
-    (F - G)^2 over {F < G}, divided by that over (0, 1). 0: the first dominates; 1: the second dominates; exchanged, the
-    ratio is 1 minus this one. Samples with the same quantile functions leave 0/0, which is defined as 0.5: nothing
-    speaks for either.
+    Higher scores are better. Samples [..., n] and [..., m] give shape [...]. With F and G their quantile functions, it
+    is the integral of (F - G)^2 over {F < G}, divided by that over (0, 1). 0: the first dominates; 1: the second
+    dominates; exchanged, the ratio is 1 minus this one. Samples with equal quantile functions give 0/0, which is
+    defined as 0.5: no evidence for either.
     """
     differences = first[..., steps.first] - second[..., steps.second]
     distances = differences**2 * steps.weights
@@ -139,16 +140,15 @@ def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps
 
 
 THRESHOLD = 0.5
-"""Below it the row is better than the column, which fits the bold face of the published tables."""
+"""Below it the row is better than the column, which matches the bold face of the published tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderMatrix:
     """epsilon_min of "row better than column" for k models; lower is better, 1 is no evidence.
 
-    `epsilon` is float64 [k, k] with NaN on the diagonal.
-    `confidence` is that asked for the whole matrix, `cell_confidence` what each of the `comparisons` got for it.
-    `runs` says how many scores each model had.
+    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is that of the whole matrix, `cell_confidence`
+    that of each of the `comparisons`. `runs` is the number of scores of each model.
     """
 
     names: tuple[str, ...]
@@ -160,10 +160,13 @@ class OrderMatrix:
     reading: ReadingName
 
     def cell(self, row: str, column: str) -> float:
-        """epsilon_min of "row better than column". Raises EvaluationError for a name that is not in the matrix."""
+        """Return epsilon_min of "row better than column".
+
+        Raises EvaluationError for a name that is not in the matrix.
+        """
         for name in (row, column):
             if name not in self.names:
-                raise EvaluationError(f"{name} is none of the compared models: {', '.join(self.names)}")
+                raise EvaluationError(f"got {name}, expected one of the compared models: {', '.join(self.names)}")
         return float(self.epsilon[self.names.index(row), self.names.index(column)])
 
 
@@ -176,18 +179,18 @@ def order_matrix(
     reading: ReadingName = "corrected",
     comparisons: int | None = None,
 ) -> OrderMatrix:
-    """Compare all models, given one score per run and higher being better (see `run_scores`).
+    """Compare all models, given one score per run; higher is better (see `run_scores`).
 
     "corrected" integrates exactly and corrects by Bonferroni over the k (k - 1) cells, each of which gets a confidence
-    of 1 - (1 - confidence) / comparisons. "as_published" is what the package behind ELC-BERT computes: quantiles on a
-    grid of 0.005 and, for the k (k - 1) / 2 pairs, a confidence of confidence + (1 - confidence) / pairs, which rises
-    less the more there is to correct (docs/papers/elc-bert.md, "Significance"); a single pair is left alone.
-    `comparisons` states another number, such as that of a family of matrices.
+    of 1 - (1 - confidence) / comparisons. "as_published" is the computation of the package used for ELC-BERT:
+    quantiles on a grid of 0.005 and, for the k (k - 1) / 2 pairs, a confidence of confidence + (1 - confidence) /
+    pairs, which rises less with more comparisons (docs/papers/elc-bert.md, "Significance"); a single pair is not
+    corrected. `comparisons` sets another number, such as that of a family of matrices.
 
-    The correction is as good as the single bounds, which few runs make too low (see `OrderEstimate.bound`): among five
-    equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and below
-    0.2 in 2 of 10 (4 of 10). Raises EvaluationError for invalid scores, naming the pair, and ConfigError for invalid
-    settings.
+    The correction is as good as the single bounds, which are too low for few runs (see `OrderEstimate.bound`): among
+    five equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and
+    below 0.2 in 2 of 10 (4 of 10). Raises EvaluationError for invalid scores, naming the pair, and ConfigError for
+    invalid settings.
     """
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: {reading!r} is none of {', '.join(get_args(ReadingName))}")
@@ -199,7 +202,7 @@ def order_matrix(
         comparisons = cells if reading == "corrected" else cells // 2
     cell_confidence = corrected_confidence(confidence, comparisons, reading)
     epsilon = np.full((len(names), len(names)), np.nan)
-    # The two directions of a pair share their draws, so no two models can each be better than the other.
+    # The two directions of a pair share their draws, so that two models cannot both be better than the other.
     for first, second in combinations(sorted(names), 2):
         steps = grid_steps(len(scores[first]), len(scores[second])) if reading == "as_published" else None
         random = generator(seed, PURPOSE, first, second)
@@ -215,7 +218,7 @@ def order_matrix(
 
 
 def corrected_confidence(confidence: float, comparisons: int, reading: ReadingName = "corrected") -> float:
-    """The confidence of a single comparison. Raises ConfigError for values out of range."""
+    """Return the confidence of a single comparison. Raises ConfigError for values out of range."""
     if comparisons < 1:
         raise ConfigError(f"comparisons: {comparisons} is not at least 1")
     if not 0.5 <= confidence < 1:

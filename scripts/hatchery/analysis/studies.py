@@ -1,4 +1,4 @@
-"""The analyses of a study or an experiment: their settings, and whether these fit the experiments and other files."""
+"""The analyses of a study or an experiment: their settings, checked against the experiments and other files."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 PUBLISHED = "published"
-"""Folder of published tables, below the configuration."""
+"""Folder of published tables, in the configuration folder."""
 
 
 @lru_cache(maxsize=64)
 def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
-    """The settings of the analyses of a study by entry, or of those that an experiment has by itself.
+    """Return the settings of the analyses of a study by entry, or of those that an experiment has without a study.
 
     Raises ConfigError with a line for each problem.
     """
@@ -39,7 +39,10 @@ def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
 
 
 def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSettings:
-    """An entry of the analyses of a study or an experiment. Raises ConfigError with the nearest where there is none."""
+    """Return an entry of the analyses of a study or an experiment.
+
+    Raises ConfigError with the nearest name if unknown.
+    """
     entries = analyses_of(project, name)
     if analysis not in entries:
         raise ConfigError(f"{name!r} has no analysis {analysis!r}{alternatives(analysis, entries)}")
@@ -67,7 +70,7 @@ def check_study(project: "Project", name: str) -> None:
         if declared.of_translations and not translates:
             problems.add(
                 f"{place}: {entry.analysis} compares translations, but no experiment of this study has "
-                "translation.tests; leave it out"
+                "translation.tests; remove this entry"
             )
             continue
         with problems.collecting(place):
@@ -93,7 +96,7 @@ def _check_tables(names: Iterable[str], where: str, folder: Path) -> None:
 
 
 def check_published(project: "Project", experiment: str) -> None:
-    """Raise ConfigError for a paper, a track or rows that no table of published numbers has, each on a line."""
+    """Raise ConfigError for a paper, a track or rows that no table of published numbers has, one line each."""
     chosen, folder = project.experiment(experiment).published, project.folder / VALUES
     if chosen is None:
         return

@@ -1,6 +1,6 @@
-"""The summary of an experiment: one tidy row per model, suite, task and metric, with the published value beside it.
+"""The summary of an experiment: one tidy row per model, suite, task and metric, with the published value.
 
-The rows are computed here, without files; `summary_rows`, `summary_markdown` and `summary_text` write them down.
+The rows are computed here, without files; `summary_rows`, `summary_markdown` and `summary_text` write them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,16 +28,16 @@ from hatchery.rendering.escaping import readable
 DIGEST_LENGTH = 12
 SHOWN_OF_PAIRS = (ACCURACY, AT_BEST_TEMPERATURE, CORRELATION)
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
-"""Paradigms and whole suites of minimal pairs, and bins of a split, stand in the tidy table alone."""
+"""Levels in the summary. Paradigms, whole suites of minimal pairs, and bins of a split are only in the tidy table."""
 ORDER = ("seed", "finetuning_seed", "learning_rate")
 Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """A task that fine-tuned models were scored on: its suite, and the metric that stands for it.
+    """A task that fine-tuned models were scored on: its suite, and its main metric.
 
-    `main` says that the task was tuned on, and its own rows were scored.
+    `main` is true if models were fine-tuned on the task and scored on its own rows.
     """
 
     suite: str
@@ -48,14 +48,14 @@ class FinetunedTask:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Scores):
-    """The rows sorted by model, suite, task and metric, and what the tables for people say besides.
+    """The rows sorted by model, suite, task and metric, and the facts for tables for people.
 
     `kinds` has the kind of evaluation of every suite. `models`, `pair_suites` (of minimal pairs) and `finetuned` keep
     the order of the configuration; baselines come after the experiment's own models. `failures` are the rows of
-    measurements of runs that failed or gave no number, with the `title` of the run, `incomplete` the averages without
-    a number, with the tasks that have none. `unmatched` are the published values that no row of ours answers,
-    `published_notes` the remarks that the published table makes, and `settings` how the numbers of a suite were made.
-    `trained_otherwise` are the models that never saw the masks behind which perplexity asked them, with their own.
+    measurements of runs that failed or have no number, with the `title` of the run, `incomplete` the averages without
+    a number, with their tasks without numbers. `unmatched` are the published values without a row of ours,
+    `published_notes` the remarks in the published table, and `settings` describe the measurement of each suite.
+    `trained_otherwise` are the models that were not trained with the masks of the perplexity, with their own masks.
     """
 
     experiment: str
@@ -74,7 +74,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     """Compute the summary of the tidy table of measurements; the order of its rows does not matter."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    # In a study, the experiment that the model is of.
+    # In a study, the experiment of the model.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
         key: _row(experiments[key[0]], key, aggregate, manifests, published)
@@ -112,7 +112,10 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
 
 
 def _settings(measured: pl.DataFrame) -> dict[str, str]:
-    """How the numbers of each suite were made; if tasks differ, a sentence for the tasks of each description."""
+    """Return the description of the measurement of each suite.
+
+    If tasks differ, a sentence for the tasks of each description.
+    """
     found: dict[str, dict[str, list[str]]] = {}
     described = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
     for suite, text, task in described.iter_rows():
@@ -126,11 +129,11 @@ def _settings(measured: pl.DataFrame) -> dict[str, str]:
 
 
 def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
-    """What a summary shows of minimal pairs: phenomena and averages; other measurements as they are.
+    """Select the rows of minimal pairs for a summary: phenomena and averages; other measurements are kept.
 
     Ties counted as right, as the pipelines of BabyLM count identical sentences, are shown for the two averages of a
-    suite in which a model has a tie: for every model, so that the numbers of a column are comparable. Elsewhere they
-    would repeat the averages.
+    suite if a model has a tie: for every model, so that the numbers of a column are comparable. Elsewhere they would
+    repeat the averages.
     """
     averages = measured.filter(pl.col("kind") == "minimal_pairs", pl.col("level") == "average")
     strict, generous = (
@@ -151,9 +154,9 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
-    """Every number over the runs of its model: its key, mean and deviations, and manifests."""
+    """Yield every number over the runs of its model: its key, mean and deviations, and manifests."""
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
-        # Means are taken outside: they are exact there, and equal whatever computes them.
+        # Means are computed in Python, because `fsum` is exact and independent of the library.
         "value",
         "failed",
         "sampling_deviation",
@@ -175,7 +178,10 @@ def _joined(manifests: Iterable[str]) -> str:
 
 
 def _finetuned(tasks: Sequence[str], tuned: pl.DataFrame) -> list[FinetunedTask]:
-    """In the order of the configuration; what else a task's models were scored on follows the task."""
+    """Return the tasks in the order of the configuration.
+
+    Other tasks on which a task's models were scored follow it.
+    """
     found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
     columns = ("suite", "task", "metric", "main", "origin")
     for suite, task, metric, main, origin in tuned.filter("primary").select(columns).unique().iter_rows():
@@ -223,5 +229,5 @@ def _row(
 
 
 def _rounded(value: float | None) -> float | None:
-    # Adding 0.0 turns a negative zero, which would print as -0.0000, into zero.
+    # Adding 0.0 turns a negative zero, which would be printed as -0.0000, into zero.
     return None if value is None else round(value, DECIMALS) + 0.0

@@ -1,7 +1,7 @@
-"""What a row of an experiment's summary is: a number of a model, what people read of it, and its anchor on a page.
+"""A row of an experiment's summary: a number of a model, its texts for people, and its anchor on a page.
 
 `summary.csv` and the same rows as Parquet hold no time, host or duration, and numbers are fixed to four decimals, so
-that two runs of the same work give the same bytes.
+that repeating the work gives the same bytes.
 """
 
 import math
@@ -21,10 +21,10 @@ from hatchery.errors import ManifestError
 from hatchery.sanitize import csv_text
 
 DECIMALS = 4
-"""Of all numbers of a summary."""
+"""Decimals of all numbers of a summary."""
 
 PROVENANCE_ROWS = 3000
-"""Rows of a summary that its page of provenance shows; `make trace` follows every one."""
+"""Rows of a summary that its page of provenance shows; `make trace` follows all rows."""
 SELECTORS = ("model", "suite", "task", "metric")
 
 
@@ -32,13 +32,13 @@ SELECTORS = ("model", "suite", "task", "metric")
 class SummaryRow:
     """One row of `summary.csv`; the fields are its columns, in order, and None is an empty field.
 
-    `mean` and `std` are those of the `n` runs that gave a number. `n_failed` of them failed (`aggregates`), and
-    `mean_without_failed` is the mean of the others; `n_without_number` more runs gave none.
-    `sampling_deviation` is what the number of items gives a single run; `blind_guess` is what a guess has that does not
-    see them. `seeds` is the number of pretraining seeds among the runs, and `basis` what the number shares with numbers
-    that it compares with (`evaluation.basis`). `difference` is `mean` minus published, in the unit of the metric.
-    `manifests` holds the first 12 hexadecimal digits of the SHA-256 of every manifest that the row was computed from,
-    sorted and joined by semicolons.
+    `mean` and `std` are those of the `n` runs with a number. `n_failed` of them failed (`aggregates`), and
+    `mean_without_failed` is the mean of the others; `n_without_number` further runs have no number.
+    `sampling_deviation` is the deviation of a single run over the choice of items; `blind_guess` is the score of a
+    guess that does not see them. `seeds` is the number of pretraining seeds among the runs, and `basis` describes the
+    conditions that comparable numbers share (`evaluation.basis`). `difference` is `mean` minus published, in the unit
+    of the metric. `manifests` holds the first 12 hexadecimal digits of the SHA-256 of every manifest that the row was
+    computed from, sorted and joined by semicolons.
     """
 
     experiment: str
@@ -65,12 +65,12 @@ class SummaryRow:
 
     @property
     def digests(self) -> list[str]:
-        """Beginnings of the digests of the manifests behind the row."""
+        """First digits of the SHA-256 of the manifests that the row was computed from."""
         return [digest for digest in self.manifests.split(";") if digest]
 
     @property
     def selectors(self) -> tuple[str, str, str, str]:
-        """What the row is about, in the order of the columns."""
+        """Model, suite, task and metric of the row, in the order of the columns."""
         return self.model, self.suite, self.task, self.metric
 
     @property
@@ -79,12 +79,12 @@ class SummaryRow:
         return row_anchor(*self.selectors)
 
     def printed(self, column: str) -> str:
-        """A field as `summary.csv` has it: floats with four decimals, nothing for None."""
+        """Return a field as in `summary.csv`: floats with four decimals, empty for None."""
         value = getattr(self, column)
         return "" if value is None else f"{value:.{DECIMALS}f}" if isinstance(value, float) else str(value)
 
     def whole(self) -> str:
-        """Mean, deviation, runs and the comparison with the published value, as far as there are any."""
+        """Return mean, deviation, runs and the comparison with the published value, as far as known."""
         parts = [self.printed("mean") or "no value"]
         parts += [f"± {self.printed('std')}"] if self.std is not None else []
         parts.append(f"(n = {self.runs()})")
@@ -95,7 +95,7 @@ class SummaryRow:
         return " ".join(parts)
 
     def published(self, decimals: int | None = None) -> str:
-        """The published value with its deviation; empty where there is none to compare with."""
+        """Return the published value with its deviation; empty if there is none to compare with."""
         if not self.verdict or self.published_mean is None:
             return ""
         digits = decimals_of(self.metric) if decimals is None else decimals
@@ -103,7 +103,7 @@ class SummaryRow:
         return f"{self.published_mean:.{digits}f}{deviation}"
 
     def runs(self, decimals: int | None = None) -> str:
-        """`5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
+        """Return `5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
         parts = [str(self.n)]
         if self.n_failed:
             without = self.mean_without_failed
@@ -114,7 +114,7 @@ class SummaryRow:
         return ", ".join(parts)
 
     def interval(self) -> str:
-        """The 95 % interval of a single run over the choice of its items, `59.1 to 62.9`; empty if it is not known."""
+        """Return the 95 % interval of a single run over the choice of its items, `59.1 to 62.9`; empty if unknown."""
         if self.mean is None or self.sampling_deviation is None:
             return ""
         low, high = (self.mean + sign * NORMAL_95 * self.sampling_deviation for sign in (-1, 1))
@@ -124,14 +124,14 @@ class SummaryRow:
 
     @property
     def starred(self) -> bool:
-        """Whether runs failed or gave no number."""
+        """True if runs failed or have no number."""
         return bool(self.n_failed or self.n_without_number)
 
     @property
     def noise(self) -> float:
-        """How far off the number may be by chance: infinitely where one run without known noise says it.
+        """Return the noise of the number: infinity for a single run with unknown noise.
 
-        Over several runs that is their standard deviation. Of a single run it is half of its 95 % interval over the
+        Over several runs it is their standard deviation. For a single run it is half of its 95 % interval over the
         choice of the items.
         """
         if self.std is not None:
@@ -140,7 +140,7 @@ class SummaryRow:
 
     @property
     def readings(self) -> tuple[float, ...]:
-        """The mean, and where runs failed, the mean of the others; empty without a number."""
+        """Return the mean, and if runs failed, also the mean of the others; empty without a number."""
         failed = self.mean_without_failed if self.n_failed else None
         return tuple(mean for mean in (self.mean, failed) if mean is not None)
 
@@ -157,17 +157,17 @@ def summarised_text(value: float, decimals: int = 1) -> str:
 
 
 def decimals_of(metric: str) -> int:
-    """Decimals for people: one for percentages, two for what is measured otherwise."""
+    """Return the decimals for people: one for percentages, two for other units."""
     return 1 if metric.endswith("_percent") else 2
 
 
 def row_anchor(model: str, suite: str, task: str, metric: str) -> str:
-    """The anchor on `provenance.html` that a number of another page can link to."""
+    """Return the anchor on `provenance.html` to which a number of another page can link."""
     return "-".join(("row", model, suite, task, metric))
 
 
 def read_summary(path: str | Path) -> list[SummaryRow]:
-    """All rows of a `summary.parquet`. Raises ManifestError when it is missing, was altered, or is no summary."""
+    """Read all rows of a `summary.parquet`. Raises ManifestError if it is missing, was altered, or is no summary."""
     table = read_table(verified_view(path))
     if table.column_names != list(COLUMNS):
         raise ManifestError(f"{path}: its columns are not those of a summary; remove it to have it made again")

@@ -1,13 +1,13 @@
-"""The averages over fine-tuned tasks that a summary shows: within one suite, never across suites.
+"""The averages over fine-tuned tasks in a summary: within one suite, never across suites.
 
-Where a suite has all tasks of a published average, `average` is that one: eleven tasks of BabyLM's GLUE, the six
-ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five probes. Where tasks are
-missing, `average_of_<n>_tasks` is the plain mean of what is there; suites that no paper averages have the plain mean as
-`average`. Each comes with both deviations. A suite that has the layout of one of the papers and is named after it is
-averaged like it: `my_msgs` with the tasks `my_msgs_...`.
+If a suite has all tasks of a published average, `average` is that average: eleven tasks of BabyLM's GLUE, the six
+ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five probes. If tasks are
+missing, `average_of_<n>_tasks` is the plain mean of the existing ones; suites that no paper averages have the plain
+mean as `average`. Each average comes with both deviations. A suite with the layout and the name of one of the papers
+is averaged like it: `my_msgs` with the tasks `my_msgs_...`.
 
-Which tasks enter, in which units and how several metrics of one task are joined first decides more than the models do
-(docs/papers/elc-bert.md, "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
+The choice of tasks, units and joined metrics changes an average more than the models do (docs/papers/elc-bert.md,
+"Averages"; docs/papers/babylm-evaluation.md, "Statistics").
 """
 
 import math
@@ -58,7 +58,7 @@ MSGS_AMBIGUOUS_TASKS = (
     "msgs_syntactic_category_relative_position",
 )
 EDGE_PROBING_TASKS = ("probe_pos", "probe_dp", "probe_srl", "probe_ner", "probe_coref")
-# LTG-BERT Table 6: of each task, the metrics that are averaged before the tasks are; HANS is not among them.
+# LTG-BERT Table 6: for each task, the metrics that are averaged before the tasks are; HANS is not among them.
 LTG_GLUE_METRICS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("superglue_boolq", "accuracy"),),
     (("superglue_cb", "accuracy"), ("superglue_cb", "macro_f1")),
@@ -83,12 +83,12 @@ LTG_GLUE_SUBSET = (
     ("glue_sst2", "accuracy"),
 )
 # A fit to the ten printed rows of the leaderboard (docs/papers/babylm-evaluation.md, "Leaderboard"); the weights are
-# published nowhere.
+# not published.
 DYNABENCH_WEIGHTS = {"blimp": 0.5, "glue": 0.3, "msgs": 0.2}
 
 
 def dynabench_score(averages: Mapping[str, float]) -> float:
-    """The leaderboard's total of `blimp` (17 files), `glue` and `msgs`, all in percent: 0.5, 0.3 and 0.2 of them."""
+    """Return the leaderboard's total of `blimp` (17 files), `glue` and `msgs` in percent, weighted 0.5, 0.3 and 0.2."""
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 
 
@@ -111,11 +111,13 @@ _SURFACE_ENDINGS = {
 
 
 def bias_features(task: str) -> tuple[str, str] | None:
-    """Linguistic and surface feature of an ambiguous task of MSGS, as keys of the tables above; None for any other.
+    """Return linguistic and surface feature of an ambiguous task of MSGS, as keys of the tables above.
 
-    The features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are told from the names, which are
-    irregular: `relative_token_position` twice, `relative_position` once. The task may stand in a suite of another name:
-    `demo_msgs_main_verb_lexical_content_the` is one, too.
+    None for any other.
+
+    The features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are derived from the names, which are
+    irregular: `relative_token_position` twice, `relative_position` once. The task may be in a suite of another name:
+    `demo_msgs_main_verb_lexical_content_the` is also one.
     """
     found = _TASK.search(task)
     if found is None:
@@ -131,8 +133,8 @@ RUN_AVERAGE_METRIC = "run_score_percent"
 WITHOUT_WSC = "average_without_wsc"
 LTG_TABLE_3 = "average_of_ltg_bert_table_3"
 
-# A task of an average: one or more (task, metric) whose values are joined by their mean; the metric "" is the first
-# one of the task.
+# A member of an average: one or more (task, metric) whose values are averaged first; the metric "" is the first metric
+# of the task.
 Member = tuple[tuple[str, str], ...]
 
 
@@ -151,17 +153,17 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
         AVERAGE: LTG_GLUE_METRICS,
         LTG_TABLE_3: tuple((key,) for key in LTG_GLUE_SUBSET),
     },
-    # Its paper does not say which metrics its average is of (MNLI-mm is not stated), so the plain mean is taken.
+    # Its paper does not name the metrics of its average (MNLI-mm is not stated), so the plain mean is taken.
     "rv_glue": {},
 }
 
 
 @dataclass(frozen=True)
 class TaskAverage:
-    """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and what is in it.
+    """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and its value.
 
-    `manifests` are those behind it, `without_number` the tasks of which no run gave a number, so that there is no
-    average.
+    `manifests` are those that it was computed from. `without_number` lists the tasks of which no run has a number, so
+    that there is no average.
     """
 
     task: str
@@ -172,9 +174,9 @@ class TaskAverage:
 
 
 def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
-    """The averages of one model over its fine-tuned tasks of one suite, of whose measurements these are the rows.
+    """Return the averages of one model over its fine-tuned tasks of one suite, from the rows of their measurements.
 
-    There is none over fewer than two tasks.
+    There is no average over fewer than two tasks.
     """
     import polars as pl
 
@@ -197,16 +199,16 @@ def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
 
 
 def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFrame":
-    """One row per member, called `task` by its number, and run, with the mean of its values in all parts of the member.
+    """Return one row per member, with its index as `task`, and run: the mean of the values in all parts of the member.
 
-    It failed where any of them failed, and has no value where a part has none.
+    The row is a failure if any part failed, and has no value if a part has none.
     """
     import polars as pl
 
     parts = [(place, len(member), *key) for place, member in enumerate(members) for key in member]
     wanted = pl.DataFrame(parts, ["member", "parts", "task", "metric"], orient="row")
     rows = wanted.join(numbers, on=["task", "metric"], maintain_order="left_right")
-    # Two values at most are in a mean, so that it is exact.
+    # A mean of at most two values is exact.
     means = [
         pl.when(pl.col(column).count() == pl.col("parts").first()).then(pl.col(column).mean()).alias(column)
         for column in ("value", "blind_guess")
@@ -220,7 +222,7 @@ def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFram
 def _averages(
     suite: str, measured: "pl.DataFrame", present: Iterable[tuple[str, str]]
 ) -> dict[str, tuple[Member, ...]]:
-    """The members of every average that can be taken, by its name."""
+    """Return the members of every average that can be computed, by name."""
     original = original_suite(suite)
     prefix = suite.removesuffix(original)
     published = {
@@ -235,7 +237,7 @@ def _averages(
         return complete
     tasks = sorted(measured.filter("main")["task"].unique())
     if original == "msgs":
-        # A control is judged by generalisation, an ambiguous task by its bias: their mean says neither.
+        # Control tasks are judged by generalisation, ambiguous ones by their bias: a mean of both has no meaning.
         tasks = [task for task in tasks if task.removeprefix(prefix) in MSGS_AMBIGUOUS_TASKS]
     if len(tasks) < 2:
         return complete
@@ -243,6 +245,6 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """The suite of the papers after which this one is named; itself where there is none."""
+    """Return the suite of the papers whose name this one contains; the suite itself if there is no such suite."""
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

@@ -1,8 +1,8 @@
-"""The tidy tables of an experiment: what stands in them, and how they are written and read back.
+"""The tidy tables of an experiment: their columns, and functions to write and read them.
 
-`collect_measurements` joins everything that single runs wrote into four Parquet files of fixed schemas; summaries,
-tables, figures and pages are views of them. Each row names its experiment, so the tables of several experiments are
-concatenated as they are. `docs/tables.md` lists the columns; a test holds it equal to this file.
+`collect_measurements` joins the outputs of single runs into four Parquet files of fixed schemas; summaries, tables,
+figures and pages are views of these files. Each row names its experiment, so the tables of several experiments can be
+concatenated. `docs/tables.md` lists the columns; a test compares it with this file.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -25,9 +25,10 @@ _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "t
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `unit` is empty where `meaning` or another column says it. What has no value is null.
+    """One column; `unit` is empty if `meaning` or another column names it. Missing values are null.
 
-    What is `measured_anew` says when or how fast something ran; the same configuration gives the same bytes elsewhere.
+    `measured_anew` is true of times and speeds; all other columns are equal whenever the same configuration runs
+    again.
     """
 
     name: str
@@ -47,12 +48,12 @@ class TidyTable:
     columns: tuple[Column, ...]
 
     def in_folder_of(self, other: str | Path) -> Path:
-        """Where this table of an experiment lies, given another one of it."""
+        """Return the path of this table of an experiment, given another table of the experiment."""
         return Path(other).with_name(f"{self.name}.parquet")
 
     @property
     def names(self) -> list[str]:
-        """The columns in their order."""
+        """Names of the columns in their order."""
         return [column.name for column in self.columns]
 
     @property
@@ -155,7 +156,7 @@ DIVERGENCES = {
     "reverse_kl_unigram": "KL(model, unigram)",
     "reverse_kl_uniform": "KL(model, uniform)",
 }
-"""What `metrics.jsonl` calls the divergences of the output, and their names for people."""
+"""Columns of divergences of the output in `metrics.jsonl`, with their names for people."""
 
 BIAS_DRIFT = {
     "bias_kl_unigram": "KL(unigram, softmax of the output bias)",
@@ -165,7 +166,7 @@ BIAS_DRIFT = {
     "bias_change": "L2 distance of the bias from where the run started",
     "largest_bias_change": "largest change of one of its values",
 }
-"""What `metrics.jsonl` calls the drift of the bias of the output layer, and its names for people."""
+"""Columns of the drift of the output layer's bias in `metrics.jsonl`, with their names for people."""
 
 CURVES = TidyTable(
     "curves",
@@ -228,9 +229,9 @@ TABLES = (MEASUREMENTS, RUNS, CURVES, LAYERS)
 
 
 def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as a table, and its checksum beside it; a column that a row lacks is null.
+    """Write rows as a table, and its checksum next to it; a column that a row lacks is null.
 
-    Rows with a column that the table has not are a defect of ours: KeyError.
+    Rows with an unknown column are a defect of ours: KeyError.
     """
     write_table(path, _arrow(table, rows))
     write_checksums([path])
@@ -238,17 +239,20 @@ def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, A
 
 @contextmanager
 def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
-    """Write a table in parts, of which only one is in memory; it appears, with its checksum, when the block ends."""
+    """Write a table in parts, of which only one is in memory.
+
+    The file appears, with its checksum, when the block ends.
+    """
     with atomic_path(path) as partial, TableWriter(partial, table.schema) as writer:
         yield RowGroups(table, writer)
     write_checksums([path])
 
 
 class RowGroups:
-    """A table that grows; what is added together is read together."""
+    """A table written in parts; rows that are added together are read together."""
 
     def __init__(self, table: TidyTable, writer: TableWriter) -> None:
-        """`writer` is open."""
+        """Initialise with an open `writer`."""
         self._table, self._writer = table, writer
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -270,7 +274,7 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
-    """A table in the parts in which it was written. Raises ManifestError like `read_frame`."""
+    """Yield a table in the parts in which it was written. Raises ManifestError like `read_frame`."""
     try:
         with pq.ParquetFile(verified_view(path)) as file:
             if file.schema_arrow.names != table.names:
@@ -288,10 +292,10 @@ def _other_columns(path: str | Path, table: TidyTable) -> ManifestError:
 def read_frame(
     path: str | Path, table: TidyTable, columns: Sequence[str] | None = None, **among: Collection[str] | None
 ) -> pl.DataFrame:
-    """The rows of a table, in its order, with all columns or with some; `among` names the values that rows may have in
-    a text column.
+    """Read the rows of a table, in its order, with all columns or with some.
 
-    Raises ManifestError for a file that was altered, that nothing vouches for, or that is no such table.
+    `among` maps a text column to the values of the rows to keep. Raises ManifestError for a file that was altered, has
+    no checksum, or is no table with these columns.
     """
     try:
         rows = pl.scan_parquet(verified_view(path))

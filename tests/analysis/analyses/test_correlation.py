@@ -107,7 +107,7 @@ def test_a_pattern_that_no_model_is_called_is_told() -> None:
     study = Study("mine", tuple(SeededRun.of(model, 1) for model in ("one/small", "one/large")))
     analysis = analysis_called("correlation")
     analysis.check(settings_of("correlation", {"models": ["sm*"]}), study)
-    with pytest.raises(ConfigError, match=r"models: got 'tiny\*', which no model of this study is called"):
+    with pytest.raises(ConfigError, match=r"models: got 'tiny\*', expected the name of a model of this study"):
         analysis.check(settings_of("correlation", {"models": ["tiny*"]}), study)
     with pytest.raises(ConfigError, match="tabulated: got true, expected it with a `paper` only"):
         settings_of("correlation", {"tabulated": True})

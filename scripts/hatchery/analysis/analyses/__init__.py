@@ -1,1 +1,1 @@
-"""What studies compute from the results of their experiments: each analysis is one file of this folder."""
+"""Analyses that studies compute from the results of their experiments, one file each."""

@@ -1,7 +1,7 @@
-"""What an analysis is: a record in its own file (`ANALYSIS`), which says what it needs, its settings, and how it runs.
+"""The record of an analysis (`ANALYSIS` in its file): the needed files, the settings class, and the function to run.
 
-It is found by the name of its file, which is imported when a study names it. Its settings are checked while Snakemake
-plans, so the file imports nothing heavy at its top; what computes is imported by the function that runs.
+An analysis has the name of its file, which is imported when a study names it. Its settings are checked while Snakemake
+plans, so the file imports no large libraries at its top; the function that runs imports them.
 """
 
 import csv
@@ -62,17 +62,17 @@ class FrontierSettings(AnalysisSettings):
 
 
 def paper_files(paper: str) -> list[str]:
-    """The published values and learning curves of a paper, below `config/published/`; none where none is named."""
+    """Return the published values and learning curves of a paper, below `config/published/`; empty without a paper."""
     return [f"values/{paper}", f"curves/{paper}", f"curves/{paper}_runs"] if paper else []
 
 
 @dataclass(frozen=True)
 class Study:
-    """What an analysis is given.
+    """The input of an analysis.
 
-    `runs` are all pretrained models in the order of the configuration, `sets` the set of a model that a grid made,
-    `published` the rows that they repeat. `tables` are the files that the analysis needs, tables and manifests, by the
-    names that its needs give them. `files` are the published ones, by path below `config/published/`.
+    `runs` are all pretrained models in the order of the configuration, `sets` the set of a model from a grid,
+    `published` the rows that the models repeat. `tables` are the files that the analysis needs, tables and manifests,
+    by the names that its needs give them. `files` are the published ones, by path below `config/published/`.
     """
 
     name: str
@@ -83,12 +83,12 @@ class Study:
     files: Mapping[str, Path] = field(default_factory=dict)
 
     def manifests(self, kind: str) -> dict[str, Path]:
-        """The manifests of a kind, by the name of their experiment or sweep."""
+        """Return the manifests of a kind, by the name of their experiment or sweep."""
         return {name.partition("/")[2]: path for name, path in self.tables.items() if name.startswith(f"{kind}/")}
 
 
 Numbers = dict[str, Any]
-"""A row of what an analysis found: numbers, names and gaps (None) by the columns of `numbers.csv`."""
+"""A row of `numbers.csv`: numbers, names and missing values (None) by column."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Analysis:
 
     `needs` are functions that return the paths of the files that the analysis reads (`needs.py`). `published` returns,
     for settings, the names of the tables below `config/published/` that the analysis reads, without their suffix.
-    `check` raises ConfigError, before anything is planned, for settings that do not fit the runs of the study; the
-    study has no tables then. Raise `version` when the code finds something else. `of_translations` is true of an
-    analysis that finds nothing where no test set is translated.
+    `check` raises ConfigError at planning time for settings that do not fit the runs of the study; the study has no
+    tables then. Increase `version` when the code changes the findings. `of_translations` is true of an analysis that
+    has no findings without translated test sets.
 
     Experiments have the analysis without being part of a study if `own` returns settings for the experiment. `place`
     orders these analyses on the page of the experiment.
@@ -137,30 +137,33 @@ _BEGINNING = "\nANALYSIS = Analysis("
 
 @cache
 def analysis_names() -> tuple[str, ...]:
-    """The files of this folder that hold an analysis. Whoever plans knows them without running a file."""
+    """Return the names of the files here that hold an analysis, without importing the files."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return tuple(path.stem for path in files if _BEGINNING in path.read_text(encoding="utf-8"))
 
 
 def analysis_called(name: str) -> Analysis:
-    """The analysis of a name in `analysis_names`."""
+    """Return the analysis of a name in `analysis_names`."""
     found: Analysis = import_module(f"hatchery.analysis.analyses.{name}").ANALYSIS
     return found
 
 
 def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
-    """Which analysis the entry `name` is. Raises ConfigError with the nearest for one that there is not."""
+    """Return the analysis of the entry `name`.
+
+    Raises ConfigError with the nearest name if there is no such analysis.
+    """
     kind, names = entry.get("analysis") or name, analysis_names()
     if kind in names:
         return str(kind)
     there = alternatives(str(kind), names)
     if "analysis" in entry:
         raise ConfigError(f"{where}.analysis: got {shortened(kind)}, no such analysis{there}")
-    raise ConfigError(f"{where}: no analysis is called {kind!r}, so the key `analysis` must name one{there}")
+    raise ConfigError(f"{where}: {kind!r} is no analysis, so the key `analysis` must name one{there}")
 
 
 def settings_of(kind: str, entry: Mapping[str, Any]) -> AnalysisSettings:
-    """The settings of an entry as the class of its analysis. Raises ConfigError."""
+    """Build the settings of an entry with the class of its analysis. Raises ConfigError."""
     return build(analysis_called(kind).settings, entry)
 
 
@@ -169,7 +172,7 @@ NUMBERS_FILE, FINDINGS_FILE, TABLE = "numbers.csv", "findings.json", "table_"
 
 @dataclass(frozen=True)
 class ShownFindings:
-    """An analysis on the page: its tables, notes and answer, the file with its numbers, and those with its tables."""
+    """An analysis on the page: its tables, notes and answer, the file of its numbers, and the files of its tables."""
 
     title: str
     tables: tuple[Table, ...]
@@ -180,7 +183,10 @@ class ShownFindings:
 
 
 def numbers_csv(found: Findings, analysis: str) -> str:
-    """The rows as CSV: numbers in full, nothing for None. Raises EvaluationError where rows differ in their keys."""
+    """Return the rows as CSV: unrounded numbers, empty for None.
+
+    Raises EvaluationError if rows differ in their keys.
+    """
     header = list(found.rows[0]) if found.rows else []
     for row in found.rows:
         if list(row) != header:
@@ -189,7 +195,7 @@ def numbers_csv(found: Findings, analysis: str) -> str:
 
 
 def tables_as_files(found: Findings, title: str, entry: str, experiment: str) -> dict[str, str]:
-    """The tables with their notes as Markdown and as LaTeX, by the name of the file; nothing where there are none."""
+    """Return the tables with their notes as Markdown and as LaTeX, by file name; empty without tables."""
     if not found.tables:
         return {}
     names = [f"{TABLE}{number:02}" for number in range(1, len(found.tables) + 1)]
@@ -207,16 +213,16 @@ def tables_as_files(found: Findings, title: str, entry: str, experiment: str) ->
 
 
 def findings_json(title: str, found: Findings) -> str:
-    """The text of findings.json."""
+    """Return the text of findings.json."""
     tables = [as_json(table) for table in found.tables]
     value = {"title": title, "tables": tables, "notes": list(found.notes), "answer": list(found.answer)}
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
 def read_findings(manifest: Path) -> ShownFindings:
-    """What an analysis found, for people.
+    """Read the tables, notes and answer of an analysis.
 
-    Raises ManifestError for an altered file, EvaluationError for one that holds something else.
+    Raises ManifestError for an altered file, EvaluationError for a file in another format.
     """
     made = read_manifest(manifest)
     path = made.file(FINDINGS_FILE)
@@ -231,6 +237,9 @@ def read_findings(manifest: Path) -> ShownFindings:
 
 
 def read_numbers(manifest: Path) -> list[dict[str, str]]:
-    """The rows of numbers.csv as texts, an empty one for no value. Raises ManifestError for an altered file."""
+    """Read the rows of numbers.csv as texts, with empty ones for missing values.
+
+    Raises ManifestError for an altered file.
+    """
     with read_manifest(manifest).file(NUMBERS_FILE).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

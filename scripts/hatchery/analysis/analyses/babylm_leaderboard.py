@@ -1,6 +1,6 @@
-"""The models of an experiment as rows of BabyLM's leaderboard, beside published ones, with chance and intervals.
+"""The models of an experiment as rows of BabyLM's leaderboard, with published rows, chance and intervals.
 
-Source: docs/papers/babylm-2026.md, "Leaderboard". An experiment with `submission` has this analysis by itself.
+Source: docs/papers/babylm-2026.md, "Leaderboard". Every experiment with `submission` has this analysis.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ from hatchery.typed import keys_of
 
 PUBLISHED, ROW_COUNTS = "babylm/leaderboard", "babylm/row_counts"
 OTHER_DATA = "*"
-"""Follows a number of other data than the official."""
+"""Mark after a number measured on other than the official data."""
 OTHER = f"this experiment; {OTHER_DATA} not the official data, does not compare with published rows"
 NONE_OFFICIAL = (
     "No part is measured on the official data of 2026 (all rows, by its rules), so no published row stands here."
@@ -55,7 +55,7 @@ class LeaderboardSettings(AnalysisSettings):
 
 @dataclass(frozen=True)
 class PublishedScore(Record):
-    """A score that somebody published: of a part, or `overall`, as the source printed it."""
+    """A published score of a part, or `overall`, as the source printed it."""
 
     track: Track
     row: str
@@ -65,12 +65,12 @@ class PublishedScore(Record):
 
 
 def read_published(path: Path) -> list[PublishedScore]:
-    """The published scores of the edition of 2026. Raises EvaluationError naming file and line."""
+    """Read the published scores of the edition of 2026. Raises EvaluationError naming file and line."""
     return read_records(path, PublishedScore, ("track", "row", "part"))
 
 
 def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
-    """Rows of models, published rows and chance. Raises ManifestError or EvaluationError."""
+    """Return rows of models, published rows and chance. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
     rules = RULES[settings.edition]
@@ -97,7 +97,7 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
     published = [_printed(name, found, settings) for name, found in printed.items()]
     published.sort(key=lambda row: row.values[MEAN] or 0.0, reverse=True)
     columns = ["", *(LABELS[part] for part in rules.parts), "mean", "with AoA 0"]
-    # What a guess has of GLUE depends on the labels, so it has no mean.
+    # Chance on GLUE depends on the labels, so the row of chance has no mean.
     chance = _Entry("chance", {**rules.chance, MEAN: None, WITHOUT: None}, {}, 0, "chance")
     groups = [
         Group([_cells(row, rules.parts, other) for row in ours], OTHER if other else "this experiment"),
@@ -120,7 +120,7 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A row of the table: points and half intervals by part, and how many seeds it rests on."""
+    """A row of the table: points and half intervals by part, and the number of seeds."""
 
     name: str
     values: Mapping[str, float | None]
@@ -130,7 +130,7 @@ class _Entry:
 
 
 def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _Entry:
-    """The means of a model over its seeds."""
+    """Return the means of a model over its seeds."""
     rules = RULES[settings.edition]
     whole = [{**parts, MEAN: rules.mean(parts), WITHOUT: rules.mean(parts, acquisition=False)} for parts in runs]
     values, intervals = dict[str, float | None](), dict[str, float]()
@@ -143,7 +143,7 @@ def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _
 
 
 def half_interval(values: Sequence[float]) -> float:
-    """Half of the 95 % interval of the mean of two values or more, by Student's t."""
+    """Return half of the 95 % interval of the mean of at least two values, by Student's t."""
     from scipy.stats import t
 
     from hatchery.analysis.aggregates import mean_and_error
@@ -154,7 +154,10 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
-    """A published row: its own mean where it printed one, else that of its parts; parts alone give the one with 0."""
+    """Return a published row with its printed mean, else the mean of its parts.
+
+    Without acquisition, that part counts 0.
+    """
     rules = RULES[settings.edition]
     parts = {part: found.get(part) for part in rules.parts}
     has_parts = sum(value is not None for value in parts.values()) > 1
@@ -165,7 +168,7 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
 
 
 def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
-    """The cells of a row; parts of `other` data, and means over these, are marked."""
+    """Return the cells of a row; parts measured on `other` data, and means with these parts, are marked."""
 
     def cell(key: str) -> Content:
         value = row.values.get(key)

@@ -1,4 +1,4 @@
-"""Models of several experiments side by side: suite averages and perplexities, and how far they are apart."""
+"""Models of several experiments side by side: suite averages, perplexities, and their differences."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,9 @@ class ComparisonSettings(AnalysisSettings):
 
     def __post_init__(self) -> None:
         if self.variant and self.against is not None:
-            raise RefusedError("variant", "cannot be set beside `against`: a model is compared with one other")
+            raise RefusedError(
+                "variant", "cannot be set next to `against`, because a model is compared with one other model"
+            )
 
 
 def check(settings: ComparisonSettings, study: Study) -> None:
@@ -41,11 +43,11 @@ def check(settings: ComparisonSettings, study: Study) -> None:
             f"against: got {settings.against!r}, no model of this study{alternatives(settings.against, models)}"
         )
     if settings.variant and not any(pairs(settings, models)):
-        raise ConfigError(f"variant: got {settings.variant!r}, but no run is called like another one and this ending")
+        raise ConfigError(f"variant: got {settings.variant!r}, but no run has the name of another run with this ending")
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:
-    """A group of rows for each model that has another one to be compared with. Raises ManifestError."""
+    """Return a group of rows for each model that is compared with another one. Raises ManifestError."""
     from hatchery.analysis.scores import read_scores
 
     labels = labels_of(study.runs)
@@ -72,7 +74,7 @@ def compare(settings: ComparisonSettings, study: Study) -> Findings:
 
 
 def pairs(settings: ComparisonSettings, models: list[str]) -> Iterator[tuple[str, str]]:
-    """Each model with the one that it is compared with; names are `experiment/model`."""
+    """Yield each model with its reference; names are `experiment/model`."""
     if settings.against is not None:
         yield from ((model, settings.against) for model in models if model != settings.against)
         return

@@ -1,6 +1,6 @@
-"""What the models of a study were trained on: selected texts and tokens by corpus and level, and sequences by split.
+"""Training text of the models of a study: selected texts and tokens by corpus and level, sequences by split.
 
-Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`, printed sizes stand beside ours.
+Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`, printed sizes are next to ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ SIZES_FILE = "corpora/sizes"
 PRINTED = "printed"
 SELECTED = {"texts": "sentences or spans", "tokens": "tokens"}
 GROUPED = {"documents": "sequences", "tokens": "tokens"}
-"""Measures of the two tables, and their headings."""
+"""Measures of the two tables, with their headings."""
 SizeKey = tuple[str, str]
-"""Source, and level or split; `(all)` stands for the sum over either."""
+"""Source, and level or split; `(all)` names the sum over either."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class CorpusSizesSettings(AnalysisSettings):
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
-    """Counts of every corpus, printed ones first. Raises ManifestError or EvaluationError."""
+    """Return counts of every corpus, printed ones first. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
 
@@ -66,7 +66,7 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
-    """What was selected for each experiment, by source and level, and its sequences, by source and split."""
+    """Return the selected text of each experiment by source and level, and its sequences by source and split."""
     from hatchery.analysis.corpus_statistics import (
         ALL,
         read_selections,
@@ -95,7 +95,7 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """The printed sizes under our names for their places and measures."""
+    """Return the printed sizes under our names of sources, levels and measures."""
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS
 
@@ -126,7 +126,10 @@ def _table(
     sizes: Mapping[str, "SizeTable"],
     groups: Sequence[Sequence[SizeKey]],
 ) -> Table:
-    """A row for each place, a column for each measure of each source of numbers; a place's last words are its name."""
+    """Return a table with a row for each place and a column for each measure and origin of numbers.
+
+    A place is named by its last words.
+    """
     shown = [(measure, of) for measure in measures for of in sizes]
     columns = [Column(text, words=True) for text in header]
     columns += [Column(f"{measures[measure]}, {of}") for measure, of in shown]

@@ -1,9 +1,9 @@
-"""Do models with a lower perplexity score higher after fine-tuning: Spearman's correlation, with n and p that fit.
+"""Spearman's correlation between perplexity and scores after fine-tuning, with its n and p.
 
-And do compute-optimal ones, among those of their size. Source: the reduced-vocabulary study, Section 5.3 and Figure 4.
-With `paper`, what it prints stands beside ours, with the p value that the stated number of models would give, and what
-its Table 3 alone gives. The study prints p values that do not fit the number of models it states
-(docs/papers/reduced-vocabulary.md, "Correlation"), so both are always said together here.
+Do models with a lower perplexity score higher? Do compute-optimal models score higher than others of their size?
+Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, the printed values are next to ours, with
+the p value for the stated number of models, and the correlation of its Table 3. The printed p values do not fit the
+stated number of models (docs/papers/reduced-vocabulary.md, "Correlation"), so n and p are always reported together.
 """
 
 import math
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 LEAST_PAIRS = 3
 MOST_PERMUTED = 7
-"""Pairs of which all orders are tried: 5,040. With more, the t distribution is close enough."""
+"""Maximum number of pairs for which all orders are counted: 5,040 orders. Above it, the t distribution is accurate."""
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's rho over `pairs` pairs and its two-sided p value; both None where one side is constant.
+    """Spearman's rho over `pairs` pairs and its two-sided p value; both None if one side is constant.
 
-    `exact` says whether p counts all orders of one side, or comes from the t distribution with n - 2 degrees. Counted,
-    p is twice the smaller of the shares of orders with a rho of at least, and of at most, the one found, and never
-    above 1. With ties rho is not distributed evenly around 0, so this is not the share with as large an absolute rho.
+    `exact` is true if p counts all orders of one side, and false if p is from the t distribution with n - 2 degrees of
+    freedom. Counted, p is twice the smaller of two shares, at most 1: the orders with at least, and with at most, the
+    observed rho. With ties rho is not symmetric around 0, so this is not the share with at least the absolute rho.
     """
 
     rho: float | None
@@ -57,7 +57,7 @@ class Correlation:
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
-    """The correlation of pairs. Raises EvaluationError where there are fewer than three."""
+    """Return the correlation of pairs. Raises EvaluationError for fewer than three."""
     from scipy import stats
 
     if len(xs) < LEAST_PAIRS:
@@ -68,7 +68,8 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
     found = stats.spearmanr(xs, ys)
     p_value = float(found.pvalue)
     if exact:
-        # One side alone, since scipy permutes every sample that it is given. Rho grows with this sum, which is exact.
+        # Permutes one side only, because scipy would permute every sample. Rho increases with this sum, which is
+        # exact.
         first, second = stats.rankdata(xs), stats.rankdata(ys)
         test = stats.permutation_test(
             (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf
@@ -78,7 +79,7 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
 
 
 def p_value_of(rho: float, pairs: int) -> float:
-    """The two-sided p value of a rho over so many pairs, by the t distribution with `pairs` - 2 degrees."""
+    """Return the two-sided p value of a rho over `pairs` pairs, by the t distribution with `pairs` - 2 degrees."""
     from scipy import stats
 
     if abs(rho) >= 1:
@@ -91,7 +92,7 @@ TABLE = "3"
 """The paper's table of the models that it fine-tuned."""
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
 STATED_PAIRS = 32
-"""Models of the printed correlation: the reduced-vocabulary study, Section 5.3."""
+"""Number of models of the printed correlation: the reduced-vocabulary study, Section 5.3."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +120,12 @@ class CorrelationSettings(FrontierSettings):
 
 
 def check(settings: CorrelationSettings, study: Study) -> None:
-    """Raise ConfigError for a pattern that no model of the study fits."""
+    """Raise ConfigError for a pattern that matches no model of the study."""
     models = models_in_order(study.runs)
     for pattern in settings.models:
         if not any(_fits(model, pattern) for model in models):
             raise ConfigError(
-                f"models: got {pattern!r}, which no model of this study is called{nearest(pattern, models)}"
+                f"models: got {pattern!r}, expected the name of a model of this study{nearest(pattern, models)}"
             )
 
 
@@ -133,7 +134,7 @@ def _fits(model: str, pattern: str) -> bool:
 
 
 def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], bool]:
-    """Whether a model counts, by its name."""
+    """Return a function that is true of the names of models that enter the correlation."""
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.models and not settings.tabulated:
@@ -154,7 +155,7 @@ def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], boo
 class Pair:
     """A trained model with its perplexity and the average of a suite.
 
-    Whether a published one is compute-optimal is not known.
+    For published models it is unknown whether they are compute-optimal.
     """
 
     source: str
@@ -171,7 +172,7 @@ class Pair:
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
-    """The pairs and their correlations. Raises ManifestError or EvaluationError."""
+    """Return the pairs and their correlations. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.compute_optimal import compared
 
     ours = [*_our_pairs(settings, study)]
@@ -204,7 +205,7 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Means over seeds of all trained models, from the summary; what a model lacks leaves it out."""
+    """Return means over seeds of all trained models from the summary; models without both numbers are left out."""
     from hatchery.analysis.compute_optimal import distinct_runs, optimal_models, points_of_runs
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
@@ -226,7 +227,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             perplexities.setdefault(row.model, {})[row.task] = row.mean, row.basis
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
-            # The average of a suite comes first; other averages of it are for single tables.
+            # The main average of a suite comes first; its other averages are used in single tables only.
             averages.setdefault(row.suite, {}).setdefault(row.model, (row.mean, row.basis))
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
@@ -241,7 +242,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """The models of Table 3 with both averages; sizes and FLOPs as they are counted, not as they are printed."""
+    """Return the models of Table 3 with both averages; sizes and FLOPs are computed, not the printed ones."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
     from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops
@@ -259,7 +260,7 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
 
 
 def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
-    """What the text prints, rho and p, by the name of the suite in the published values."""
+    """Return rho and p as printed in the text, by the name of the suite in the published values."""
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.paper:
@@ -361,7 +362,7 @@ def _texts(found: "Correlation") -> list[str]:
 
 
 def p_value_text(value: float) -> str:
-    """A p value with two digits, a tiny one with its power of ten."""
+    """Format a p value with two digits; small ones with a power of ten."""
     return f"{value:.2g}" if value >= SMALL_P else power(value)
 
 

@@ -1,9 +1,9 @@
 """Incremental cost-effectiveness: perplexity saved per 1e9 FLOPs of a training sequence by the next larger size.
 
-Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. With `paper`, the printed ratios stand beside
-ours, and those that follow from the perplexities that its authors logged (docs/papers/reduced-vocabulary.md,
+Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. With `paper`, the printed ratios are next to
+ours, and the ratios of the perplexities that its authors logged (docs/papers/reduced-vocabulary.md,
 "Cost-effectiveness"). Positive is a reduction. The unit is 1e9 FLOPs, counted without the projection from E to H; the
-text speaks of billions and of millions.
+text of the paper mentions both billions and millions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ GIGA = 1e9
 
 @dataclass(frozen=True)
 class Option:
-    """A model with its `sizes`, what it costs (FLOPs per training sequence) and what that bought (perplexity)."""
+    """A model with its `sizes`, its cost (FLOPs per training sequence) and its outcome (perplexity)."""
 
     name: str
     sizes: Mapping[str, int]
@@ -46,7 +46,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Step:
-    """From one option to the next larger value of `size`; all other sizes are the same."""
+    """A step from one option to the next larger value of `size`; all other sizes are equal."""
 
     size: str
     smaller: Option
@@ -54,16 +54,16 @@ class Step:
 
     @property
     def ratio(self) -> float | None:
-        """Perplexity saved per 1e9 FLOPs of a training sequence; None where the larger model costs no more."""
+        """Perplexity saved per 1e9 FLOPs of a training sequence; None if the larger model does not cost more."""
         cost = (self.larger.flops - self.smaller.flops) / GIGA
         return (self.smaller.perplexity - self.larger.perplexity) / cost if cost > 0 else None
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Every step between neighbours along one of `sizes`, in that order; models that share all sizes are one option.
+    """Return every step between neighbours along one of `sizes`, in that order.
 
-    Of those the first counts. Where several rows of models vary the same size, they follow each other in the order of
-    their first models.
+    Of models with equal sizes, the first counts. If several rows of models vary the same size, they are in the order
+    of their first models.
     """
     distinct = {tuple(option.sizes.values()): option for option in reversed(options)}
     first = [option for option in options if distinct[tuple(option.sizes.values())] is option]
@@ -119,7 +119,7 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
-    """The ratios of all steps. Raises ManifestError or EvaluationError."""
+    """Return the ratios of all steps. Raises ManifestError or EvaluationError."""
     ours, split, apart = _our_options(settings, study)
     printed = _printed(settings, study)
     found: dict[tuple[str, str], list[Step]] = {
@@ -144,9 +144,9 @@ def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
 
 
 def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dict[str, list[Option]], str, list[str]]:
-    """Return our trained models by experiment (means over seeds), the name of their perplexity, and notes on omissions.
+    """Return our models by experiment (means over seeds), the name of their perplexity, and notes on omissions.
 
-    An experiment whose perplexities do not compare is left out.
+    An experiment is left out if its perplexities are not comparable.
     """
     from hatchery.analysis.compute_optimal import distinct_runs
     from hatchery.analysis.flops_counts import flops_per_sequence
@@ -185,7 +185,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
-    """The logged runs at the default rate, which are those of set-1 and of what else varies one size."""
+    """Return the logged runs at the default rate: those of set-1 and others that vary one size."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
 
@@ -207,7 +207,7 @@ def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[O
 
 
 def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[str, tuple[int, ...]], float]:
-    """The printed ratios by (size, sizes of the larger model)."""
+    """Return the printed ratios by (size, sizes of the larger model)."""
     from hatchery.analysis.published_curves import shape_of
     from hatchery.analysis.published_values import read_numbers
 
@@ -218,7 +218,7 @@ def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[st
 
 
 def _place(step: Step) -> tuple[str, tuple[int, ...]]:
-    """Where Table 2 prints the ratio of a step."""
+    """Return the key of a step's printed ratio in Table 2."""
     return step.size, tuple(step.larger.sizes.values())
 
 
@@ -239,7 +239,7 @@ def _table(
     found: Mapping[tuple[str, str], Sequence[Step]],
     printed: Mapping[tuple[str, tuple[int, ...]], float],
 ) -> Table:
-    """A row for each step of any source, a column for each source."""
+    """Return a table with a row for each step of any source and a column for each source."""
     places: dict[tuple[str, tuple[int, ...], tuple[int, ...]], dict[tuple[str, str], Step]] = {}
     for key, each in found.items():
         for step in each:

@@ -1,7 +1,7 @@
-"""Could a difference between two models on the same fine-tuned task be chance? An exact test over the scored rows.
+"""Exact tests of differences between models on the same fine-tuned tasks, over the scored rows.
 
-An experiment that fine-tunes several models has this analysis by itself; `paired_tests` says what it computes. A run is
-one pretraining seed, one fine-tuning seed and one learning rate, as in the summary.
+An experiment with several fine-tuned models has this analysis; `paired_tests` computes it. A run is one pretraining
+seed, one fine-tuning seed and one learning rate, as in the summary.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 BY_ROW = ("accuracy", "mcc", "f1", "macro_f1", "mean_of_accuracy_and_f1")
-"""Metrics of answers that are right or wrong row by row. Numbers, questions with several answers, and spans with
-several labels are judged otherwise."""
+"""Metrics whose answers are right or wrong row by row.
+
+Numbers, questions with several answers, and spans with several labels have other metrics.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ NOUNS = Nouns(
 
 
 def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
-    """A row for each task and two models. Raises EvaluationError where models answered other rows of a task."""
+    """Return a row for each task and two models. Raises EvaluationError if models answered different rows of a task."""
     found = manifests_of(study, FINETUNING)
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
     answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}
@@ -56,7 +58,7 @@ def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
 
 
 def _metric(path: Path) -> str:
-    """The metric that stands for the task."""
+    """Return the main metric of the task."""
     from hatchery.artifacts.manifests import read_manifest
 
     return str(read_manifest(path).settings["task"]["metrics"][0])
@@ -74,7 +76,7 @@ def _read(path: Path) -> "tuple[Any, np.ndarray, np.ndarray]":
         pl.scan_parquet(made.file("predictions.parquet"))
         .filter(pl.col("rows") == MAIN_SET, "scored")
         .select(columns)
-        # A run that diverged has no answers.
+        # A diverged run has no answers.
         .filter(pl.col("prediction").is_not_null().any().over("seed", "learning_rate"))
         .collect()
     )

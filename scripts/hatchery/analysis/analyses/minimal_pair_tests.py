@@ -1,6 +1,6 @@
-"""Could a difference between two models on the same minimal pairs be chance? An exact test over the pairs.
+"""Exact tests of differences between models on the same minimal pairs, over the pairs.
 
-An experiment whose models judge the same pairs has this analysis by itself; `paired_tests` says what it computes.
+An experiment with several models scored on the same pairs has this analysis; `paired_tests` computes it.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,10 @@ NOUNS = Nouns(
 
 
 def compare(settings: MinimalPairTestsSettings, study: Study) -> Findings:
-    """A row for each suite and two models. Raises EvaluationError where models judged other pairs of a suite."""
+    """Return a row for each suite and two models.
+
+    Raises EvaluationError if models scored different pairs of a suite.
+    """
     judged = {
         suite: read_answers(models, _read, NOUNS.items) for suite, models in manifests_of(study, MINIMAL_PAIRS).items()
     }

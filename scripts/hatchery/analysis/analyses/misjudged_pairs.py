@@ -1,8 +1,8 @@
-"""Which minimal pairs do models misjudge, and which can be told apart without any grammar?
+"""Minimal pairs that models misjudge, and biased ones that can be told apart without grammar.
 
-Source: inferred. A model that was never trained knows no grammar. Where it is far from half of the pairs, the good and
-the bad sentences differ in what it reacts to, most often in their length: then 50 % is not chance. An experiment with
-minimal pairs has this analysis by itself.
+Source: inferred. An untrained model knows no grammar. If its accuracy is far from 50 %, the good and the bad sentences
+differ in a property that it reacts to, most often in their length; then chance is not 50 %. Every experiment with
+minimal pairs has this analysis.
 """
 
 from collections import Counter
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 FAR_FROM_HALF, BY_LENGTH, CHANCE = 0.1, 0.25, 0.001
-"""A paradigm is biased where an untrained model is so far from a half, and by chance would be so less often than
-CHANCE over all paradigms; or where taking the shorter sentence is so far from it."""
+"""Thresholds for biased paradigms.
+
+The accuracy of an untrained model differs from a half by this much, with a probability below CHANCE over all
+paradigms; or the accuracy of choosing the shorter sentence differs by this much.
+"""
 PARADIGMS_SHOWN, PAIRS_SHOWN, OF_ONE_PARADIGM, PAIRS_LISTED = 20, 20, 3, 1000
 NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
 
@@ -48,12 +51,12 @@ class MisjudgedPairsSettings(AnalysisSettings):
 
 @dataclass(frozen=True)
 class _Suite:
-    """A suite as its models judged it.
+    """A suite with the judgements of its models.
 
     `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. All others are float64 [pairs]:
-    `wrong` is, of each trained model, the share of its seeds that have a pair wrong, `margins` by how many nats they
-    prefer the bad sentence in the mean, `guessed` the share of untrained models that have it right, None where there
-    are none.
+    `wrong` is, for each trained model, the share of its seeds that misjudge a pair, `margins` the mean preference for
+    the bad sentence in nats, `guessed` the share of untrained models that judge it correctly, None without untrained
+    models.
     """
 
     pairs: "pl.DataFrame"
@@ -63,7 +66,10 @@ class _Suite:
 
 
 def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
-    """Rows of the kinds `paradigm` and `pair`. Raises EvaluationError where files hold other pairs than were scored."""
+    """Return rows of the kinds `paradigm` and `pair`.
+
+    Raises EvaluationError if files hold other pairs than were scored.
+    """
     untrained = set(settings.untrained)
     judged = {
         suite: _read(models, study.tables[f"{PAIR_FILES}/{suite}"], untrained)
@@ -78,7 +84,7 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
 
 
 def are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
-    """Whether a suite has two candidates everywhere; of others there are other columns."""
+    """Return True if all items of a suite have two candidates; tables of other suites have other columns."""
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest
@@ -120,7 +126,7 @@ def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collect
 
 
 def scored_pairs(scores: Path, source: Path) -> "pl.DataFrame":
-    """The pairs that were scored, from the files of the suite: paradigm, pair_id, good, bad."""
+    """Return the scored pairs from the files of the suite: paradigm, pair_id, good, bad."""
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest
@@ -146,7 +152,7 @@ _EMPTY: Numbers = dict.fromkeys(
 
 
 def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
-    """A row for each paradigm: what an untrained model has right, and how long its sentences are."""
+    """Yield a row for each paradigm: accuracy of untrained models, and lengths of its sentences."""
     from scipy.stats import binomtest
 
     paradigms = judged.pairs.with_row_index().partition_by("paradigm", as_dict=True, maintain_order=True)
@@ -171,7 +177,7 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """The pairs that trained models have wrong: those of most models first, then the clearest."""
+    """Return the pairs that trained models misjudge: those of most models first, then by margin."""
     import numpy as np
 
     if not judged.wrong:

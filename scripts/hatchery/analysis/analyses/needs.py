@@ -1,8 +1,8 @@
-"""Input files of analyses: a function for each kind of files, which the record of an analysis names in its `needs`.
+"""Input files of analyses: a function for each kind of files, named in the `needs` of an analysis's record.
 
-A function gets the paths of results, the name of a study or an experiment, and the settings of the analysis. It returns
-paths by the names under which `Study.tables` holds them. An analysis that reads other files has such a function in its
-own file.
+A function receives the paths of results, the name of a study or an experiment, and the settings of the analysis. It
+returns paths by the names under which `Study.tables` holds them. An analysis that reads other files defines its own
+function.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""With which settings an experiment has tests of differences without being part of a study."""
+"""Settings of the tests of differences that an experiment has without being part of a study."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,10 @@ def own_tests(experiment: "Experiment", items: Collection[str]) -> dict[str, Any
 
 
 def tested_against(experiment: "Experiment") -> str | None:
-    """The model that all others of an experiment are tested against; None where every two are.
+    """Return the model that all others of an experiment are tested against; None if every two models are.
 
-    Where `tests_against` names none, it is, among more than a few, the first that was never trained, or else the first
-    baseline, or else the first run.
+    Without `tests_against`, and with more than a few models, it is the first untrained model, else the first baseline,
+    else the first run.
     """
     models = [*experiment.runs, *experiment.baselines]
     if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:

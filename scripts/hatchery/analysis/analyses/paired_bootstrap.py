@@ -1,8 +1,8 @@
-"""Could a difference between two starts come from the choice of the test sentences? Paired bootstrap over sentences.
+"""Paired bootstrap over test sentences: could a difference between two starts come from the choice of sentences?
 
-Source: inferred, as "A Natural Bias for Language Generation Models" names no test; Koehn
-(2004), as sacreBLEU computes it. Runs of the same pretraining seed are paired: they have the same matrix and the same
-order of the data. What other seeds would give is not asked here; `starts` has standard errors over seeds.
+Source: inferred, as "A Natural Bias for Language Generation Models" names no test; Koehn (2004), as computed by
+sacreBLEU. Runs of the same pretraining seed are paired: they have the same matrix and the same order of the data. The
+variation over seeds is not tested; `starts` has standard errors over seeds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ class BootstrapSettings(StartsSettings):
 
 
 def compare(settings: BootstrapSettings, study: Study) -> Findings:
-    """A row for each pair of runs, test set and metric."""
+    """Return a row for each pair of runs, test set and metric."""
     rows = list(_rows(settings, study))
     titles = {run.name: run.title for run in study.runs}
     columns = [Column("score", words=True), Column("difference"), Column("95 % interval"), Column("p")]
@@ -68,7 +68,7 @@ def _rows(settings: BootstrapSettings, study: Study) -> Iterator[Numbers]:
 
 
 def _texts(manifest: Path) -> Mapping[str, tuple[list[str], list[str]]]:
-    """Translations and references by test set."""
+    """Return translations and references by test set."""
     from hatchery.artifacts.manifests import read_manifest
 
     made = read_manifest(manifest)

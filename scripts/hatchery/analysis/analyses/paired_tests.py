@@ -1,7 +1,7 @@
-"""Could a difference between two models on the same items be chance? An exact test over the items.
+"""Exact tests over items: could a difference between two models on the same items be chance?
 
-Source: inferred, as no paper tests its differences so; McNemar (1947), which the test is for single runs. What is an
-item, and who reads the answers, is up to the analyses that stand on this: minimal pairs, rows of fine-tuned tasks.
+Source: inferred, because no paper tests its differences in this way; for single runs it is the test of McNemar (1947).
+The analyses that use this module define the items and read the answers: minimal pairs, rows of fine-tuned tasks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EVERY_TWO_UP_TO = 4
 MOST_NAMED = 6
-"""Comparisons on one set of items that the answer names; of more, it gives the number."""
+"""Maximum number of comparisons on one set of items that the answer names; above it, the answer has their number."""
 BEYOND_CHANCE = 0.05
 
 
@@ -37,7 +37,7 @@ class PairedTestsSettings(AnalysisSettings):
 
 
 def check(settings: PairedTestsSettings, study: Study) -> None:
-    """Raise ConfigError for a model that there is not."""
+    """Raise ConfigError for an unknown model."""
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
@@ -47,10 +47,10 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of a model on one set of items: whether each run has each item right, bool [runs, items].
+    """Answers of a model on one set of items: `True` where a run has an item right, bool [runs, items].
 
-    `trainings` int64 [runs] is the index of each run's pretraining, `failed` bool [runs] whether a run collapsed; None
-    if runs cannot collapse.
+    `trainings` int64 [runs] is the index of each run's pretraining, `failed` bool [runs] is true of collapsed runs;
+    None if runs cannot collapse.
     """
 
     right: "np.ndarray"
@@ -59,22 +59,22 @@ class Answers:
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of runs."""
         return len(self.right)
 
     @property
     def correct(self) -> "np.ndarray":
-        """How many runs have an item right, int64 [items]."""
+        """Return the number of runs that have an item right, int64 [items]."""
         return self.right.sum(axis=0)
 
     @property
     def shares(self) -> "np.ndarray":
-        """The share of the runs that have an item right, float64 [items]."""
+        """Return the share of the runs that have an item right, float64 [items]."""
         return self.correct / self.runs
 
     @property
     def deviation(self) -> float | None:
-        """Of the accuracy over runs; None for a single one."""
+        """Return the standard deviation of the accuracy over runs; None for a single run."""
         return float(self.right.mean(axis=1).std(ddof=1)) if self.runs > 1 else None
 
     @property
@@ -91,11 +91,11 @@ class Answers:
 
     @property
     def n_failed(self) -> int:
-        """How many runs collapsed."""
+        """Number of collapsed runs."""
         return 0 if self.failed is None else int(self.failed.sum())
 
     def without_failed(self) -> "Answers":
-        """Those of the runs that did not collapse; all of them where none is left."""
+        """Return the answers of the runs that did not collapse; of all runs if all collapsed."""
         if self.failed is None or self.failed.all():
             return self
         return Answers(self.right[~self.failed], self.trainings[~self.failed])
@@ -103,9 +103,9 @@ class Answers:
 
 @dataclass(frozen=True)
 class Nouns:
-    """What sets of items, items and runs are called, in columns of `numbers.csv` and for people.
+    """Names of sets of items, items and runs, in columns of `numbers.csv` and for people.
 
-    `runs_of` says what a model may have several of, `what` what the numbers are, `nothing` that there are none.
+    `runs_of` names the repetitions of a model, `what` the numbers, `nothing` is the message without numbers.
     """
 
     title: str
@@ -118,9 +118,9 @@ class Nouns:
 
 
 def manifests_of(study: Study, kind: str) -> dict[str, dict[str, list[Path]]]:
-    """The manifests of a kind by set of items and model, in the order of the study; models from elsewhere come last.
+    """Return the manifests of a kind by set of items and model, in the order of the study; imported models come last.
 
-    Suites without right answers are left out: no model has an item right there.
+    Suites without right answers are left out.
     """
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.evaluation.minimal_pairs.measurements import CORRELATION_FILE
@@ -145,7 +145,7 @@ def findings(
     nouns: Nouns,
     left_out: Sequence[str] = (),
 ) -> Findings:
-    """A row for each set of items and two models; `left_out` says what is not compared."""
+    """Return a row for each set of items and two models; `left_out` names the items that are not compared."""
     from hatchery.rendering.escaping import readable
 
     rows = [
@@ -175,7 +175,7 @@ def findings(
 
 
 def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each model with the one that it is compared with."""
+    """Yield each model with the model that it is compared with."""
     if settings.against is None and len(models) <= EVERY_TWO_UP_TO:
         yield from ((model, other) for other, model in combinations(models, 2))
         return
@@ -184,7 +184,7 @@ def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[
 
 
 def _has_single(row: Mapping[str, Any]) -> bool:
-    """Whether a model of a comparison was pretrained with one seed."""
+    """Return True if a model of a comparison was pretrained with one seed."""
     return min(row["seeds"], row["against_seeds"]) < 2
 
 
@@ -192,7 +192,7 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
     deviations = _deviations(model, against, nouns)
-    # Whole numbers, so that equal differences are equal.
+    # Integers, so that equal differences compare equal.
     whole = model.correct * against.runs - against.correct * model.runs
     row: Numbers = {
         nouns.items: len(differences),
@@ -223,7 +223,7 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
 
 
 def _deviations(model: Answers, against: Answers, nouns: Nouns) -> dict[str, float | None]:
-    """The deviations of a difference in percent: over all runs, and over the means of pretrainings."""
+    """Return the deviations of a difference in percent: over all runs, and over the means of pretrainings."""
     from hatchery.analysis.published_values import combined_deviation
 
     found = {
@@ -238,10 +238,10 @@ def _percent(share: float) -> float:
 
 
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
-    """Whether a difference of models is larger than the choice of the items and its deviation over runs can make it.
+    """Return True if a difference exceeds both the choice of the items and its deviation over runs.
 
-    Both models need several pretraining seeds. Where runs failed, the difference has to be so without them, too, and in
-    the same direction.
+    Both models need several pretraining seeds. If runs failed, the difference must also exceed both without the failed
+    runs, in the same direction.
     """
     if _has_single(row):
         return False
@@ -347,10 +347,10 @@ def _notes(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
 
 
 def sign_flip_p(differences: "np.ndarray") -> float:
-    """Two-sided p of the sum of whole `differences` [n], if each could as well have the other sign; 1 if all are 0.
+    """Return the two-sided p of the sum of integer `differences` [n] under random signs; 1 if all are 0.
 
-    Fisher's exact test of paired differences. Where every difference is one or none, as of two models that are right or
-    wrong on the same items, it is McNemar's.
+    Fisher's exact test of paired differences. If every difference is -1, 0 or 1, as for two single runs on the same
+    items, it is McNemar's test.
     """
     import numpy as np
     from scipy.signal import fftconvolve
@@ -359,9 +359,9 @@ def sign_flip_p(differences: "np.ndarray") -> float:
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if not len(sizes):
         return 1.0
-    # Only the ratios of the sizes count, and smaller ones have fewer sums.
+    # Only the ratios of the sizes matter, and smaller integers have fewer sums.
     unit = np.gcd.reduce(sizes)
-    # The probability of each sum of those with a positive sign.
+    # Probabilities of the sums of the differences with a positive sign.
     chances = np.ones(1)
     for size, count in zip(sizes // unit, counts, strict=True):
         positive = np.zeros(size * count + 1)
@@ -373,7 +373,7 @@ def sign_flip_p(differences: "np.ndarray") -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p values, each corrected for all of them, so that any below 0.05 by chance alone has a chance of 0.05.
+    """Correct p values for multiple tests: the chance that any falls below 0.05 under the null hypotheses is 0.05.
 
     Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure".
     """
@@ -386,11 +386,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 Read = Callable[[Path], "tuple[Any, np.ndarray, np.ndarray | None]"]
-"""Of a manifest: what its items are, the answers of its runs, bool [runs, items], and which of these failed, if any."""
+"""Function of a manifest: its items, the answers of its runs, bool [runs, items], and the failed runs, if any."""
 
 
 def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -> dict[str, Answers]:
-    """The answers of each model. Raises EvaluationError where one was given other items than the first."""
+    """Return the answers of each model. Raises EvaluationError if a model has other items than the first."""
     import numpy as np
 
     from hatchery.errors import EvaluationError

@@ -1,7 +1,7 @@
-"""Does the loss of compute-optimal models fall as a power law: of FLOPs, of tokens, of parameters, and where it breaks.
+"""Power laws of the loss of compute-optimal models in FLOPs, tokens and parameters, and breaks of these laws.
 
-Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. With `paper`, its published learning curves go
-through the same procedure, and what its text prints stands beside both.
+Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. With `paper`, its published learning curves are
+analysed by the same procedure, and the printed values are next to both.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ AXIS_NAMES = {"flops": "FLOPs", "tokens": "tokens", "parameters": "parameters"}
 
 
 def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
-    """Points, laws and breaks of the study, and of published curves. Raises ManifestError or EvaluationError."""
+    """Return points, laws and breaks of the study, and of published curves. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.compute_optimal import points_of_runs, published_points, why_no_points
     from hatchery.analysis.published_curves import read_published_curves
     from hatchery.analysis.scaling_laws import scaling_laws
@@ -53,7 +53,7 @@ def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
 
 
 def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
-    """What the paper prints of its fits, by (what was fitted, metric)."""
+    """Return the printed values of the paper's fits, by (name of the fit, metric)."""
     from hatchery.analysis.published_values import read_numbers
 
     numbers = read_numbers(study.files[f"values/{paper}"])
@@ -61,7 +61,7 @@ def printed_laws(study: Study, paper: str) -> dict[tuple[str, str], float]:
 
 
 def rounded(value: float | None, digits: int = 7) -> float | None:
-    """So many significant digits: the last ones differ from machine to machine."""
+    """Round to significant digits, because the last digits differ from machine to machine."""
     return None if value is None else float(f"{value:.{digits - 1}e}")
 
 
@@ -75,7 +75,7 @@ _EMPTY: Numbers = dict.fromkeys(
 
 
 def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterable[Numbers]:
-    """Points, laws and breaks as rows of one form; `kind` tells them apart."""
+    """Yield points, laws and breaks as rows with the same columns; `kind` distinguishes them."""
     optimal = set(laws.optimal)
     for place, point in enumerate(points):
         yield _EMPTY | {
@@ -102,7 +102,7 @@ def _laws_table(settings: PowerLawsSettings, found: dict[str, "Laws"], printed: 
     groups = []
     for place, law in enumerate(found[OURS].laws or found[next(reversed(found))].laws):
         rows = [_law_row(source, laws.laws[place]) for source, laws in found.items() if laws.laws]
-        # What the published values call the fit: `flops_above_break`, `tokens`.
+        # Name of the fit in the published values: `flops_above_break`, `tokens`.
         name = f"{law.axis}_{law.region}" if law.axis == "flops" else law.axis
         if (name, "exponent") in printed:
             values = {metric: printed.get((name, metric)) for metric in _PRINTED_FORMS}

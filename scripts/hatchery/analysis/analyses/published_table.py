@@ -1,8 +1,8 @@
-"""A table of a paper with our models beside its rows: sizes, FLOPs, perplexities and averages, or changes between two.
+"""A table of a paper with our models below its rows: sizes, FLOPs, perplexities, averages, or changes between models.
 
-For tables whose columns are computed from several evaluations of a study, such as Tables 3, 4 and 7 of the
-reduced-vocabulary paper, or whose rows are models of several experiments, such as Table 2 of GPT-BERT. Which model of
-ours repeats which row is said by the experiments (`published.rows`).
+For tables with columns from several evaluations of a study, such as Tables 3, 4 and 7 of the reduced-vocabulary paper,
+or with models of several experiments, such as Table 2 of GPT-BERT. The experiments name the row that each model
+repeats (`published.rows`).
 """
 
 import math
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CHANGE = "_relative_change_percent"
 SIZE, COST = ("size", "parameters", "million"), ("pretraining", "cost", "flops_1e15")
-"""Columns that are no rows of `summary.csv`: where `runs.parquet` has them."""
+"""Columns from `runs.parquet` instead of `summary.csv`."""
 SIZES_FILE = "models/parameters"
 PRINTED = "printed"
 CellKey = tuple[str, str, str]
@@ -72,7 +72,7 @@ class PublishedTableSettings(AnalysisSettings):
 
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
-    """Printed rows with ours below them. Raises ManifestError or EvaluationError."""
+    """Return printed rows with ours below them. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]
@@ -106,7 +106,7 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
 
 
 def _called(settings: PublishedTableSettings, name: str) -> str:
-    """What people read for a row."""
+    """Return the label of a row for people."""
     from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.rendering.escaping import readable
 
@@ -114,12 +114,12 @@ def _called(settings: PublishedTableSettings, name: str) -> str:
 
 
 def _is_change(settings: PublishedTableSettings, name: str) -> bool:
-    """Whether a row has differences from another one."""
+    """Return True if a row has differences from another row."""
     return settings.minus not in ("", name)
 
 
 def _printed_place(settings: PublishedTableSettings, column: ColumnSettings, name: str) -> CellKey:
-    """What the published values call a number of a row."""
+    """Return the key of a row's number in the published values."""
     from hatchery.analysis.published_values import MINUS
 
     suite, task, metric = _place(column)
@@ -136,7 +136,7 @@ def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> Num
 
 
 def _printed_text(number: "PublishedNumber | None", signed: bool = False) -> str:
-    """The number with the digits that are printed, which its rounding tells."""
+    """Format a number with its printed number of digits, which is derived from its rounding."""
     if number is None:
         return "-"
     decimals = max(0, round(-math.log10(2 * number.rounding)))
@@ -148,7 +148,10 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 
 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
-    """The printed millions of parameters by row: the table of sizes has the rows of the paper's table in its order."""
+    """Return the printed millions of parameters by row.
+
+    The table of sizes has the rows of the paper's table in its order.
+    """
     from hatchery.analysis.published_values import PAPERS
     from hatchery.artifacts.records import read_rows
 
@@ -160,7 +163,7 @@ def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequen
 
 
 def _repeated(study: Study) -> dict[str, dict[str, str]]:
-    """The models of every experiment that repeat a published row, by that row; of several the first counts."""
+    """Return the models of every experiment that repeat a published row, by row; of several models the first counts."""
     found: dict[str, dict[str, str]] = {}
     for choice in study.published:
         for model, row in choice.rows.items():
@@ -169,7 +172,7 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
 
 
 def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
-    """Our numbers by model and place; costs and sizes are those of the first seed."""
+    """Return our numbers by model and key; costs and sizes are those of the first seed."""
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
     from hatchery.analysis.tidy_tables import RUNS, read_frame
@@ -195,7 +198,10 @@ def _value(
     repeated: Mapping[str, Mapping[str, str]],
     values: Mapping[tuple[str, CellKey], float],
 ) -> float | None:
-    """Our number in a column of a row; a change is that from the first other experiment with the row compared with."""
+    """Return our number in a column of a row.
+
+    A change is relative to the first other experiment with the reference row.
+    """
     model, place = repeated[experiment].get(name + column.variant), _place(column)
     if model is None:
         return None
@@ -216,7 +222,7 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """What a change is of."""
+    """Return the key of the number that a change refers to."""
     suite, task, metric = place
     if not metric.endswith(CHANGE):
         return place

@@ -1,4 +1,4 @@
-"""Starts of training against each other: scores of every model, and how far they are from those of one start.
+"""Comparison of starts of training: scores of every model, and their differences from those of a reference start.
 
 Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14, which show means over
 seeds with standard errors: sample deviation over the root of the number of seeds.
@@ -31,7 +31,7 @@ class StartsSettings(AnalysisSettings):
 
 
 def check(settings: StartsSettings, study: Study) -> None:
-    """Raise ConfigError where no experiment has the run."""
+    """Raise ConfigError if no experiment has the run."""
     runs = sorted({model.partition("/")[2] for model in models_in_order(study.runs)})
     if settings.against not in runs:
         raise ConfigError(
@@ -58,7 +58,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
         bases.setdefault((model, suite, task, metric), []).append(basis or "")
-    # What translates no test set is a part of a run that goes on from it.
+    # A run without translated test sets is the first part of a run that continues it.
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
     different = {
@@ -90,7 +90,7 @@ def _reference(key: Key, against: str) -> Key:
 def _rows(
     values: Mapping[Key, list[float]], against: str, models: Sequence[str], different: Mapping[Key, object]
 ) -> Iterator[Numbers]:
-    """The rows; scores of which `different` has aspects have no difference."""
+    """Yield the rows; scores with aspects in `different` have no difference."""
     for model in models:
         for key, found in sorted(values.items()):
             of, suite, task, metric = key

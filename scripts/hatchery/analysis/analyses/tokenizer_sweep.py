@@ -1,6 +1,7 @@
 """The tokenizers that a sweep compared, with the chosen one, in the layout of Table 6 of the reduced-vocabulary study.
 
-The sweep sets printed values beside its own; here are those that the paper has. All measures are in the sweep's tables.
+The table has the printed columns, with the sweep's printed values next to ours. All measures are in the sweep's
+tables.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ MEASURES = {
     "esms_published_code": ("ESMS", 4),
     "esms_definition": ("ESMS by definition", 4),
 }
-"""Columns of `selection.csv`, their headings and decimals."""
+"""Columns of `selection.csv`, with headings and decimals."""
 PRINTED = {"word_split_ratio": "published_word_split_ratio", "esms_published_code": "published_esms"}
 FLAGS = ("selected_within_type", "final_choice")
 
@@ -42,7 +43,7 @@ def manifest_of_sweep(results: "ResultPaths", name: str, settings: TokenizerSwee
 
 
 def analyse(settings: TokenizerSweepSettings, study: Study) -> Findings:
-    """The rows of the sweep. Raises ManifestError or EvaluationError."""
+    """Return the rows of the sweep. Raises ManifestError or EvaluationError."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.artifacts.records import read_rows
 

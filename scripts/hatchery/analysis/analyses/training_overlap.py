@@ -1,8 +1,8 @@
-"""How many sentences of the suites of minimal pairs stand in the text that the models were trained on?
+"""Sentences of the suites of minimal pairs that occur in the training text of the models.
 
-Source: inferred. A pair whose good sentence was read in training, and whose bad one was not, can be judged by memory. A
-sentence counts where its words follow each other in a line of the training text, as they are written and with all their
-marks. An experiment with minimal pairs has this analysis by itself.
+Source: inferred. A model can judge a pair by memory if the good sentence is in its training text, and the bad one is
+not. A sentence occurs if its words are consecutive in a line of the training text, with equal spelling and
+punctuation. Every experiment with minimal pairs has this analysis.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from hatchery.units import count
 
 Words = tuple[str, ...]
 _FIRST = 3
-"""Sentences are looked up by so many words; shorter ones have to be a whole line."""
+"""Number of first words by which sentences are looked up; shorter sentences must be a whole line."""
 NOTE = (
     "A sentence stands in the training text where its words follow each other in a line of it, as they are written and "
     "with all their marks. Where the good sentence alone does, memory can stand in for grammar."
@@ -38,7 +38,7 @@ class TrainingOverlapSettings(AnalysisSettings):
 
 
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
-    """A row for each suite and corpus. Raises EvaluationError or ManifestError for what cannot be read."""
+    """Return a row for each suite and corpus. Raises EvaluationError or ManifestError for unreadable files."""
     pairs: dict[str, list[tuple[Words, Words]]] = {}
     suites = {suite: models for suite, models in manifests_of(study, MINIMAL_PAIRS).items() if are_pairs(models)}
     for suite, models in suites.items():
@@ -47,7 +47,7 @@ def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:
         pairs[suite] = [(tuple(good.split()), tuple(bad.split())) for good, bad in sentences]
     wanted = {words for each in pairs.values() for pair in each for words in pair}
     corpora = study.manifests(CORPUS)
-    # Experiments of a study may have one corpus.
+    # Experiments of a study may share a corpus.
     read = {path: sentences_in(path, wanted) for path in dict.fromkeys(corpora.values())}
     rows = [_row(name, suite, each, read[path]) for name, path in corpora.items() for suite, each in pairs.items()]
     header = ("suite", "pairs", "good sentence in the training text", "bad sentence", "good sentence alone")
@@ -86,7 +86,7 @@ def _row(experiment: str, suite: str, pairs: Sequence[tuple[Words, Words]], foun
 
 
 def sentences_in(corpus: Path, wanted: Iterable[Words]) -> set[Words]:
-    """Those of the sentences that stand in the training text of a corpus."""
+    """Return the sentences that occur in the training text of a corpus."""
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.tokenization.documents import TRAINING_SPLIT, read_batches, shards_by_split
 

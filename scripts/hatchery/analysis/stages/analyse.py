@@ -39,7 +39,7 @@ class AnalyseSettings(Settings):
 
 
 def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict[str, object]:
-    """One entry of the analyses of a study or an experiment. Raises ConfigError for one that it does not have."""
+    """Return one entry of the analyses of a study or an experiment. Raises ConfigError for an unknown entry."""
     entry = analysis_entry(project, experiment, analysis)
     declared = analysis_called(entry.analysis)
     return {
@@ -49,20 +49,20 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
         "title": entry.title or declared.title,
         "settings": entry,
         "runs": project.shown_runs(experiment),
-        # What an experiment has by itself asks for neither.
+        # The analyses that experiments have without a study need neither.
         "sets": project.sets_of(project.members(experiment)) if project.is_study(experiment) else {},
         "published": _repeated(project, experiment) if project.is_study(experiment) else [],
     }
 
 
 def _repeated(project: "Project", study: str) -> list["Published"]:
-    """The published rows that models repeat; those of a miniature stand in the place of its original's."""
+    """Return the published rows that models repeat; those of a miniature replace those of its original."""
     chosen = {part: paper_tables(project, part) for part in project.members(study)}
     return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
 
 def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> dict[str, Paths]:
-    """What an analysis reads by name, and published tables by their path below `config/published/`.
+    """Return the inputs of an analysis by name, and published tables by their path below `config/published/`.
 
     Raises ConfigError for an analysis that the study or experiment does not have.
     """
@@ -74,7 +74,7 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 
 
 @Stage(
-    # What all analyses share; each has a version of its own, in its file.
+    # Version of the code that all analyses share; each analysis has a version of its own, in its file.
     version=1,
     settings=analyse_settings,
     inputs=analyse_inputs,
@@ -85,11 +85,10 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
     minutes=60,
 )
 def analyse(settings: AnalyseSettings, tables: Mapping[str, Path], files: Mapping[str, Path], run: StageRun) -> None:
-    """Run an analysis on the tables of a study and published `files`, and write what it finds.
+    """Run an analysis on the tables of a study and published `files`, and write its findings.
 
-    Tables of an earlier run that are not written again are removed.
-
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault; then nothing is written.
+    Tables of an earlier run that are not written again are removed. Raises ConfigError, ManifestError or
+    EvaluationError naming the faulty input; then nothing is written.
     """
     from hatchery.analysis.analyses.analysis import (
         FINDINGS_FILE,

@@ -1,4 +1,4 @@
-"""The stage `collect_measurements`: everything that the runs of an experiment wrote, as four tidy tables."""
+"""The stage `collect_measurements`: write all results of an experiment's runs as four tidy tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,11 +17,11 @@ TIDY_OUTPUTS = {
     **{table: f"results/{{experiment}}/{table}.parquet" for table in TIDY_TABLES},
     "checksums": [f"results/{{experiment}}/{table}.sha256" for table in TIDY_TABLES],
 }
-"""Patterns of the tables, which are the same for a study."""
+"""Patterns of the tables, which are equal for a study."""
 
 
 def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The models of the tidy tables of an experiment; what is measured of them, the inputs say."""
+    """Return the models of the tidy tables of an experiment; their evaluations follow from the inputs."""
     block, runs = project.experiment(experiment), project.seeded_runs(experiment)
     milestones = project.milestones(experiment).values()
     return {
@@ -32,7 +32,7 @@ def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def collect_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Manifests of the models, of everything that is measured of them, and of the text that they were trained on."""
+    """Return manifests of the models, of all their evaluations, and of their training text."""
     return {
         "model": results.models(experiment),
         "evaluation": {result.key: path for result, path in results.evaluations(experiment).items()},
@@ -60,13 +60,12 @@ def collect_measurements(
     corpus: Path | None,
     output: Path,
 ) -> None:
-    """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others beside it.
+    """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others next to it.
 
-    `model` has the manifest of every run and baseline, `evaluation` those of what was measured of them
-    (`Result.key`), `tokens` is that of the shards that the runs were trained on, `corpus` that of their documents.
-
-    Raises ManifestError when a file is not what its manifest says or an evaluation belongs to another model,
-    EvaluationError when a table is invalid. Until everything but the curves was read, nothing is written.
+    `model` has the manifest of every run and baseline, `evaluation` those of their evaluations (`Result.key`),
+    `tokens` is that of the runs' training shards, `corpus` that of their documents. Raises ManifestError if a file
+    differs from its manifest or an evaluation belongs to another model, EvaluationError if a table is invalid. Nothing
+    is written until everything except for the curves was read.
     """
     from hatchery.analysis.collect_measurements import collect
 

@@ -1,7 +1,7 @@
-"""The stage `join_experiments`: the tidy tables of several experiments below each other, as those of a study.
+"""The stage `join_experiments`: concatenate the tidy tables of several experiments to those of a study.
 
 The experiments keep their tables. Here `model` and `run` begin with the experiment (`demo/elc_bert`), because several
-may have a model of the same name; so everything that reads the tables of an experiment reads these as well.
+experiments may have a model of the same name. So all code that reads the tables of an experiment reads these as well.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ class JoinSettings(Settings):
 
 
 def join_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Which experiments are joined."""
+    """Return the experiments of a study."""
     return {"experiment": experiment, "experiments": project.study(experiment).experiments}
 
 
@@ -57,10 +57,10 @@ def join_experiments(
     layers: Mapping[str, Path],
     output: Path,
 ) -> None:
-    """Write the tables of a study beside `output`; every argument is a table of its experiments, by their names.
+    """Write the tables of a study next to `output`; every argument is a table of its experiments, by experiment.
 
-    In memory is one part of one table. Raises ConfigError when they are not those of the settings, ManifestError for
-    one that was altered or has rows of another experiment.
+    One part of one table is in memory at a time. Raises ConfigError if the experiments are not those of the settings,
+    ManifestError for a table that was altered or has rows of another experiment.
     """
     from hatchery.analysis.tidy_tables import TABLES, growing
 
@@ -74,7 +74,7 @@ def join_experiments(
 
 
 def _parts(path: Path, table: "TidyTable", experiment: str) -> Iterator["pa.Table"]:
-    """The parts of a table of an experiment, with its name before those of models and runs."""
+    """Yield the parts of a table of an experiment, with its name before those of models and runs."""
     import pyarrow.compute as pc
 
     from hatchery.analysis.tidy_tables import read_parts
