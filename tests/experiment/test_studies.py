@@ -238,7 +238,7 @@ def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"experiments/demo.yaml has the same name"):
         check(folder, "demo")
     (folder / "studies/tokens.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
-    with pytest.raises(ConfigError, match="'tokens' cannot be a study's name"):
+    with pytest.raises(ConfigError, match="'tokens' cannot be the name of a study"):
         check(folder, "tokens")
 
 
