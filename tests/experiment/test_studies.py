@@ -209,7 +209,7 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
         ),
         ("comparison:", "comparson:", r"analyses\.comparson: 'comparson' is no analysis, .*'comparison'\?"),
         ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
-        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run has the name of another"),
+        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run has the name"),
         (
             "comparison: {against: demo/random}",
             "starts: {against: random}",
