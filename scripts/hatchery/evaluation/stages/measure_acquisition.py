@@ -56,7 +56,7 @@ def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRow
 
     read_children(source, settings.children)
     if rows(source.one_name(settings.contexts)) is None:
-        read_contexts(source, settings.contexts)
+        read_contexts(source, settings.contexts, shortest=2 if settings.spaces else 1)
     return ()
 
 

@@ -174,20 +174,26 @@ def acquisition(
     return Acquisition(score if p <= LEAST_SIGNIFICANT else 0.0, p, ages)
 
 
-def added_pieces(backend: Backend, word: str) -> int:
-    """How many tokens a word adds to "The", at least one."""
-    alone, longer = (len(backend.encode(text, add_special_tokens=False).ids) for text in ("The", f"The {word}"))
+def added_pieces(backend: Backend, word: str, spaces: bool = True) -> int:
+    """How many tokens a word adds to "The", or without spaces to "。", at least one."""
+    texts = ("The", f"The {word}") if spaces else ("。", f"。{word}")
+    alone, longer = (len(backend.encode(text, add_special_tokens=False).ids) for text in texts)
     return max(1, longer - alone)
 
 
 def surprisals_behind(
-    model: Model, words: Sequence[tuple[str, str]], scoring: str = "auto", tokens_per_batch: int | None = None
+    model: Model,
+    words: Sequence[tuple[str, str]],
+    scoring: str = "auto",
+    tokens_per_batch: int | None = None,
+    spaces: bool = True,
 ) -> list[float]:
     """Surprisal, in nats, of every word behind its context: of the tokens of `<context> <word>` that overlap the word.
 
-    NaN where the word has no token, and where the text is longer than an input of the model.
+    Without `spaces`, nothing stands between context and word. NaN where the word has no token, and where the text is
+    longer than an input of the model.
     """
-    given = [f"{context.strip()} " for context, _ in words]
+    given = [context.strip() + (" " if spaces else "") for context, _ in words]
     texts = [context + word for context, (_, word) in zip(given, words, strict=True)]
     encoded = model.encode(texts, given=[len(context) for context in given])
     longest = None if model.longest_input is None else model.longest_input - len(model.frame.before + model.frame.after)

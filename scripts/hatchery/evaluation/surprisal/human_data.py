@@ -123,15 +123,15 @@ def read_children(source: RawSource, pattern: str) -> Children:
     return found
 
 
-def read_contexts(source: RawSource, pattern: str) -> Contexts:
-    """The contexts of each word, in the order of the file; words of one character are left out.
+def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Contexts:
+    """The contexts of each word, in the order of the file; words of fewer characters than `shortest` are left out.
 
     Raises EvaluationError naming the file for other content, and its word for a context that occurs twice.
     """
     name = source.one_name(pattern)
     try:
         content = json.loads(source.read_bytes(name).decode("utf-8"), object_pairs_hook=unique_keys)
-        found = {word: [one["context"] for one in given] for word, given in content.items() if len(word) > 1}
+        found = {word: [one["context"] for one in given] for word, given in content.items() if len(word) >= shortest}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise EvaluationError(
             f'{name}: expected {{"word": [{{"context": "text"}}, ...], ...}} in UTF-8: {type(error).__name__}: {error}'

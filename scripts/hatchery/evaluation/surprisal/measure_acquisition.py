@@ -13,6 +13,7 @@ import polars as pl
 
 from hatchery.artifacts.atomic import json_text
 from hatchery.artifacts.manifests import StageRun
+from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.direct.numerics import kept_numerics
 from hatchery.evaluation.direct.request import Answer, Request
@@ -38,7 +39,7 @@ def measure(
 ) -> None:
     """Write surprisals and the score; see the stage `measure_acquisition`."""
     opened, device = open_source(source), prepare_device(runtime.device, runtime.threads)
-    children, contexts = read_children(opened, settings.children), read_contexts(opened, settings.contexts)
+    children, contexts = read_norms(opened, settings, settings.children, settings.contexts)
 
     def models() -> Iterator[tuple[str, HatcheryModel | BaselineModel]]:
         for name, path in checkpoints.items():
@@ -55,8 +56,8 @@ def evaluate(request: Request) -> Answer:
     checkpoints, settings = request.checkpoints, request.built(AcquisitionSettings)
     marked = MarkedAcquisition(**vars(settings), words=dict(checkpoints.words))
     source = request.source()
-    children = read_children(source, _pattern(source, settings.children))
-    contexts = read_contexts(source, _pattern(source, settings.contexts))
+    patterns = (_pattern(source, pattern) for pattern in (settings.children, settings.contexts))
+    children, contexts = read_norms(source, settings, *patterns)
 
     def models() -> Iterator[tuple[str, TokenizedModel | BaselineModel]]:
         for name, model in checkpoints:
@@ -64,6 +65,24 @@ def evaluate(request: Request) -> Answer:
                 yield name, model.asked(request.device, settings.scoring, template=True)
 
     return Answer(score(models(), children, contexts, marked, request.runtime), marked)
+
+
+def read_norms(
+    source: RawSource, settings: AcquisitionSettings, children: str, contexts: str
+) -> tuple[Children, Contexts]:
+    """Return the two files of norms, in any language.
+
+    Raises EvaluationError for files of another layout, and for files that have no word in common.
+    """
+    known = read_children(source, children)
+    asked = read_contexts(source, contexts, shortest=2 if settings.spaces else 1)
+    if not known.keys() & asked.keys():
+        spelled = " and ".join(f"{next(iter(words))!r}" for words in (known, asked))
+        raise EvaluationError(
+            f"{source.one_name(children)}: none of its {len(known):,} words has a context in "
+            f"{source.one_name(contexts)}, expected the same spelling: the files begin with {spelled}"
+        )
+    return known, asked
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
@@ -90,9 +109,15 @@ def score(
     with Progress(len(settings.words), "age of acquisition", "checkpoints") as progress:
         for name, model in models:
             found = surprisals_behind(
-                model, [(context, word) for word, _, context in asked], settings.scoring, runtime.tokens_per_batch
+                model,
+                [(context, word) for word, _, context in asked],
+                settings.scoring,
+                runtime.tokens_per_batch,
+                settings.spaces,
             )
-            pieces = pieces or {word: added_pieces(model.tokenizer.backend, word) for word, _, _ in asked}
+            pieces = pieces or {
+                word: added_pieces(model.tokenizer.backend, word, settings.spaces) for word, _, _ in asked
+            }
             vocabulary_size = model.tokenizer.backend.get_vocab_size(with_added_tokens=False)
             for (word, index, context), value in zip(asked, found, strict=True):
                 by_word.setdefault(word, {}).setdefault(settings.words[name], []).append(value)

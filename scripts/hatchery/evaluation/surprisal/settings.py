@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hatchery.evaluation.settings import ScoringName
-from hatchery.settings.base import Count, RefusedError, Settings
+from hatchery.settings.base import Count, RefusedError, Settings, omitted_at_default
 from hatchery.settings.fields import ABSENT, DataName, NotEmpty, OneOfKeys, SomeNames
 
 MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
@@ -125,6 +125,9 @@ class AcquisitionSettings(Settings):
     """auto is left_to_right for causal models and pll for others."""
     edition: Literal[2025, 2026] = 2026
     """Whose rules of BabyLM hold: how curves are fitted, and what a blind guess is."""
+    spaces: bool = omitted_at_default(True)
+    """Whether the language separates words by spaces. false, such as for Mandarin, puts nothing between a context and
+    its word, and keeps words of one character."""
 
 
 @dataclass(frozen=True, kw_only=True)

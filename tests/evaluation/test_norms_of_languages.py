@@ -1,0 +1,67 @@
+"""Ages of acquisition of Dutch and Mandarin: norms in the layout of BabyLM's English files, and other files."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from hatchery.errors import EvaluationError
+from hatchery.evaluation.surprisal.age_of_acquisition import added_pieces
+from hatchery.evaluation.surprisal.measure_acquisition import read_norms
+from hatchery.evaluation.surprisal.settings import AcquisitionSettings
+from hatchery.raw.registration import RawSource, open_source, register_source
+from hatchery.typed import keys_of
+
+FILES = ("cdi_human.csv", "cdi_childes.json")
+
+
+def source(folder: Path, children: str, contexts: dict[str, list[str]]) -> RawSource:
+    (folder / "raw").mkdir()
+    (folder / "raw" / FILES[0]).write_text(children, encoding="utf-8")
+    named = {word: [{"context": context} for context in own] for word, own in contexts.items()}
+    (folder / "raw" / FILES[1]).write_text(json.dumps(named, ensure_ascii=False), encoding="utf-8")
+    register_source("norms", folder / "raw", folder / "norms.json")
+    return open_source(folder / "norms.json")
+
+
+def test_words_of_one_character_are_words_of_mandarin(tmp_path: Path) -> None:
+    norms = source(tmp_path, "word,16,17\n猫,0.1,0.5\n妈妈,0.4,0.9\n", {"猫": ["我看见"], "妈妈": ["这是"]})
+    mandarin = read_norms(norms, AcquisitionSettings(spaces=False), *FILES)
+    assert mandarin == ({"猫": {16: 0.1, 17: 0.5}, "妈妈": {16: 0.4, 17: 0.9}}, {"猫": ["我看见"], "妈妈": ["这是"]})
+    assert list(read_norms(norms, AcquisitionSettings(), *FILES)[1]) == ["妈妈"]
+
+
+@pytest.mark.parametrize(
+    ("children", "contexts", "message"),
+    [
+        (
+            "word,16,17\npoes,0.1,0.5\nhond,0.1,0.2\n",
+            {"cat": ["the"]},
+            "cdi_human.csv: none of its 2 words has a context in cdi_childes.json, expected the same spelling: the "
+            "files begin with 'poes' and 'cat'",
+        ),
+        ("word,aoa\npoes,5.1\n", {"poes": ["de"]}, "there is no column of an age in months, such as '16'"),
+        ("woord,16\npoes,0.1\n", {"poes": ["de"]}, "word"),
+    ],
+)
+def test_norms_of_another_layout_are_one_message(
+    tmp_path: Path, children: str, contexts: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(EvaluationError) as caught:
+        read_norms(source(tmp_path, children, contexts), AcquisitionSettings(), *FILES)
+    assert message in str(caught.value)
+
+
+def test_pieces_of_a_word_are_counted_without_a_space_where_there_is_none() -> None:
+    alphabet = {letter: index for index, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    backend = Tokenizer(models.BPE(alphabet, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    # Bytes of the word, and of the space before it.
+    assert [added_pieces(backend, "猫", spaces) for spaces in (False, True)] == [3, 4]
+    assert [added_pieces(backend, "poes", spaces) for spaces in (False, True)] == [4, 5]
+
+
+def test_settings_leave_the_key_out_at_its_default() -> None:
+    assert "spaces" not in keys_of(AcquisitionSettings())
+    assert keys_of(AcquisitionSettings(spaces=False))["spaces"] is False
