@@ -213,5 +213,5 @@ def test_names_from_files_cannot_break_the_page(toy: Any) -> None:
     toy.stage("exp/minimal_pairs/elc_bert-s1/pairs", settings, {"model": trained, "source": toy.source})
     toy.write_summary()
     text = page(toy)
-    assert "<script" not in text
+    assert text.count("<script") == 1 and "<script>alert" not in text, "only the script of our pages"
     assert "&lt;script&gt;" in text
