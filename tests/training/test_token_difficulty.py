@@ -91,11 +91,21 @@ def make_batch() -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_weights(make_command: Any) -> None:
+def test_a_killed_run_and_two_processes_come_to_the_same_weights(make_command: Any) -> None:
     preference = {"by": "loss", "interval_steps": 3}
     chosen = {"steps": 12, "objective": {"kind": "subword", "preference": preference}}
-    whole, killed = (make_command({"checkpoint_interval_steps": 4}, **chosen) for _ in range(2))
+    whole, killed, two = (
+        make_command({"checkpoint_interval_steps": 4, "micro_batch_size": 2}, **chosen) for _ in range(3)
+    )
     whole.finish()
     killed.kill_after(5)
-    killed.finish()
+    assert "goes on after step" in killed.finish()
     assert whole.digests() == killed.digests()
+    two.finish(2)
+    for name, tensor in whole.weights().items():
+        torch.testing.assert_close(two.weights()[name], tensor, rtol=1e-4, atol=1e-6)
+    plain = make_command(
+        {"checkpoint_interval_steps": 4, "micro_batch_size": 2}, **{**chosen, "objective": {"kind": "subword"}}
+    )
+    plain.finish()
+    assert any(not torch.equal(tensor, plain.weights()[name]) for name, tensor in whole.weights().items())

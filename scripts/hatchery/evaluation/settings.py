@@ -156,7 +156,8 @@ class SuiteSettings(Settings):
     scoring: ScoringName = "auto"
     """auto is pll for masked models and left_to_right for others. pll reads a hidden token where the model was trained
     to predict it; masked insists that it is its own place, mntp that it is the one before, as in hybrid models.
-    pll_within_word_l2r also masks the later pieces of a word; fused adds pll and left_to_right, for hybrid models."""
+    pll_within_word_l2r also masks the later pieces of a word; fused adds pll and left_to_right, for hybrid models.
+    diffusion is the bound of masked diffusion, for models that are trained with `objective.rates`."""
     precision: Literal["fp32", "tf32"] = "fp32"
     """Of matrix products on a GPU that has TensorFloat-32. tf32 takes half the time and decides 3 of 6,700 pairs
     otherwise, all near-ties; a CPU computes fp32 in any case."""

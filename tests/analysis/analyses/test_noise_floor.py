@@ -86,6 +86,15 @@ def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: St
     assert set(rows) == {"one/better", "one/worse"}
 
 
+def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> None:
+    findings = found(study, curve=(*CURVE, "one/masked"))
+    rows = {row["model"]: row for row in findings.rows}
+    assert rows["one/better"]["data_factor"] == pytest.approx((3 / 2.01) ** 2, rel=2e-3)
+    assert any("asked for different tokens" in note for note in findings.notes)
+    (alone,) = (row for row in found(study, curve=("one/masked",)).rows if row["model"] == "one/better")
+    assert alone["data_factor"] is None
+
+
 def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
     amounts = np.array([1e8, 2e8, 4e8, 8e8, 1.6e9])
     law = 1.7 + 410.0 * amounts**-0.3

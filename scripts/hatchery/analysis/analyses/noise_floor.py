@@ -84,6 +84,9 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
         if settings.baseline not in found.values:
             continue
         curve = _curve(settings, found, amounts, key, notes) if key[2] == LOSS else None
+        for model in settings.curve:
+            if different := differing([*found.bases[settings.baseline], *found.bases.get(model, ())]):
+                apart[f"{labels[model]}, {' '.join(key)}"] = different
         for model in switches:
             if model not in found.values:
                 continue
@@ -145,12 +148,16 @@ def _curve(
     key: Key,
     notes: list[str],
 ) -> "DataCurve | None":
-    """The curve of the baselines, with a note on its fit; None without baselines of other amounts of text."""
+    """The curve of the baselines, with a note on its fit; None without baselines of other amounts of text.
+
+    Baselines whose number does not compare with that of the baseline have no part in the curve.
+    """
     from hatchery.analysis.data_factors import fit_data_curve
 
     points = [
         (amounts[model][seed], value)
         for model in (settings.baseline, *settings.curve)
+        if not differing([*found.bases[settings.baseline], *found.bases.get(model, ())])
         for seed, value in found.values.get(model, {}).items()
         if seed in amounts.get(model, {})
     ]
