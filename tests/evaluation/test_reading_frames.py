@@ -241,6 +241,14 @@ def test_the_value_of_a_previous_word_is_that_of_its_first_row(make_source) -> N
     assert frame.select("participant", "seen", "seen_1p").rows() == [("a", 21.0, 11.0), ("b", 22.0, 11.0)]
 
 
+def test_the_position_of_a_word_is_a_predictor(make_source) -> None:
+    content = "participant,item,position,word,rt\n" + "".join(f"a,1,{place},w,{place}\n" for place in (3, 4, 5))
+    settings = settings_of(predictors={"position": 1}, spillover=0)
+    table = read_table(make_source({"a.csv": content}), settings)
+    frame = regression_frame(table, words_of(table, surprisal_of), settings)
+    assert frame.select("position", "position_1p").rows() == [(4.0, 3.0), (5.0, 4.0)]
+
+
 def test_a_constant_surprisal_gains_nothing_and_is_reported(make_source) -> None:
     settings = settings_of(**MECO)
     table = read_table(make_source({"a.csv": meco()}), settings)

@@ -60,9 +60,9 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
         )
         frame = frame.join(previous, on=PLACE, how="inner")
     readers = ["participant"] if settings.participant else []
-    found = frame.sort("row").select(
-        *PLACE, *readers, *(name for name in settings.responses), *columns_of(spilled.items())
-    )
+    columns = [*PLACE, *readers, *settings.responses, *columns_of(spilled.items())]
+    # The position is a predictor, too, if the table calls it so.
+    found = frame.sort("row").select(list(dict.fromkeys(columns)))
     return found.with_columns(_response(found, name, settings) for name in settings.responses)
 
 
