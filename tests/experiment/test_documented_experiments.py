@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import test_babylm_miniature
+import test_multilingual_miniature
 import test_scaling_miniature
 import test_translation_miniature
 from shipped import PROJECT
@@ -232,6 +233,7 @@ def test_the_miniatures_that_tests_run_to_the_end_are_those_that_are_documented(
         test_scaling_miniature.UNCONSTRAINED,
         test_scaling_miniature.CHECKPOINTS,
         test_babylm_miniature.EXPERIMENT,
+        test_multilingual_miniature.EXPERIMENT,
     ]
     run = {
         name: {run for run, made in PROJECT.expansion(name).runs.items() if made.base in models}

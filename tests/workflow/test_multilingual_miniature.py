@@ -1,0 +1,44 @@
+"""The multilingual track of BabyLM in miniature: from raw rows in three scripts to both files and the page."""
+
+import json
+from pathlib import Path
+
+import pytest
+from projects import make_project, planned_rules, snakemake, with_fewer_pairs
+
+from hatchery.export.multilingual_check import TUNED, ZERO_SHOT, structure_problems
+
+pytestmark = pytest.mark.slow
+
+EXPERIMENT = "babylm_multilingual_mini"
+RESULTS = f"results/{EXPERIMENT}"
+TARGETS = [f"{RESULTS}/{name}" for name in ("multilingual_submission/manifest.json", "index.html")]
+
+
+def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repository: Path) -> None:
+    folder = make_project(tmp_path / "project", repository)
+    with_fewer_pairs(folder)
+    result = snakemake(folder, "--cores", "2", *TARGETS, timeout=1200)
+    assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
+    assert planned_rules(folder, *TARGETS) == {}
+
+    made = folder / RESULTS / "multilingual_submission"
+    accuracies, predictions = (
+        json.loads((made / f"gpt_bert-s42_{name}.json").read_text(encoding="utf-8"))
+        for name in ("submission", "predictions")
+    )
+    assert structure_problems(accuracies, predictions) == []
+    assert set(accuracies) == {*ZERO_SHOT, *TUNED}
+    assert {task: set(entry) for task, entry in accuracies.items() if task in TUNED} == {
+        task: set(languages) for task, languages in TUNED.items()
+    }
+    assert set(predictions["hidden"]) == {"hanzi_structure", "hanzi_pinyin"}
+    assert [len(entry) for entry in predictions["fast_eval_results"]] == [24, 24, 24]
+    report = (made / "submission.md").read_text(encoding="utf-8")
+    missing = report.partition("## Missing parts")[2].partition("## Structure")[0]
+    # Reading times are measured by no miniature of this track, and three marks of a thousand words are not the 28.
+    assert [line for line in missing.split("\n") if line.startswith("- ") and "meco" not in line] == [
+        "- fast_eval_results: 3 of 28 checkpoints"
+    ]
+    page = (folder / RESULTS / "index.html").read_text(encoding="utf-8")
+    assert "Multilingual track: means" in page and "without the slips of the official trainer" in page
