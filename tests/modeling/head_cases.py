@@ -43,4 +43,5 @@ def head_cases(ids: Tensor, mask: Tensor) -> dict[str, Case]:
         "token_classification": Case(plain, word_labels, (3, 12, 3), (3, 12)),
         "extractive_span": Case(plain, torch.tensor([[3, 5], [1, 2], [-100, -100]]), (3, 12, 2), (3, 2)),
         "span_classification": Case({**plain, **targets}, multi_hot, (4, 3), (4, 3)),
+        "word_classification": Case({**plain, **targets}, torch.tensor([2, 0, 1, 1]), (4, 3), (4,)),
     }
