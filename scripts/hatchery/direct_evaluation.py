@@ -140,7 +140,7 @@ def evaluate(
 
 
 def reading(
-    model: str | Path | nn.Module,
+    model: str | Path | nn.Module | Training,
     table: Any,
     like: str | None = None,
     *,

@@ -102,7 +102,7 @@ def test_no_run_of_fine_tuning_collapses_with_any_seed_or_slightly_other_weights
 
 
 def test_the_notebook_makes_its_table_and_its_pictures_of_the_demo(folder: Path, repository: Path) -> None:
-    cells = json.loads((repository / "docs/notebook.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((repository / "docs/demo_results.ipynb").read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     # A model has one colour in both plots.
     told = (
