@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hatchery.experiment.given_settings import Given
 from hatchery.experiment.project import Project
-from hatchery.stage import SCRIPTS
+from hatchery.shipped import shipped_config
 
-SHIPPED = SCRIPTS.parent / "config"
+SHIPPED = shipped_config()
 COPY = "shipped"
 """Folder in a frozen configuration with a copy of the shipped one."""
 LINKED = ("published", "paper_tables")

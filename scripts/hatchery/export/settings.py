@@ -6,6 +6,7 @@ from typing import Literal
 from hatchery.errors import ConfigError
 from hatchery.experiment.experiment_file import Edition, Track
 from hatchery.experiment.seeded_run import SeededRun
+from hatchery.raw.terms import SourceTerms
 from hatchery.settings.base import Settings
 
 
@@ -53,17 +54,9 @@ BRANCHES = "branches"
 
 
 @dataclass(frozen=True)
-class DataSource(Settings):
+class DataSource(SourceTerms):
     """A raw input of the training data, and the terms on which it may be used."""
 
-    name: str
-    """Name in the configuration."""
-    licence: str = ""
-    """Name of the licence, empty where none is known."""
-    terms: str = ""
-    """What the source may be used for."""
-    obtain: str = ""
-    """Where the source comes from."""
     dataset: str | None = None
     """Its name on the Hugging Face hub, for sources that come from there."""
 

@@ -4,21 +4,8 @@ from dataclasses import dataclass
 
 from hatchery.corpora.word_counting import BETWEEN_WHITE_SPACE, WordCounting
 from hatchery.errors import ConfigError
+from hatchery.raw.terms import SourceTerms
 from hatchery.settings.base import Settings, omitted_at_default
-
-
-@dataclass(frozen=True)
-class SourceTerms(Settings):
-    """What a reader of the card must know before using a raw input."""
-
-    name: str
-    """Name of the raw input in the configuration; several sources of a corpus may come from one."""
-    licence: str = ""
-    """Name of the licence, empty where none is known."""
-    terms: str = ""
-    """What the source may be used for."""
-    obtain: str = ""
-    """Where the source comes from."""
 
 
 @dataclass(frozen=True)
