@@ -61,8 +61,8 @@ print(100 * sum(one > other for one, other in zip(good, bad)) / len(pairs))
 HARNESS_BLIMP = """
 from lm_eval import simple_evaluate
 task = {"task": "pairs", "dataset_path": "json", "dataset_kwargs": {"data_files": "pairs.jsonl"},
-        "output_type": "multiple_choice", "validation_split": "train", "doc_to_text": "", "target_delimiter": "", "doc_to_target": 0,
-        "doc_to_choice": "{{[sentence_good, sentence_bad]}}",
+        "output_type": "multiple_choice", "validation_split": "train", "doc_to_text": "", "doc_to_target": 0,
+        "doc_to_choice": "{{[sentence_good, sentence_bad]}}", "target_delimiter": "",
         "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}]}
 found = simple_evaluate("hf", model_args="pretrained=gpt2", tasks=[task], batch_size=32, device="cpu")
 print(100 * found["results"]["pairs"]["acc,none"])
