@@ -60,7 +60,7 @@ def test_every_shipped_file_is_valid(repository: Path) -> None:
 
 def test_a_reserved_experiment_name_is_refused(configuration: Path) -> None:
     shutil.copy(configuration / DEMO, configuration / "experiments/tokens.yaml")
-    with pytest.raises(ConfigError, match="cannot be an experiment's name"):
+    with pytest.raises(ConfigError, match="cannot be the name of an experiment"):
         Project(configuration).check("experiment", "tokens")
 
 

@@ -52,7 +52,7 @@ def test_one_window_more_needs_one_document_more_of_each_split(configuration: Pa
     take_documents(configuration, 935_001)
     Project(configuration).check("corpus", UNCONSTRAINED)
     take_documents(configuration, 935_000)
-    with pytest.raises(ConfigError, match=r"have 7,480,000 texts at most; .* to 935,001 at least"):
+    with pytest.raises(ConfigError, match=r"has at most 7,480,000 texts; .* to 935,001 at least"):
         Project(configuration).check("corpus", UNCONSTRAINED)
 
 
