@@ -80,7 +80,7 @@ def test_an_experiment_with_published_rows_has_their_tables_without_a_caveat() -
 
 def test_an_experiment_that_repeats_no_paper_has_no_tables_and_says_so_when_asked() -> None:
     assert Jobs(PROJECT).call("write_page", experiment="demo").arguments["tables"] == []
-    with pytest.raises(ConfigError, match="results/demo/paper_tables: the experiment repeats no paper"):
+    with pytest.raises(ConfigError, match="results/demo/paper_tables: expected an experiment with"):
         Jobs(PROJECT).settings("write_tables", experiment="demo")
 
 

@@ -1,1 +1,1 @@
-"""What people see of an experiment: figures, tables of the papers, summaries, cards and the page."""
+"""Views of an experiment for people: figures, tables of the papers, summaries, cards and the page."""

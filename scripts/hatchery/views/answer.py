@@ -1,4 +1,4 @@
-"""The answer of an experiment in sentences: which model leads on which average, made of the rows of the summary.
+"""The answer of an experiment in sentences: the leading model on each average, derived from the rows of the summary.
 
 Each verdict is that of `Scores.best`, so a sentence and the bold numbers of a table cannot disagree.
 """
@@ -14,7 +14,7 @@ from hatchery.evaluation.basis import differing
 from hatchery.rendering.escaping import listed
 
 MOST_NAMED = 3
-"""Measures that a sentence names, and models whose numbers it gives; the number of the others follows."""
+"""Maximum number of measures and models that a sentence names; the number of the others follows."""
 
 
 def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
@@ -31,7 +31,7 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
             leaders = tuple(model for model in rows if model in best)
             leads.setdefault(leaders, []).append(f"{measure.label} ({_numbers(scores, measure, rows, leaders)})")
             continue
-        # `best` wants several seeds of the leaders; with these alone, would there be a leader?
+        # `best` requires several seeds of the leaders; this asks for the leader with the given seeds alone.
         seeds = single_seeds if _one_seed_decides(scores, measure, rows) else open_measures
         seeds.append(f"{measure.label} ({_numbers(scores, measure, rows, ())})")
     sentences = []
@@ -76,7 +76,9 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 
 
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return the sentence that names the models which nowhere beat a blind guess by more than their noise."""
+    """Return the sentence that names the models which are not better than a blind guess, beyond noise, on any
+    average.
+    """
     beats: dict[str, list[bool]] = {}
     for measure in headline:
         sign = direction(measure.metric)

@@ -1,9 +1,9 @@
-"""One static page for an experiment or a study, for somebody who was not there.
+"""One static page for an experiment or a study, for readers who did not run it.
 
-The first screen says what was compared, gives the answer in sentences made of rows, and draws the averages and the
-learning curves. Every number of ours is a link to its row on the page of provenance, which leads on to manifests and
-raw files. The page loads nothing; its one script sorts and filters tables, and without it all is there to read. The
-same results give the same bytes.
+The first screen states the comparison, gives the answer in sentences derived from rows, and draws the averages and the
+learning curves. Every number of ours links to its row on the page of provenance, which links to manifests and raw
+files. The page loads no other files. Its one script sorts and filters tables; without it, all content is readable.
+Equal results give equal bytes.
 """
 
 import json
@@ -49,12 +49,12 @@ from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
 MOST_OPEN = 15
-"""Rows of a suite whose table is unfolded at first."""
+"""Maximum number of rows of a suite whose table is unfolded at first."""
 MOST_IN_LEGEND = 12
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
 _AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 CURVES = "learning_curves"
-"""The figure that the first section shows."""
+"""The figure in the first section."""
 SECTIONS = (
     "At a glance",
     "Main results",
@@ -71,7 +71,7 @@ SECTIONS = (
 
 
 def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None:
-    """Compose the page of what `write_page` was given."""
+    """Compose the page from the inputs of `write_page`."""
     notes = read_notes(inputs.notes)
     labels = labels_of(chosen.runs)
     scores = read_scores(inputs.summary, labels, notes.objectives)
@@ -128,7 +128,7 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
 
 
 def _units(headline: Sequence[Measure]) -> str:
-    """What the numbers of the headline are in."""
+    """Return the units of the headline numbers."""
     metrics = [measure.metric for measure in headline]
     scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
     units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
@@ -140,9 +140,9 @@ def _units(headline: Sequence[Measure]) -> str:
 
 
 def _swatches(settings: PageSettings) -> dict[str, str]:
-    """The colour of each model in figures, by what tables call the model and its runs.
+    """Return the colour of each model in figures, by the names of the model and its runs in tables.
 
-    None where figures give colours to sets of models.
+    Empty if figures colour sets of models.
     """
     if settings.sets:
         return {}
@@ -156,7 +156,7 @@ def _swatches(settings: PageSettings) -> dict[str, str]:
 def _question(
     settings: PageSettings, scores: Scores, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
-    """Return facts on the question that the page answers: models, suites and corpora as people read them."""
+    """Return facts on the question that the page answers: models, suites and corpora by their names for people."""
     trained = models_in_order(settings.runs)
     compared = trained or scores.models
     own = [row for row in pretrained if row["steps"] is not None]
@@ -184,7 +184,7 @@ def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
 
 
 def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableView], list[Path]]:
-    """The tables of a paper, with the times of ours below those that have times, and the files that they are in."""
+    """Return the tables of a paper, with our times below the tables that print times, and their files."""
     if manifest is None:
         return [], []
     made = read_manifest(manifest)
@@ -220,7 +220,7 @@ def _row_name(key: Key, metrics: Sequence[str]) -> str:
 
 
 def _compared(scores: Scores, notes: SummaryNotes) -> list[Table]:
-    """A table for each suite with published values; of a suite at most COMPARED_SHOWN comparisons."""
+    """Return a table for each suite with published values, with at most COMPARED_SHOWN comparisons of a suite."""
     made = []
     for suite, rows in scores.compared().items():
         body = [

@@ -1,8 +1,7 @@
-"""What the page of an experiment shows of other files: figures, sizes of corpora, and examples of what models write.
+"""Parts of an experiment's page from other files: figures, sizes of corpora, and examples of sentences by models.
 
-Addresses are relative to the page that names them, so that a folder of results can be moved or sent. Examples stand
-side by side: the sentences are those of the stage `fill_sentences`, the same for all models of one corpus, tokenizer
-and objective.
+Addresses are relative to the page, so that a folder of results can be moved or sent. Examples are in one table: the
+sentences are those of the stage `fill_sentences`, equal for all models of one corpus, tokenizer and objective.
 """
 
 import os
@@ -25,22 +24,22 @@ from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED_LABEL, decla
 
 
 def address(target: Path, page: Path) -> str:
-    """The address of the file `target` on `page`, still to be escaped."""
+    """Return the address of the file `target` on `page`, not yet escaped."""
     relative = Path(os.path.relpath(target.absolute(), page.absolute().parent))
     return quote(relative.as_posix())
 
 
-# Said only of a drawing whose legend says it, too.
+# Used only for drawings whose legend contains the mark, too.
 MARKS = {PUBLISHED_LABEL: "Open diamonds are published values.", FAILED_LABEL: "Hollow marks are failed runs."}
 
 
 def figure_of(path: Path) -> Markup:
-    """The figure with its caption, a sentence for every mark that it has, and its explanation.
+    """Return the figure with its caption, a sentence for every mark in it, and its explanation.
 
-    Raises ManifestError when it was altered.
+    Raises ManifestError if it was altered.
     """
     drawing = read_text(verified_view(path))
-    # Matplotlib writes every text of a drawing, whose letters are paths, into a comment beside it.
+    # Matplotlib draws letters as paths, and writes every text into a comment next to it.
     marks = [sentence for label, sentence in MARKS.items() if f"<!-- {label} -->" in drawing]
     declared = declared_figures()[path.stem]
     return embedded_figure(path, " ".join([declared.caption, *marks]), declared.paragraphs)
@@ -51,9 +50,9 @@ _SIZES = ("documents", "sentences", "words", "characters")
 
 
 def corpora(cards: Mapping[str, Path], page: Path) -> Table:
-    """A row for each split of each corpus; `cards` are the manifests of corpus cards.
+    """Return a row for each split of each corpus; `cards` are the manifests of corpus cards.
 
-    Raises ManifestError when a card's manifest is missing or damaged.
+    Raises ManifestError if a card's manifest is missing or damaged.
     """
     rows: list[list[Content]] = []
     for corpus, path in cards.items():
@@ -73,11 +72,11 @@ MODELS_SHOWN = 12
 def examples_section(
     written: Mapping[str, Path], runs: Sequence[SeededRun], swatches: Mapping[str, str] | None = None
 ) -> str:
-    """Tables of sentences as HTML, with a row for every model; empty without examples.
+    """Return tables of sentences as HTML, with a row for every model; empty without examples.
 
-    `written` are the manifests of the stage by the name of a run. Of a model with several pretraining seeds the first
-    one speaks, of many models the first MODELS_SHOWN. `swatches` are colours by
-    the names of models. Raises ManifestError and EvaluationError for a damaged result.
+    `written` are the manifests of the stage by the name of a run. Of a model with several pretraining seeds, the first
+    is shown; of many models, the first MODELS_SHOWN. `swatches` are colours by the names of models. Raises
+    ManifestError and EvaluationError for a damaged result.
     """
     speakers: dict[str, str] = {}
     for run in runs:

@@ -1,8 +1,8 @@
-"""The pretrained models of an experiment on its page: a row each of what `runs.parquet` says, and a fold-out.
+"""The pretrained models of an experiment on its page: a row each from `runs.parquet`, and a section to unfold.
 
-Of when and where they were trained only the day stands here, and how long below a paper's table that prints such; more
-is on the page of provenance. So the page of the same results has the same bytes until a model is trained anew. A
-fold-out has losses by step, settings, and FLOPs; settings that all trained models share stand once.
+The only facts on time and place here are the day, and the duration below paper tables that print it; the others are on
+the page of provenance. So the page of equal results has equal bytes until a model is trained again. A section has
+losses by step, settings, and FLOPs; settings that all trained models share are shown once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,15 +40,15 @@ def runs(
     page: Path,
     places: Collection[str],
 ) -> Table:
-    """A row for each of the first RUNS_SHOWN runs of `runs.parquet`; the page has `details` of these runs.
+    """Return a row for each of the first RUNS_SHOWN runs of `runs.parquet`; the page has `details` of these runs.
 
-    `places` are the digests of the manifests that have a place on the page of provenance.
+    `places` are the digests of the manifests on the page of provenance.
     """
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
         short = row["manifest"][:SHORT_DIGEST]
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
-        # The page of provenance of a large experiment leaves manifests out.
+        # The page of provenance of a large experiment omits some manifests.
         place = f"#m-{short}" if row["manifest"] in places else ""
         losses = [_loss(row[key]) for key in LOSSES]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
@@ -58,12 +58,14 @@ def runs(
 
 
 def titled(row: Mapping[str, Any]) -> str:
-    """What a run is called on a page."""
+    """Return the name of a run on a page."""
     return str(row["label"]) if row["seed"] is None else f"{row['label']}, seed {row['seed']}"
 
 
 def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The day (UTC) on which the models of these rows were trained, or the first and the last; empty if unknown."""
+    """Return the day (UTC) on which the models of these rows were trained, or the first and the last; empty if
+    unknown.
+    """
     days = sorted(day for row in rows if (day := _day(row["day"])) is not None)
     if not days:
         return ""
@@ -72,14 +74,14 @@ def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
-    """How many minutes the models of these rows trained, in the mean of their seeds; empty where nobody knows."""
+    """Return the training time of the models of these rows in minutes, averaged over seeds; empty if unknown."""
     minutes: dict[str, list[float]] = {}
     for row in rows:
-        # Models that were only initialised, or are a milestone of another run, have 0.
+        # Models that were only initialised, or are a milestone of another run, have the time 0.
         if row["seconds"]:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
-    # Two digits of the minute or less that tiny models take.
+    # Two digits for the minutes (or fractions) of tiny models.
     listed = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
     return listed and f"Training time of ours in minutes, all attempts together: {listed}"
 
@@ -100,7 +102,7 @@ def _count(value: int | None) -> str:
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
-    """Tokens of the run and, apart from them, those that the weights it started from had seen."""
+    """Return the tokens of the run and, separately, those that its initial weights had seen."""
     if row["initial"] != "weights":
         return _count(row["tokens"])
     earlier = row["earlier_tokens"]
@@ -114,12 +116,12 @@ def _loss(value: float | None) -> str:
 POINTS = 100
 WIDTH, HEIGHT = 400, 130
 TOLD_MEASURES = ("initial_model", "early_stopping")
-"""Of what a run measured, what changes how its other numbers are read."""
+"""Measures of a run that change the meaning of its other numbers."""
 
 
 @dataclass(frozen=True)
 class RunDetails:
-    """What folds out below a run: its losses as a drawing, empty where none was measured, and a table."""
+    """The section to unfold below a run: its losses as a drawing, empty without losses, and a table."""
 
     name: str
     title: str
@@ -130,13 +132,13 @@ class RunDetails:
 def run_details(
     rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, Path], curves: Path
 ) -> tuple[Table, list[RunDetails]]:
-    """The settings that all trained runs share, and the details of each run that has a manifest.
+    """Return the settings that all trained runs share, and the details of each run that has a manifest.
 
     `rows` are those of `runs.parquet`, `curves` is `curves.parquet`. Raises ManifestError for a damaged file.
     """
     read = {row["run"]: read_manifest(manifests[row["run"]]) for row in rows if row["run"] in manifests}
     settings = {name: flatten(stage_body(manifest.settings)) for name, manifest in read.items()}
-    # A model that was only initialised has few settings, which would leave nothing to share.
+    # A model that was only initialised has few settings, so nothing would be shared with it.
     trained = [settings[row["run"]] for row in rows if row["run"] in read and row["steps"]] or list(settings.values())
     shared = {
         key: text for key, text in next(iter(trained), {}).items() if all(own.get(key) == text for own in trained)
@@ -161,7 +163,7 @@ def _table(rows: Sequence[tuple[str, str]], label: str) -> Table:
 
 
 def _losses(curves: Path, runs: Sequence[str]) -> pl.DataFrame:
-    """Mean losses of runs in at most POINTS equal intervals of steps."""
+    """Return mean losses of runs in at most POINTS equal intervals of steps."""
     rows = read_frame(curves, CURVES, ("run", "step", "loss", "development_loss"), run=runs)
     interval = pl.col("step") * POINTS // (pl.col("step").max().over("run") + 1)
     return rows.group_by("run", interval.alias("interval"), maintain_order=True).agg(pl.all().mean()).drop("interval")

@@ -1,4 +1,4 @@
-"""The scores of an experiment as tables of a page, ours beside the published ones, each a link to where it comes from.
+"""The scores of an experiment as tables of a page, next to the published ones, each linked to its origin.
 
 The link leads to the row on the page of provenance, and from there to the manifests.
 """
@@ -14,24 +14,24 @@ from hatchery.rendering.table import Table, divided
 from hatchery.rendering.templates import render
 from hatchery.views.score_table import ROWS_FROM, SIDE_BY_SIDE, Block, Line, Score, ScoreTable, blind_guesses, table_of
 
-# A page of more models than this shows the averages of the first ROWS_SHOWN and the tasks of the first MODELS_OF_MANY.
+# With more models, the page shows the averages of the first ROWS_SHOWN and the tasks of the first MODELS_OF_MANY.
 MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
 OVERVIEW = "Suite averages"
 
 
 class ScoreTables:
-    """Tables of scores whose numbers lead to `provenance`, the address of that page."""
+    """Tables of scores whose numbers link to `provenance`, the address of that page."""
 
     def __init__(self, scores: Scores, provenance: str) -> None:
-        """The address is relative to the page of the tables."""
+        """Initialise with an address relative to the page of the tables."""
         self.scores, self._provenance = scores, provenance
         self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
 
     def of(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
-        """Tables of measures (rows) by models (columns); from ROWS_FROM models on, these are the rows.
+        """Return tables of measures (rows) by models (columns); from ROWS_FROM models on, models are the rows.
 
-        The first `averages` rows are set apart from the rest. The best of a row are bold, and what a blind guess
-        has is the last column. Of many models the first MODELS_OF_MANY are in them.
+        The first `averages` rows are separated from the rest. The best of a row are bold, and the score of a blind
+        guess is the last column. Of many models, the first MODELS_OF_MANY are shown.
         """
         models = self.scores.with_numbers(measures)
         if len(self.scores.models) > MOST_MODELS:
@@ -41,7 +41,9 @@ class ScoreTables:
         return [self._models_as_columns(label, models, measures, averages)]
 
     def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
-        """The same of averages, with a caption: of many models the first ROWS_SHOWN, below the name of their set."""
+        """Return tables of averages with a caption: of many models the first ROWS_SHOWN, below the name of their
+        set.
+        """
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)
         models = self.scores.with_numbers(measures)
@@ -51,7 +53,7 @@ class ScoreTables:
         self, label: str, models: Sequence[str], measures: Sequence[Measure], averages: int, caption: str = ""
     ) -> Table:
         table, guesses = self._table(measures, models, caption)
-        # A long name may break where its words end; otherwise it would push the last columns out of sight.
+        # A long name may break at the ends of its words; otherwise it would push the last columns out of sight.
         lines = (*(replace(line, label=breakable(line.label)) for line in table.lines), *guesses)
         turned = replace(table, blocks=(Block("", lines),)).turned()
         parts = (turned.lines[:averages], turned.lines[averages:])
@@ -70,7 +72,7 @@ class ScoreTables:
             table, guesses = self._table(part, models, caption)
             groups = {"": [*guesses]} if guesses else {}
             for line in table.lines:
-                # The heading stands for the experiment of a study, too.
+                # The heading represents the experiment of a study, too.
                 group = (sets or {}).get(line.model, "")
                 name = line.label.rpartition("/")[2] if group else line.label
                 groups.setdefault(group, []).append(replace(line, label=breakable(name)))
@@ -81,7 +83,7 @@ class ScoreTables:
     def _table(
         self, measures: Sequence[Measure], models: Sequence[str], caption: str
     ) -> tuple[ScoreTable, tuple[Line, ...]]:
-        """Models as lines, and the line of blind guesses."""
+        """Return models as lines, and the line of blind guesses."""
         shown = self.scores.present(measures)
         guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))
         return table_of(self.scores, shown, models, caption, best=True), guesses
@@ -90,15 +92,15 @@ class ScoreTables:
         return table.shown(self.cell, label, kind="scores")
 
     def cell(self, score: Score) -> str:
-        """Ours as a link, runs and failures, and below it the published value with the verdict."""
+        """Return our number as a link, runs and failures, and below it the published value with the verdict."""
         if (row := score.row) is None:
             return score.without_number
-        # The page of provenance has no place for rows beyond the first.
+        # The page of provenance contains only the first rows.
         address = f"{self._provenance}#{quote(row.anchor)}" if self._places[row.selectors] < PROVENANCE_ROWS else ""
         return render("number.html.j2", score=score, row=row, address=address)
 
     def left_out(self) -> str:
-        """What a page of many models does not show; empty where it shows all."""
+        """Return a sentence on omitted models of a page with many models; empty if all are shown."""
         count = len(self.scores.models)
         if count <= MOST_MODELS:
             return ""

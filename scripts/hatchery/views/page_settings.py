@@ -28,36 +28,36 @@ class PageSettings(Settings):
     description: str
     runs: tuple[SeededRun, ...] = ()
     parts: dict[str, Part] = field(default_factory=dict)
-    # Of many models, the set of each that a grid made, as people read it.
+    # If there are many models, the set of each model of a grid, for people.
     sets: dict[str, str] = field(default_factory=dict)
     style: Style = field(default_factory=Style)
 
 
 @dataclass(frozen=True)
 class PageInputs:
-    """What a page is composed of; figures in their order, corpus cards by corpus, manifests of runs by their names."""
+    """Inputs of a page; figures in their order, corpus cards by corpus, manifests of runs by name."""
 
     summary: Path
-    # The summary as text, which the page leads to.
+    # The summary as text, to which the page links.
     markdown: Path
-    # What there is to say of the numbers.
+    # The notes on the numbers.
     notes: Path
-    # The page that every number leads to.
+    # The page to which every number links.
     provenance: Path
-    # The manifests that have a place there, by digest.
+    # The manifests on that page, by digest.
     places: Path | None = None
     figures: Sequence[Path] = ()
     cards: Mapping[str, Path] = field(default_factory=dict)
     runs: Path | None = None
     curves: Path | None = None
     pretraining: Mapping[str, Path] = field(default_factory=dict)
-    # The tables of a paper, where the experiment repeats one.
+    # The tables of a paper, if the experiment repeats one.
     tables: Path | None = None
-    # What the models wrote.
+    # Sentences that the models wrote.
     filled: Mapping[str, Path] = field(default_factory=dict)
     costs: Sequence[Path] = ()
     # The table of all surprisals, if the experiment has texts under `surprisal`.
     surprisals: Sequence[Path] = ()
-    # The pages of the experiments of a study, and what it found.
+    # The pages of the experiments of a study, and its findings.
     parts: Mapping[str, Path] = field(default_factory=dict)
     analyses: Mapping[str, Path] = field(default_factory=dict)

@@ -1,8 +1,8 @@
-"""One static page for an experiment: every number with links to the manifests behind it, down to the raw files.
+"""One static page for an experiment: every number with links to its manifests, down to the raw files.
 
-A row of the summary has the anchor `summary_rows.row_anchor`, a manifest `m-` and the beginning of its digest. What
-changes from run to run (times, versions) stands in one section at the end; the rest follows from the results. People
-pass pages on, so no host is named, no folder of the user outside the project, and a home folder is `~`.
+A row of the summary has the anchor `summary_rows.row_anchor`, a manifest `m-` and the first digits of its digest.
+Facts that change from run to run (times, versions) are in one section at the end; the rest follows from the results.
+Because people share pages, no host is named, no folder of the user outside the project, and a home folder is `~`.
 """
 
 import re
@@ -30,13 +30,13 @@ _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "pytho
 
 
 def places_of(chain: Chain) -> set[str]:
-    """The manifests that have a place on the page, by digest: all sources, and the first stages."""
+    """Return the manifests on the page, by digest: all sources, and the first stages."""
     stages = [digest for digest, node in chain.nodes.items() if node.manifest is not None]
     return {*stages[:MOST_STAGES], *(digest for digest, node in chain.nodes.items() if node.source is not None)}
 
 
 def page_text(experiment: str, rows: Sequence[SummaryRow], chain: Chain) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     stages = [node for node in chain.nodes.values() if node.manifest is not None]
     shown, places = stages[:MOST_STAGES], places_of(chain)
     readers = _readers(chain)
@@ -66,7 +66,7 @@ def _readers(chain: Chain) -> dict[str, list[Node]]:
 
 
 def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) -> Table:
-    """Every row with links to the manifests behind it."""
+    """Return every row with links to its manifests."""
     by_beginning: dict[str, list[Node]] = {}
     for node in chain.nodes.values():
         by_beginning.setdefault(node.short, []).append(node)
@@ -84,7 +84,7 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
 
 
 def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, object]:
-    """What a manifest says, for its place on the page."""
+    """Return the content of a manifest for its section on the page."""
     found: dict[str, object] = {
         "node": node,
         "path": chain.shown(node.path),
@@ -112,7 +112,7 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
 
 
 def _place(chain: Chain, root: Path) -> str:
-    """Where raw files lie; outside the project only what the last folder is called."""
+    """Return the place of raw files; for places outside the project only the name of the last folder."""
     shown = chain.shown(root)
     return f".../{root.name}" if Path(shown).is_absolute() else shown
 
@@ -142,7 +142,7 @@ def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
 
 
 def _link(node: Node, places: Collection[str]) -> Markup:
-    """The name of a manifest, leading to its place; what is not there any more, or left out, has none."""
+    """Return the name of a manifest with a link to its section; manifests that are missing or left out have no link."""
     if node.digest in places:
         return Markup('<a href="#m-{}">{}</a>').format(node.short, html_text(_name(node)))
     return Markup("{} <code>{}</code>").format(html_text(_name(node)), node.short)

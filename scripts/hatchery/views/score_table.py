@@ -1,8 +1,8 @@
-"""A table of scores: rows and columns of numbers, each with its deviation, runs, failures and place among the others.
+"""A table of scores: rows and columns of numbers, each with its deviation, runs, failures and rank.
 
-Summary, page and tables of papers are such tables; `ScoreTable.shown` gives what is drawn as Markdown, HTML, LaTeX or
-for a terminal. Numbers are rounded by Python's formatting of the four decimals of `summary.csv`; what is best in a
-table of a paper is judged on the numbers as shown.
+Summary, page and tables of papers are such tables; `ScoreTable.shown` returns the table that is written as Markdown,
+HTML, LaTeX or for a terminal. Numbers are rounded by Python's formatting of the four decimals of `summary.csv`; the
+best number in a table of a paper is determined on the displayed numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class Digits:
-    """How numbers are shown: times `scale`, with so many decimals, and with a sign where they are changes."""
+    """Format of numbers: a factor `scale`, a number of decimals, and a sign for changes."""
 
     decimals: int = 1
     deviation_decimals: int = 1
@@ -30,17 +30,17 @@ class Digits:
     grouped: bool = False
 
     def mean(self, value: float) -> str:
-        """The number as text; zero has no sign."""
+        """Return the number as text; zero has no sign."""
         text = _plain(value * self.scale, self.decimals, self.grouped)
         return f"+{text}" if self.signed and float(text.replace(",", "")) > 0 else text
 
     def deviation(self, value: float) -> str:
-        """The deviation as text."""
+        """Return the deviation as text."""
         return _plain(value * self.scale, self.deviation_decimals, self.grouped)
 
 
 def _plain(value: float, decimals: int, grouped: bool) -> str:
-    # Without the inner rounding, a scale of 0.01 would turn some ties of the last digit by a binary fraction.
+    # Without the inner rounding, a scale of 0.01 would resolve some ties of the last digit by a rounding error.
     text = f"{round(value, 10):{',' if grouped else ''}.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text
 
@@ -49,12 +49,12 @@ def _plain(value: float, decimals: int, grouped: bool) -> str:
 class Score:
     """One number in its place.
 
-    `mean` is None where no run gave a number; `without_number` stands there then. `n` runs are in it, of which
-    `n_failed` failed; `n_without_number` are not. All are 0 for printed numbers. `note` is the remark on a printed
-    number; one that is not `comparable` has its reason there. `best` marks the best; a `reference`, from which the
-    others of its column are changes, competes with them as a change of 0. Of ours, `seeds` is the number of pretraining
-    seeds, and `basis` what it shares with numbers that it compares with. `row` is the row of the summary that it is, if
-    it is one, with the published value and the verdict.
+    `mean` is None if no run has a number; `without_number` is shown then. `n` runs are in it, of which `n_failed`
+    failed; `n_without_number` are not. All are 0 for printed numbers. `note` is the remark on a printed number, and
+    the reason if it is not `comparable`. `best` marks the best; a `reference`, to which the others of its column are
+    relative, competes with them as a change of 0. For ours, `seeds` is the number of pretraining seeds, and `basis`
+    describes the conditions that comparable numbers share. `row` is the summary's row of the number, if there is one,
+    with the published value and the verdict.
     """
 
     mean: float | None
@@ -75,32 +75,32 @@ class Score:
 
     @property
     def mean_text(self) -> str:
-        """The number as shown, or what stands there without one."""
+        """Return the displayed number, or its replacement if there is none."""
         return self.without_number if self.mean is None else self.digits.mean(self.mean)
 
     @property
     def deviation_text(self) -> str:
-        """The deviation as shown; empty where there is none."""
+        """Return the displayed deviation; empty if there is none."""
         return "" if self.mean is None or self.deviation is None else self.digits.deviation(self.deviation)
 
     @property
     def failures_text(self) -> str:
-        """`2 failed, 1 without a number`; empty where all is well."""
+        """Return `2 failed, 1 without a number`; empty without failures."""
         failed = f"{self.n_failed} failed" if self.n_failed else ""
         without = f"{self.n_without_number} without a number" if self.n_without_number else ""
         return ", ".join(filter(None, (failed, without)))
 
     def text(self, plus_minus: str = "± ") -> str:
-        """Mean and deviation."""
+        """Return mean and deviation."""
         return self.mean_text + (f" {plus_minus}{self.deviation_text}" if self.deviation_text else "")
 
     def cell(self) -> Cell:
-        """The number with its deviation, and how many runs failed."""
+        """Return the number with its deviation, and the number of failed runs."""
         return Cell(self.mean_text, self.deviation_text, self.failures_text, self.best, self.comparable)
 
 
 def score_of(row: SummaryRow, best: bool = False) -> Score:
-    """A row of a summary with the decimals of its metric."""
+    """Return the score of a summary row with the decimals of its metric."""
     digits = Digits(decimals_of(row.metric), decimals_of(row.metric))
     runs = row.n, row.n_failed, row.n_without_number
     return Score(row.mean, digits, row.std, *runs, best=best, row=row)
@@ -108,7 +108,7 @@ def score_of(row: SummaryRow, best: bool = False) -> Score:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: its label, whose numbers they are (`source`, and `model` for ours), and the scores."""
+    """One line of a table: its label, the origin of its numbers (`source`, and `model` for ours), and the scores."""
 
     label: str
     source: str
@@ -117,7 +117,7 @@ class Line:
 
     @property
     def runs(self) -> str:
-        """Numbers of runs behind the scores of ours: `5`, or `5-9`; empty for printed numbers."""
+        """Return the numbers of runs of our scores: `5`, or `5-9`; empty for printed numbers."""
         counts = [value.n for value in self.values if value is not None and value.n + value.n_without_number]
         if not counts:
             return ""
@@ -135,9 +135,9 @@ class Block:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """A whole table. `corner` stands above the labels of the lines, `headings` above the scores.
+    """A whole table. `corner` is above the labels of the lines, `headings` above the scores.
 
-    `labels` are what people read for our models, where lines say whose numbers they are.
+    `labels` are the names of our models for people, if lines state the origin of their numbers.
     """
 
     caption: str
@@ -149,18 +149,18 @@ class ScoreTable:
 
     @property
     def lines(self) -> list[Line]:
-        """The lines of all blocks."""
+        """Return the lines of all blocks."""
         return [line for block in self.blocks for line in block.lines]
 
     def turned(self) -> "ScoreTable":
-        """The table of one block with its columns, the measures, as lines."""
+        """Transpose the table of one block: its columns, the measures, become lines."""
         columns = zip(*(line.values for line in self.lines), strict=True)
         lines = tuple(Line(heading, "", values) for heading, values in zip(self.headings, columns, strict=True))
         labels = tuple(line.label for line in self.lines)
         return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
-        """The table as it is drawn: a dash where there is no score, and whose numbers they are where lines say that."""
+        """Return the table for display: a dash without a score, and the origin of numbers if lines state it."""
         said = any(line.source for line in self.lines)
         columns = [Column(self.corner, words=True), *([Column("numbers", words=True), Column("n")] if said else [])]
         columns += [Column(heading) for heading in self.headings]
@@ -171,7 +171,7 @@ class ScoreTable:
         rows: list[list[Content]] = []
         previous = ""
         for line in block.lines:
-            # A label stands once, above the lines of ours that repeat it.
+            # A label is written once, above the lines of ours that repeat it.
             label, previous = "" if said and line.label == previous else line.label, line.label
             model = self.labels.get(line.model, line.model)
             source = f"{line.source}: {model}" if model and model != line.label else line.source
@@ -184,7 +184,7 @@ class ScoreTable:
 class PaperTable(ScoreTable):
     """A table of a paper, by its printed number.
 
-    Of a table `with_times` the paper prints how long models trained, which the page of an experiment adds of ours.
+    In a table `with_times`, the paper prints training times, to which the page of an experiment adds ours.
     """
 
     paper: str
@@ -193,22 +193,22 @@ class PaperTable(ScoreTable):
 
     @property
     def name(self) -> str:
-        """The beginning of its file names: `elc_bert_table_07`."""
+        """Return the beginning of its file names: `elc_bert_table_07`."""
         return f"{self.paper}_table_{int(self.number):02d}"
 
     @property
     def has_ours(self) -> bool:
-        """Whether any number of ours is in it: without one there is nothing to set beside the paper's."""
+        """True if any number is ours: otherwise there is nothing to compare with the paper's."""
         return any(line.source != PUBLISHED and any(line.values) for line in self.lines)
 
 
 def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
-    """The lines with the best number of every column marked: among the printed ones, and apart from them among ours.
+    """Mark the best number of every column: among the printed lines, and separately among ours.
 
-    Numbers that look the same are the same: ties are all best. `within_deviation` adds what is at most the deviation of
-    the best below it; of several that are best, the largest deviation counts (in LTG-BERT's Table 3, 92.3 on SST-2 is
-    bold beside 92.8 ± 0.5 and 92.8 ± 0.4). A number without rivals is not the best. None of ours is where numbers do
-    not compare or where a model with one pretraining seed would be it.
+    Numbers that look equal are equal: ties are all best. `within_deviation` adds numbers that are at most the
+    deviation of the best below it; of several best, the largest deviation counts (in LTG-BERT's Table 3, 92.3 on SST-2
+    is bold next to 92.8 ± 0.5 and 92.8 ± 0.4). A number without rivals is not the best. None of ours is marked if
+    numbers are not comparable, or a model with one pretraining seed would be the best.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}
@@ -240,7 +240,7 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
 
 
 def _strength(value: Score) -> float | None:
-    """The number as shown, higher being better; None where there is none."""
+    """Return the displayed number, negated if lower is better; None without a number."""
     if value.mean is None:
         return None
     shown = 0.0 if value.reference else float(value.mean_text.replace(",", ""))
@@ -248,17 +248,17 @@ def _strength(value: Score) -> float | None:
 
 
 BLIND_GUESS = "blind guess"
-"""What tables call what a guess has that does not see its items."""
-# Numbers side by side in one table, and how many models are its rows instead of columns.
+"""Label in tables for the score of a guess that does not see its items."""
+# Columns of one table, and the number of models from which models are rows.
 SIDE_BY_SIDE, ROWS_FROM = 6, 5
 COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
-"""The columns of a table of numbers beside published ones."""
+"""Columns of a table that compares numbers with published ones."""
 
 
 def table_of(
     scores: Scores, measures: Sequence[Measure], models: Sequence[str], caption: str = "", best: bool = False
 ) -> ScoreTable:
-    """Models as lines and measures as columns; with `best`, the best numbers of every column are marked."""
+    """Return models as lines and measures as columns; with `best`, the best numbers of every column are marked."""
     marked = [scores.best(measure) if best else set() for measure in measures]
     lines = []
     for model in models:
@@ -269,7 +269,10 @@ def table_of(
 
 
 def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
-    """What blind guesses have, as a line; none where there is none. `joined` makes one text of those of a measure."""
+    """Return the scores of blind guesses as a line; empty without any.
+
+    `joined` makes one text of those of a measure.
+    """
     guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
     line = Line(BLIND_GUESS, "", tuple(Score(None, without_number=guess or "-") for guess in guesses))
     return (line,) if any(guesses) else ()
@@ -282,7 +285,10 @@ def compared_cells(
     ours: Content,
     decimals: int | None,
 ) -> list[Content]:
-    """A number beside the published one; `remarks` are those of the published table, `decimals` of the published."""
+    """Return a number and the published one.
+
+    `remarks` are those of the published table, `decimals` of the published number.
+    """
     return [
         scores.label(row.model),
         readable(row.task),
@@ -297,5 +303,5 @@ def compared_cells(
 
 
 def verdict_counts(scores: Scores) -> str:
-    """How many rows have which verdict, such as `3 within, 1 above`; empty without published values."""
+    """Return the number of rows with each verdict, such as `3 within, 1 above`; empty without published values."""
     return ", ".join(f"{count} {verdict}" for verdict, count in scores.verdicts().items())

@@ -1,9 +1,9 @@
-"""Two experiments beside each other: the settings in which they differ, and their numbers with intervals.
+"""Two experiments side by side: the settings in which they differ, and their numbers with intervals.
 
 The interval of a difference is that of Welch: 95 %, with the deviation over runs on each side, divided by the root of
-the number of pretraining seeds. A single run has the deviation that the choice of its items gives it, so there the
-interval is too wide where both saw the same items (`minimal_pair_tests` of a study compares item by item). A number
-without either has no interval. Numbers that do not compare have no difference.
+the number of pretraining seeds. A single run has the deviation over the choice of its items, so the interval is too
+wide if both models have the same items (`minimal_pair_tests` of a study compares item by item). A number with neither
+has no interval. Numbers that are not comparable have no difference.
 """
 
 import math
@@ -24,15 +24,15 @@ from hatchery.training.stages.pretrain import pretraining_settings
 from hatchery.typed import plain
 
 LEVEL = 0.95
-# What says nothing of how a number comes about.
+# Keys that do not affect a number.
 _TOLD_ELSEWHERE = {"base", "description", "pretraining", "published", "runs"}
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A difference of means with its interval; `low` and `high` are None where nothing says how noisy it is.
+    """A difference of means with its interval; `low` and `high` are None if the noise is unknown.
 
-    `of_models` says that both sides have several pretraining seeds.
+    `of_models` is true if both sides have several pretraining seeds.
     """
 
     difference: float
@@ -42,17 +42,17 @@ class Estimate:
 
     @property
     def leaves_out_zero(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """True if the interval excludes 0."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
     @property
     def is_clear(self) -> bool:
-        """Whether models differ: the interval leaves out 0, and other seeds are in it."""
+        """True if models differ: the interval excludes 0, and covers the variation over seeds."""
         return self.of_models and self.leaves_out_zero
 
 
 def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
-    """`other` less `one`; both have a mean."""
+    """Return `other` minus `one`; both have a mean."""
     assert one.mean is not None and other.mean is not None
     difference, of_models = other.mean - one.mean, min(one.seeds, other.seeds) > 1
     noise = [_noise(row) for row in (one, other)]
@@ -70,18 +70,18 @@ def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
 
 
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
-    """Standard error and degrees of freedom of a mean."""
+    """Return standard error and degrees of freedom of a mean."""
     if row.std is not None and row.n > 1:
         # Fine-tuning runs of one pretraining are not independent draws of a model: with one seed, the interval covers
         # its runs only.
         independent = row.seeds if row.seeds > 1 else row.n
         return row.std / math.sqrt(independent), independent - 1
-    # Of hundreds of items: as good as normal.
+    # Hundreds of items: approximately normal.
     return None if row.sampling_deviation is None else (row.sampling_deviation, 1e6)
 
 
 def side_by_side(project: Project, experiments: tuple[str, str], results: Path, everything: bool = False) -> Table:
-    """The settings that differ and the numbers that do: averages and what is clear, or all with `everything`.
+    """Return differing settings and numbers: averages and clear differences, or all with `everything`.
 
     Raises ConfigError for an unknown or wrong experiment, ManifestError for tables that were altered.
     """
@@ -138,7 +138,7 @@ def _setting_row(of: str, found: Any) -> list[str]:
 
 def _common_settings(project: Project, name: str) -> dict[str, Any]:
     block = project.experiment(name)
-    # Of each block its content: one that stands in the experiment's own file is called like the experiment.
+    # The content of each block, because an inline block has the name of the experiment.
     content = {kind: plain(project.block(kind, getattr(block, kind))) for kind in ("corpus", "tokenizer")}
     return {
         key: {own: inner for own, inner in value.items() if own != "description"} if key in content else value
@@ -148,7 +148,7 @@ def _common_settings(project: Project, name: str) -> dict[str, Any]:
 
 
 def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]]:
-    """The settings of each model's pretraining, with its seeds."""
+    """Return the settings of each model's pretraining, with its seeds."""
     found: dict[str, dict[str, Any]] = {}
     for run in project.seeded_runs(name):
         settings = found.setdefault(run.model, {**plain(pretraining_settings(project, name, run.name)), "seed": []})
@@ -159,8 +159,11 @@ def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]
 def _number_rows(
     scores: Sequence[Scores], everything: bool
 ) -> tuple[list[Sequence[str | Cell]], int, dict[str, dict[str, list[str]]], int]:
-    """The rows, the number of differences left out, what does not compare and why, and the number of rows of which a
-    model has one pretraining seed."""
+    """Return the rows and facts for the notes.
+
+    The facts are the number of differences left out, the numbers that are not comparable with reasons, and the number
+    of rows in which a model has one pretraining seed.
+    """
     one, other = scores
     headline = {(measure.suite, measure.task, measure.metric) for score in scores for measure in score.headline()}
     both = set(one.keys()) & set(other.keys())
@@ -202,5 +205,5 @@ def _only_on_one_side(experiments: Iterable[str], models: Sequence[Sequence[str]
 
 
 def shown(table: Table) -> str:
-    """The table for a terminal, with its notes."""
+    """Return the table for a terminal, with its notes."""
     return "\n".join([table.markdown(aligned=True), *(f"\n{note}" for note in table.notes)]) + "\n"

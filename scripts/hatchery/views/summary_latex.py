@@ -32,5 +32,5 @@ def _tables(summary: Summary) -> Iterator[str]:
             try:
                 yield shown.latex(summary.experiment, label)
             except ConfigError as error:
-                # The other tables and the other forms of the summary do not depend on this one.
+                # This table is written last; the other tables and formats of the summary do not depend on it.
                 yield f"% {section.title}: not written: {str(error).encode('ascii', 'replace').decode('ascii')}\n"

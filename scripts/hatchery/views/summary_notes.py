@@ -1,4 +1,4 @@
-"""What there is to say of the numbers of a summary, as data: summary.md and the page of an experiment both show it."""
+"""Notes on the numbers of a summary, as data: summary.md and the page of an experiment both show them."""
 
 import json
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ PUBLISHED_AVERAGES_TOLD = {
     "glue": "LTG-BERT's GLUE over 14 tasks whose metrics are joined first",
     "probing": "edge probing over five tasks",
 }
-"""By suite, what the average of its paper is over."""
+"""Description of the tasks in a paper's average, by suite."""
 
 
 @dataclass(frozen=True)
 class SummaryNotes:
     """Notes on all numbers, the sections (suites) with theirs, and the remarks of a published table on its values.
 
-    In notes, `this` is code. The sections have no measures here. `objectives` are the tasks of the models that were not
-    trained on masked text.
+    In notes, `this` is code. The sections have no measures here. `objectives` are the tasks of the models that were
+    not trained on masked text.
     """
 
     notes: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class SummaryNotes:
 
 
 def notes_of(summary: Summary) -> SummaryNotes:
-    """The notes on a summary."""
+    """Return the notes on a summary."""
     return SummaryNotes(
         notes=tuple(general_notes(summary)),
         suites=tuple(Section(section.title, section.note, []) for section in sections(summary)),
@@ -51,7 +51,7 @@ def notes_of(summary: Summary) -> SummaryNotes:
 
 
 def notes_json(notes: SummaryNotes) -> str:
-    """The text of summary_notes.json."""
+    """Return the text of summary_notes.json."""
     value = {
         **dumped_values(notes),
         "suites": [[suite.title, suite.note] for suite in notes.suites],
@@ -61,8 +61,9 @@ def notes_json(notes: SummaryNotes) -> str:
 
 
 def read_notes(path: Path) -> SummaryNotes:
-    """What `notes_json` wrote. Raises ManifestError when the file is missing or was altered, EvaluationError for JSON
-    of another kind.
+    """Read the output of `notes_json`.
+
+    Raises ManifestError if the file is missing or was altered, EvaluationError for JSON of another format.
     """
     try:
         value = json.loads(verified_view(path).read_text(encoding="utf-8"))
@@ -77,7 +78,7 @@ def read_notes(path: Path) -> SummaryNotes:
 
 
 def general_notes(summary: Summary) -> list[str]:
-    """What holds for all numbers: what they are, what failed, what is compared. Of what there is nothing, no word."""
+    """Return notes on all numbers: their kind, failures, and comparisons; each only if it applies."""
     rows = summary.rows
     suites = {original_suite(task.suite) for task in summary.finetuned}
     text = render(
@@ -107,7 +108,7 @@ def general_notes(summary: Summary) -> list[str]:
 
 
 def _blind_guesses(summary: Summary) -> list[str]:
-    """What a blind guess has, by the rows that there are."""
+    """Return notes on the scores of a blind guess, for the present rows."""
     guessed = [row for row in summary.rows if row.blind_guess is not None]
     of_pairs = [row for row in guessed if summary.kinds.get(row.suite) == "minimal_pairs"]
     choices = [row for row in of_pairs if row.metric != CORRELATION]

@@ -1,7 +1,7 @@
-"""What the summaries for people show, in which order and under which names; Markdown and plain text share it.
+"""The contents, order and names of the summaries for people; Markdown and plain text share them.
 
-A section is a list of measures, and a measure picks one row of the summary per model. How the sections are drawn
-(models as rows, or as columns) is up to each writer.
+A section is a list of measures, and a measure selects one row of the summary per model. Each writer decides on the
+layout of a section (models as rows, or as columns).
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from hatchery.views.sections import own_sections
 
 @dataclass(frozen=True)
 class Section:
-    """Measures that are shown together; `note` says what they are. A `detail` is left out of the terminal."""
+    """Measures that are shown together; `note` explains them. A `detail` is left out on the terminal."""
 
     title: str
     note: str
@@ -37,7 +37,8 @@ class Section:
 
 
 def sections(summary: Summary) -> list[Section]:
-    """The sections of an experiment: overview, held-out text, suites of minimal pairs, suites of fine-tuned tasks.
+    """Return the sections of an experiment: overview, held-out text, suites of minimal pairs, suites of fine-tuned
+    tasks.
 
     Measures without any row are left out, and so are sections without measures.
     """
@@ -55,7 +56,7 @@ def _with_what_does_not_compare(section: Section, summary: Summary) -> Section:
 
 
 def objectives_of(summary: Summary) -> list[str]:
-    """What the models that guess something on held-out text were trained for."""
+    """Return the objectives of the models that predict tokens of held-out text."""
     guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
     others = sorted(task for task in guessing if task.startswith(OTHER))
     return [*(task for task in OBJECTIVES if task in guessing), *others] or [DEFAULT_TASK]
@@ -66,7 +67,7 @@ def _perplexity_per(task: str) -> str:
 
 
 def _perplexity_per_model(summary: Summary) -> str:
-    """What the perplexity of the models is per."""
+    """Return the unit of text of the models' perplexity."""
     objectives = objectives_of(summary)
     if len(objectives) == 1:
         return _perplexity_per(objectives[0])
@@ -82,7 +83,7 @@ _SHORT_NAMES = {PHENOMENON_AVERAGE: "phenomena", PARADIGM_AVERAGE: "paradigms", 
 
 
 def _short_name(measure: Measure) -> str:
-    """What a terminal has room for."""
+    """Return a name that fits on a terminal."""
     if measure.metric in (PERPLEXITY, BITS_PER_BYTE):
         return f"{readable(measure.task)} {readable(measure.metric)}"
     name = f"{readable(measure.suite)}, {_SHORT_NAMES.get(measure.task, readable(measure.task))}"
@@ -90,7 +91,7 @@ def _short_name(measure: Measure) -> str:
 
 
 def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """A section for each suite of the kind, with a measure for each number."""
+    """Return a section for each suite of the kind, with a measure for each number."""
     suites: dict[str, list[Measure]] = {}
     for suite, task, metric in dict.fromkeys(row.selectors[1:] for row in summary.rows):
         if summary.kinds.get(suite) == kind:
@@ -102,24 +103,24 @@ def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list
 
 
 def suite_title(evaluation: Evaluation, kind: str, suite: str) -> str:
-    """Suites that say no more than what their kind is need no second name."""
+    """Return the title of a suite; suites with the name of their kind need no second name."""
     return evaluation.title if suite == kind else f"{evaluation.title}: {readable(suite)}"
 
 
 def range_of_guesses(rows: Iterable[SummaryRow]) -> str:
-    """Range of the blind guesses of rows, such as `50` or `20 to 50`; empty if no guess is known."""
+    """Return the range of the blind guesses of rows, such as `50` or `20 to 50`; empty if no guess is known."""
     known = {round(row.blind_guess, 1) for row in rows if row.blind_guess is not None}
     return " to ".join(f"{guess:g}" for guess in sorted({min(known), max(known)})) if known else ""
 
 
 def with_settings(note: str, summary: Summary, suite: str) -> str:
-    """What is said of a section, and how its numbers were made."""
+    """Return the note of a section, with the description of its measurement."""
     settings = summary.settings.get(suite, "").removesuffix(".")
     return f"{note} {settings[0].upper()}{settings[1:]}." if settings else note
 
 
 def incomplete_texts(summary: Summary) -> list[str]:
-    """The averages without a number, and why."""
+    """Return the averages without a number, with reasons."""
     return [
         f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run gave a number for "
         + ", ".join(tasks)
@@ -128,7 +129,7 @@ def incomplete_texts(summary: Summary) -> list[str]:
 
 
 def failure_texts(summary: Summary) -> list[str]:
-    """Which runs failed or gave no number, and why: one text per model and task."""
+    """Return one text per model and task on runs that failed or have no number, with reasons."""
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:
         alike = runs.setdefault((failure["title"], failure["task"]), {})

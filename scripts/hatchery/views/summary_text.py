@@ -1,6 +1,6 @@
 """The summary for people: in Markdown (`summary.md`), and for a terminal in plain ASCII, at most 100 columns wide.
 
-On a terminal, measures are rows and models are columns, section by section; from ROWS_FROM models on these are the
+On a terminal, measures are rows and models are columns, section by section; from ROWS_FROM models on, models are the
 rows, as on the page. Columns that do not fit side by side continue in a further block. Only first metrics are shown
 there: summary.md has the others.
 """
@@ -30,7 +30,7 @@ from hatchery.views.summary_sections import Section, failure_texts, incomplete_t
 
 
 def markdown_summary(summary: Summary) -> str:
-    """The whole document in Markdown."""
+    """Return the whole document in Markdown."""
     blocks = [f"# Summary of {summary.experiment}"]
     for section in sections(summary):
         blocks += [f"## {section.title}", section.note, *_section_tables(summary, section)]
@@ -52,7 +52,7 @@ def _section_tables(summary: Summary, section: Section) -> Iterator[str]:
 
 
 def _cell(score: Score) -> Content:
-    """The number with the interval of a single run, and the runs behind it."""
+    """Return the number with the interval of a single run, and its number of runs."""
     if score.row is None:
         return score.without_number
     interval = score.row.interval()
@@ -62,18 +62,18 @@ def _cell(score: Score) -> Content:
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
 INDENT = 2
-# Of a measure above its column; longer words stay whole.
+# Width of a measure's heading above its column; longer words are not split.
 HEADING_WIDTH = 14
 FAILURES_SHOWN = 8
-# Between the parts of a name that a sweep made.
+# Separator of the parts of a name that a sweep made.
 NAME_SEPARATOR = ", "
 MODELS_SHOWN, MODELS_OF_MANY = 24, 8
-"""Models on a terminal; of more than that only the first few, since the rest would scroll away."""
+"""Maximum number of models on a terminal; if there are more, only the first few are shown."""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """The lines of a heading, a cell for each row, and the width with the gap before it."""
+    """The lines of a heading, a cell for each row, and the width including the gap before the column."""
 
     heading: Sequence[str]
     cells: Sequence[str]
@@ -81,7 +81,7 @@ class _Column:
 
 
 def text_summary(summary: Summary) -> str:
-    """The whole text, with a final newline."""
+    """Return the whole text, with a final newline."""
     lines = [f"Hatchery summary: {summary.experiment}", "=" * min(WIDTH, 18 + len(summary.experiment))]
     shown = [section for section in sections(summary) if not section.detail]
     models_shown = _shown(summary)
@@ -125,16 +125,16 @@ def text_summary(summary: Summary) -> str:
 
 
 def _texts(line: Line, starred: bool) -> list[str]:
-    """The numbers of a model, with a star where runs failed or gave none."""
+    """Return the numbers of a model, with a star if runs failed or have no number."""
     texts = ["-" if each is None else each.text("+-") + "*" * bool(each.failures_text) for each in line.values]
-    # Room for the star of other cells keeps the digits below each other.
+    # A blank in place of the star keeps the digits aligned.
     return [text if text.endswith("*") or not starred else text + " " for text in texts]
 
 
 def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
-    """The title of a section beside the headings, and its rows; columns that do not fit continue below.
+    """Return the title of a section next to the headings, and its rows; columns that do not fit continue below.
 
-    A title wider than the names of the rows has a line of its own, and a wide name has several.
+    A title wider than the names of the rows has a line of its own, and a wide name has several lines.
     """
     lines: list[str] = []
     blanks = " " * INDENT
@@ -159,7 +159,7 @@ def _column(heading: Sequence[str], cells: Sequence[str], room: int, least: int 
 
 
 def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
-    """The columns, cut into runs that fit side by side."""
+    """Split the columns into groups that fit side by side."""
     blocks: list[list[_Column]] = []
     room = 0
     for column in columns:

@@ -1,8 +1,8 @@
-"""A sweep of tokenizers as people see it: `selection.md` and a figure of ratio and ESMS against the vocabulary's size.
+"""A sweep of tokenizers for people: `selection.md` and a figure of ratio and ESMS against vocabulary size.
 
 Source: Table 6 of the reduced-vocabulary study, whose layout the table has; the figure shows its numbers, one line per
-type. In the figure, the dashed lines are the references that each type is compared with; a ring marks the size chosen
-of each type, a filled star the final choice.
+type. In the figure, the dashed lines are the references of each type; a ring marks the chosen size of each type, a
+filled star the final choice.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from hatchery.tokenization.selection.table import PRETRAINED, SelectionRow, prin
 
 
 def selection_markdown(settings: SweepSettings, sweep: Sweep) -> str:
-    """The table for people, and how to read it."""
+    """Return the table for people, with notes."""
     facts, search = sweep.facts, sweep.search
     header = (
         "type",
@@ -114,7 +114,7 @@ READINGS: dict[Esms, str] = {
 
 
 def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: Style) -> Figure:
-    """The figure: two panels, ratio and the reading of ESMS by which one is chosen, over a common legend."""
+    """Return the figure: two panels, ratio and the ESMS that decides the choice, with a common legend."""
     types = list(dict.fromkeys(row.type for row in rows))
     looks = model_styles(types, style)
     handles = _legend(types, looks, rows, style)
@@ -124,7 +124,7 @@ def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: S
     for place, name in enumerate(types):
         mine = [row for row in rows if row.type == name]
         esms = [(row, getattr(row.measures, choose_by)) for row in mine]
-        # Dashes of one type fall into the gaps of the others, so that equal references are all seen.
+        # Dashes of one type fall into the gaps of the others, so that equal references are all visible.
         dashes = (4.0 * place, (4.0, 4.0 * max(1, len(types) - 1)))
         for axes, values in (
             (ratios, [(row, row.measures.word_split_ratio) for row in mine]),

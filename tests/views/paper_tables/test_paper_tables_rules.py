@@ -197,7 +197,7 @@ def damaged(layout: dict[str, Any], how: str) -> None:
         ("unknown row", "table 3: the row strict elc_bert_base_zer is not printed; did you mean 'elc_bert_base_zero'?"),
         ("missing row", "table 3: the layout has no place for strict, elc_bert_base_weighted_output"),
         ("unknown column", "table 3: the layout has no place for strict, elc_bert_base, blimp_filtered"),
-        ("row twice", "tables.3.blocks: strict, elc_bert_base stands there twice"),
+        ("row twice", "tables.3.blocks: strict, elc_bert_base appears twice"),
         ("too few digits", "decimals: strict, elc_bert_base, msgs, average, score_percent is printed as -0.26"),
         ("no suite", "tables.3.columns: BLiMP has no suite or no metric"),
         ("unknown table", "table 4: the row strict elc_bert_base is not printed"),

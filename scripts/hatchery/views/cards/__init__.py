@@ -1,1 +1,1 @@
-"""Corpus cards: what a corpus holds, how it compares with the published sizes, and what was left out of it."""
+"""Corpus cards: the content of a corpus, a comparison with published sizes, and the omitted text."""

@@ -1,6 +1,6 @@
-"""What a card says, section by section; how it looks is for `rendering` to say.
+"""The content of a card, section by section; `rendering` defines its look.
 
-Sizes and their comparison also stand in CSV files beside the card.
+Sizes and their comparison are also in CSV files next to the card.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ VOCABULARY_NOTE = (
 
 
 def sources_section(settings: CardSettings) -> Section:
-    """The languages, and licence, terms and origin of every raw input."""
+    """Return the section on languages, and on licence, terms and origin of every raw input."""
     title = "Sources and terms"
     languages = f"Languages: {', '.join(settings.languages) or 'not stated'}."
     if not settings.sources:
@@ -56,7 +56,7 @@ def sources_section(settings: CardSettings) -> Section:
 
 
 def size_section(sizes: SizeTable) -> Section:
-    """The counts by split, as in the LTG-BERT paper's Table 1, then by source."""
+    """Return the counts by split, as in the LTG-BERT paper's Table 1, then by source."""
     measures = list(sizes[ALL, ALL])
     splits, sources = splits_of(sizes), sources_of(sizes)
 
@@ -85,7 +85,7 @@ def size_section(sizes: SizeTable) -> Section:
 
 
 def selection_section(selections: Sequence[Selection]) -> Section:
-    """What was selected, by source and level, before it was put together to sequences."""
+    """Return the selected text by source and level, before it was joined to sequences."""
     rows = [
         (item.selection, item.source, item.level, count(item.texts), count(item.words), count(item.counted_words))
         for item in selections
@@ -99,7 +99,7 @@ def selection_section(selections: Sequence[Selection]) -> Section:
 
 
 def comparison_table(compared: Sequence[ComparedSize]) -> Table:
-    """Published sizes beside ours."""
+    """Return published sizes next to ours."""
     rows = [
         (
             item.table,
@@ -118,7 +118,7 @@ def comparison_table(compared: Sequence[ComparedSize]) -> Table:
 
 
 def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> Section:
-    """The comparison, or that there is none; `compared` is None when no table of published sizes was given."""
+    """Return the comparison, or a note that there is none; `compared` is None without a table of published sizes."""
     title = "Comparison with published sizes"
     if not compared:
         given = "No table of published sizes was given." if compared is None else f"No size of {corpus!r} is published."
@@ -131,7 +131,7 @@ def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> 
 
 
 def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], LengthFacts | None]) -> Section:
-    """Lengths of sentences and documents."""
+    """Return lengths of sentences and documents."""
     rows = []
     for source in sources:
         for kind in ("sentences", "documents"):
@@ -153,7 +153,7 @@ def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], Lengt
 
 
 def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
-    """Types, hapaxes and top words of every source and, where there are several, of all."""
+    """Return types, hapaxes and top words of every source and, if there are several, of all."""
     rows = [
         (
             name if found.complete else f"{name} (stopped)",
@@ -175,7 +175,7 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
 
 
 def assumed_section(assumed: Sequence[Assumed]) -> Section:
-    """What the readers decided by themselves."""
+    """Return the decisions that readers made by themselves."""
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
@@ -218,7 +218,7 @@ def licence_section(licensed: Sequence[Licensed]) -> Section:
 
 
 def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
-    """How much text stands in the corpus more than once; `duplicates` is what its file says of such text."""
+    """Return the amount of repeated text in the corpus; `duplicates` is the description of its treatment."""
     title = "Text that stands twice"
     rows = [(source, split, *map(count, counts)) for source, split, *counts in map(astuple, repeated)]
     header = (
@@ -239,7 +239,7 @@ def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
 
 
 def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], texts: Sequence[RejectedText]) -> Section:
-    """What was left out and why, with examples."""
+    """Return the omitted text with reasons and examples."""
     if not rejected and not texts:
         return Section("Excluded text", ["Nothing was left out."])
     shown: dict[tuple[str, str], list[RejectedText]] = {}
@@ -256,7 +256,7 @@ def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], text
 
 
 def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
-    """Texts of the corpus."""
+    """Return texts of the corpus."""
     texts = [
         Text(f"{source}: {sample.doc_id} ({sample.split})", sample.text)
         for source, chosen in samples.items()
@@ -270,7 +270,7 @@ def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
 
 
 def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
-    """Checksums that lead from the card to what it was made from."""
+    """Return checksums of the files that the card was made from."""
     note = "SHA-256 of the manifests behind this card and, in turn, behind the corpus."
     return Section("Provenance", [note], tables=[_table("Provenance", ("what", "SHA-256"), list(digests), words=2)])
 

@@ -1,14 +1,14 @@
-"""One pass over the shards of a corpus that measures everything a card shows, in memory that does not grow with it.
+"""One pass over the shards of a corpus that measures all facts of a card, in memory independent of the corpus size.
 
 Shards are read in batches and documents in blocks of about a million characters, because a document may be a whole
-corpus. What is counted on the way is compared with `statistics.csv`: a card cannot contradict the corpus's own counts.
+corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the corpus's own counts.
 
-Texts to be shown are chosen by hash, so that the choice depends on neither order nor chance. Of every source these are
-the documents with the smallest SHA-256 of their names, from a paragraph that the same hash picks: the first lines of a
-book say little about the book.
+Shown texts are chosen by hash, so that the choice depends on neither order nor chance. For every source these are the
+documents with the smallest SHA-256 of their names, from a paragraph that the same hash selects, because the first
+lines of a book are rarely typical.
 
 Lengths of sentences and documents are counted in words, which are white-space pieces, as in the counts of the corpora;
-what has no word has no length and is left out.
+texts without words have no length and are left out.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from hatchery.views.cards.vocabulary import PieceTable, Vocabulary
 
 @dataclass(frozen=True)
 class LengthFacts:
-    """How long the sentences or the documents of a source are, in words."""
+    """Lengths of the sentences or the documents of a source, in words."""
 
     number: int
     mean: float
@@ -48,7 +48,10 @@ class LengthFacts:
 
 
 def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
-    """Mean and quantiles; a quantile is the smallest length that at least its share does not exceed. None for none."""
+    """Return mean and quantiles; a quantile is the smallest length that at least its share does not exceed.
+
+    None without lengths.
+    """
     known = sorted((length, count) for length, count in lengths.items() if length > 0)
     number = sum(count for _, count in known)
     if not number:
@@ -68,7 +71,7 @@ def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
 
 @dataclass(frozen=True, order=True)
 class Sample:
-    """One text as it is shown; `key` orders samples, the smallest are kept."""
+    """One shown text; `key` orders samples, and those with the smallest keys are kept."""
 
     key: str
     doc_id: str
@@ -85,11 +88,11 @@ class SampleChoice:
     _heap: list[tuple[int, str, Sample]] = field(default_factory=list)
 
     def offer(self, doc_id: str, split: str, text: str) -> None:
-        """Consider a document; blank ones are passed over."""
+        """Consider a document; blank ones are skipped."""
         if not self.number:
             return
         key = hashlib.sha256(f"sample/{doc_id}".encode()).hexdigest()
-        # A heap with the largest key first: what is offered must beat the worst that is kept.
+        # A heap with the largest key first: a new key must be smaller than the largest kept key.
         rank = -int(key, 16)
         if len(self._heap) == self.number and rank <= self._heap[0][0]:
             return
@@ -99,24 +102,26 @@ class SampleChoice:
         (heapq.heappush if len(self._heap) < self.number else heapq.heapreplace)(self._heap, item)
 
     def chosen(self) -> list[Sample]:
-        """The kept samples by key."""
+        """Return the kept samples by key."""
         return sorted(sample for _, _, sample in self._heap)
 
 
 def excerpt(text: str, number: int, characters: int) -> str:
-    """At most about `characters` of the text from paragraph `number` (modulo their number) on, cut between words."""
+    """Return at most about `characters` of the text from paragraph `number` (modulo their number) on, split between
+    words.
+    """
     starts = [0]
     while (blank := text.find("\n\n", starts[-1])) >= 0:
         starts.append(blank + 2)
     start = starts[number % len(starts)]
-    # Near the end of the text there would be little to read; a document that fits is shown whole.
+    # Near the end of the text the excerpt would be short; a document that fits is shown as a whole.
     if len(text) - start < characters:
         start = max((s for s in starts if len(text) - s >= characters), default=0)
     return shortened(text[start : start + characters + 1].lstrip("\n"), characters)
 
 
 def shortened(text: str, characters: int) -> str:
-    """The text, or its beginning with an ellipsis when it is longer than `characters`."""
+    """Return the text, or its beginning with an ellipsis if it is longer than `characters`."""
     if len(text) <= characters:
         return text.rstrip()
     head = text[:characters]
@@ -142,7 +147,7 @@ class Document(NamedTuple):
 
 @dataclass
 class SourceMeasurement:
-    """What one pass finds in a source."""
+    """The facts that one pass finds in a source."""
 
     vocabulary: Vocabulary
     samples: SampleChoice
@@ -213,7 +218,7 @@ def measure_document(measured: SourceMeasurement, document: Document, pieces: Pi
 
 
 def blocks(text: str, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Cut a text at line ends into blocks of `characters` or a little more; nearly always this is one block."""
+    """Split a text at line ends into blocks of `characters` or slightly more; nearly always into one block."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + characters)
@@ -223,9 +228,9 @@ def blocks(text: str, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
 
 
 def read_documents(path: Path, split: str) -> Iterator[Document]:
-    """Stream the documents of one shard of `split`.
+    """Yield the documents of one shard of `split`.
 
-    Raises CorpusError naming the file when it is damaged, has other columns, or holds documents of another split.
+    Raises CorpusError naming the file if it is damaged, has other columns, or holds documents of another split.
     """
     try:
         with pq.ParquetFile(path) as file:

@@ -1,10 +1,10 @@
 """The words of a corpus: running words, types and hapaxes, exactly, in bounded memory.
 
-A running word is a white-space piece in lower case without the punctuation, symbols and control characters at its two
-ends; what is nothing but those, and the markers that stand for text nobody has ([UNK], [TAB]), is no word. Pre-tokens
-follow the pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words of that paper's Table 1
-are pre-tokens. A vocabulary that reaches its number of types stops there and says on how many words it was measured:
-nothing is sampled or estimated.
+A running word is a white-space piece in lower case without punctuation, symbols and control characters at both ends.
+Pieces of only such characters, and markers of missing text ([UNK], [TAB]), are no words. Pre-tokens follow the
+pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words of that paper's Table 1 are
+pre-tokens. A vocabulary that reaches its maximum number of types stops there and reports the number of measured words:
+no number is sampled or estimated.
 """
 
 import heapq
@@ -18,7 +18,7 @@ from hatchery.tokenization.special_tokens import TEXT_MARKERS
 
 _STRIPPED = frozenset("PSCZ")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-# The published pattern misses the upper-case possessive, so SHE'S is three pre-tokens and she's is two.
+# The published pattern does not match the upper-case possessive, so SHE'S is three pre-tokens and she's is two.
 _ISOLATED = [r"\[UNK\]", r"\[unk\]", *_CONTRACTIONS, *(c.upper() for c in _CONTRACTIONS if c != "'s")]
 _ISOLATED_PATTERN = rf"(?:{'|'.join(_ISOLATED)})(?!\w)"
 _PRE_TOKEN = re.compile(
@@ -27,7 +27,7 @@ _PRE_TOKEN = re.compile(
 
 
 def running_word(piece: str) -> str:
-    """The word in a white-space piece, or the empty string when there is none in it."""
+    """Return the word in a white-space piece, or the empty string if there is none."""
     for marker in TEXT_MARKERS:
         piece = piece.replace(marker, "")
     start, end = 0, len(piece)
@@ -39,14 +39,17 @@ def running_word(piece: str) -> str:
 
 
 def count_pre_tokens(piece: str) -> int:
-    """Number of pre-tokens in a white-space piece; Unicode normalisation, which may add some, is left out."""
+    """Return the number of pre-tokens in a white-space piece.
+
+    Unicode normalisation, which may add some, is left out.
+    """
     return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
 
 
 class PieceTable:
-    """Words and pre-token counts of pieces, each computed once: text repeats itself.
+    """Words and pre-token counts of pieces, each computed once, because pieces repeat.
 
-    The tables are emptied when they hold `limit` pieces, which bounds memory and changes no result.
+    The tables are emptied when they hold `limit` pieces, which bounds memory and does not change results.
     """
 
     def __init__(self, limit: int = 500_000) -> None:
@@ -55,13 +58,13 @@ class PieceTable:
         self._pre_tokens = _PreTokens()
 
     def words(self, pieces: list[str]) -> list[str]:
-        """The running words among the pieces, in order."""
+        """Return the running words among the pieces, in order."""
         if len(self._words) > self.limit:
             self._words.clear()
         return [word for word in map(self._words.__getitem__, pieces) if word]
 
     def pre_tokens(self, pieces: list[str]) -> int:
-        """Number of pre-tokens in all pieces together."""
+        """Return the number of pre-tokens in all pieces together."""
         if len(self._pre_tokens) > self.limit:
             self._pre_tokens.clear()
         return sum(map(self._pre_tokens.__getitem__, pieces))
@@ -81,7 +84,7 @@ class _PreTokens(dict[str, int]):
 
 @dataclass
 class Vocabulary:
-    """The words of one source as they are read; `complete` turns false when `max_types` was reached."""
+    """The words of one source in reading order; `complete` becomes false when `max_types` is reached."""
 
     max_types: int
     frequencies: Counter[str] = field(default_factory=Counter)
@@ -103,12 +106,12 @@ class VocabularyFacts:
     hapaxes: int
     """Types that occur once."""
     top: list[tuple[str, int]]
-    """Most frequent words, equally frequent ones in the order of their code points."""
+    """Most frequent words; equally frequent ones are in the order of their code points."""
     complete: bool
 
 
 def facts_of(vocabularies: Sequence[Vocabulary], top: int) -> VocabularyFacts:
-    """The facts of one source, or of several together."""
+    """Return the facts of one source, or of several together."""
     merged = Counter[str]()
     for vocabulary in vocabularies:
         merged.update(vocabulary.frequencies)

@@ -1,4 +1,4 @@
-"""What a training is worth at its end that was kept away from the unigram distribution at its beginning.
+"""Final scores of trainings that were kept away from the unigram distribution at their beginning.
 
 Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9, whose BLEU is a fraction of 1.
 """
@@ -39,11 +39,11 @@ Source: `measurements.parquet`.
 AXES = {"penalty": "strength of the penalty", "steps": "steps with the penalty"}
 
 Scores = Mapping[RegularisedStart, tuple[float, float]]
-"""Mean and standard error (0 with one seed) by what was done first."""
+"""Mean and standard error (0 with one seed) by the kind of start."""
 
 
 def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
     chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & (pl.col("metric") == METRICS[0]))
     many = chosen["experiment"].n_unique() > 1
@@ -53,7 +53,7 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
         for (experiment, test), part in chosen.group_by("experiment", "task", maintain_order=True)
     }
     starts = list(dict.fromkeys(start for start in settings.regularised.values() if start.penalty))
-    # Of both kinds, so that no colour stands for a length and for a strength.
+    # Colours of both kinds together, so that no colour has two meanings, a length and a strength.
     names = [_named(of, number) for of in ("steps", "penalty") for number in _numbers(of, starts)]
     style = settings.style
     looks = model_styles(names, style)
@@ -74,7 +74,7 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
 
 
 def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
-    """The scores of a test set, in points, by what was done first."""
+    """Return the scores of a test set, in points, by the kind of start."""
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):
         values.setdefault(settings.regularised[row["model"]], []).append(row["value"])
@@ -98,13 +98,15 @@ def _draw(
     other: str,
     looks: Mapping[str, ModelStyle],
 ) -> None:
-    """One panel: places for the numbers `along`, which stand side by side, and a line for every number of the other."""
+    """Draw one panel: places for the numbers `along`, which are side by side, and a line for every number of the
+    other kind.
+    """
     places, lines = _numbers(along, starts), _numbers(other, starts)
     for index, number in enumerate(lines):
         name = _named(other, number)
         measured = [start for start in starts if getattr(start, other) == number and start in scores]
         measured.sort(key=lambda start: float(getattr(start, along)))
-        # A little apart, so that bars do not cover each other.
+        # Slightly apart, so that bars do not cover each other.
         offset = 0.06 * (index - (len(lines) - 1) / 2)
         axes.errorbar(
             [places.index(getattr(start, along)) + offset for start in measured],

@@ -1,4 +1,4 @@
-"""How far the bias of the output layer is from the unigram distribution, how large it is, and how far it has moved.
+"""The output layer's bias: its distance from the unigram distribution, its norm, and its distance from the start.
 
 Source: "A Natural Bias for Language Generation Models", Figures 11 and 12.
 """

@@ -1,11 +1,11 @@
-"""What the two figures of the Linguistic Bias Score share: the runs of the ambiguous tasks of MSGS, axis and dots.
+"""Shared parts of the two figures of the Linguistic Bias Score: runs on the ambiguous tasks of MSGS, axis and dots.
 
 The score is the Matthews correlation with the linguistic label on the disambiguating rows
-(docs/papers/babylm-evaluation.md, "MSGS"); no learning rate is selected, every run of a task counts
+(docs/papers/babylm-evaluation.md, "MSGS"). No learning rate is selected: every run of a task counts
 (docs/papers/elc-bert.md, "Fine-tuning").
 
-Runs without a value stand in a lane of their own. Dots that would hide each other are moved apart across the axis of
-values, the same way every time.
+Runs without a value are in a lane of their own. Overlapping dots are moved apart across the axis of values,
+deterministically.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ BiasRuns = Mapping[BiasTask, Mapping[str, pl.DataFrame]]
 
 
 def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, dict[str, pl.DataFrame]]:
-    """The runs of the experiment by task and model.
+    """Return the runs of the experiment by task and model.
 
     Raises ManifestError for an altered table, EvaluationError for a task without its Matthews correlation.
     """
@@ -64,7 +64,7 @@ def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, d
 
 
 def suites_of(runs: BiasRuns) -> list[str]:
-    """The suites of the tasks, each once."""
+    """Return the suites of the tasks without duplicates."""
     return list(dict.fromkeys(task.suite for task in runs))
 
 
@@ -76,9 +76,9 @@ def _place(task: BiasTask, tasks: Sequence[BiasTask]) -> tuple[int, int, int, st
 
 @dataclass(frozen=True)
 class DotScale:
-    """How large the dots of runs are: `points`, in scores along the axis, and in rows across it.
+    """Size of the dots of runs: in `points`, in scores along the axis, and in rows across it.
 
-    Dots reach at most `limit` rows away from their line.
+    Dots are at most `limit` rows away from their line.
     """
 
     points: float
@@ -88,7 +88,7 @@ class DotScale:
 
 
 def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale: DotScale) -> None:
-    """Draw scores in percent as fractions along x and near `place` on y; those without a value stand in their lane."""
+    """Draw scores in percent as fractions along x and near `place` on y; runs without a value are in their lane."""
     values = [BIAS_LANE if value is None else value / 100 for value, _ in runs]
     offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
     for failed in (False, True):
@@ -102,9 +102,9 @@ def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale
 
 
 def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: float) -> list[float]:
-    """For every value how far to move its dot off the line: neighbours within `diameter` alternate about it.
+    """Return the offset of each value's dot from the line: neighbours within `diameter` alternate about it.
 
-    `step` is the distance of two dots, smaller where more than fit between -`limit` and `limit`.
+    `step` is the distance of two dots; it shrinks if more dots would not fit between -`limit` and `limit`.
     """
     bins = [round(value / diameter) for value in values]
     sizes = Counter(bins)
@@ -120,7 +120,9 @@ def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: 
 
 
 def bias_axis(axes: Axes, lane: bool) -> None:
-    """An axis of Linguistic Bias Scores from -1 to 1, with a lane on the left for runs without a value if asked for."""
+    """Draw an axis of Linguistic Bias Scores from -1 to 1, optionally with a lane on the left for runs without a
+    value.
+    """
     names = list(BIAS_TICKS.values())
     axes.set_xlim(-1.42 if lane else -1.09, 1.09)
     axes.set_xticks([BIAS_LANE, *BIAS_TICKS] if lane else list(BIAS_TICKS), [NO_VALUE, *names] if lane else names)

@@ -1,8 +1,8 @@
 """Distribution of the Linguistic Bias Score of every model as a violin, after Figure 2 of ELC-BERT.
 
-The outcomes of fine-tuning on the ambiguous tasks of MSGS are bimodal (deviations up to 0.88), so that a mean alone
-misleads: below every violin stand its single runs. The width of a violin is a Gaussian kernel density of the same
-bandwidth for all models, reflected at -1 and 1, beyond which there are no scores.
+The results of fine-tuning on the ambiguous tasks of MSGS are bimodal (deviations up to 0.88), so that a mean alone
+misleads: single runs are drawn below every violin. The width of a violin is a Gaussian kernel density of the same
+bandwidth for all models, reflected at the limits -1 and 1 of the scores.
 """
 
 from collections.abc import Sequence
@@ -77,11 +77,11 @@ Source: `measurements.parquet`.
     published=True,
 )
 
-# The paper gives none; this one keeps the two modes apart where Scott's rule would join them.
+# The paper states no bandwidth; this one keeps the two modes apart, which Scott's rule would join.
 BANDWIDTH = 0.1
 GRID_POINTS = 401
 FEWEST_RUNS_OF_A_VIOLIN = 3
-# Of a row of height 1: where violin and dots stand, and how far they reach.
+# In a row of height 1: places and extents of violin and dots.
 VIOLIN, VIOLIN_HALF = -0.12, 0.3
 DOTS, DOTS_HALF = 0.33, 0.13
 
@@ -90,8 +90,8 @@ DOTS, DOTS_HALF = 0.33, 0.13
 class Violin:
     """One row: the runs of a model on the ambiguous tasks of a suite, scores in percent.
 
-    `mean` is the mean of the means of the tasks, None where a task has no value; `published` the mean of the paper,
-    None where there is none over the same tasks.
+    `mean` is the mean of the means of the tasks, None if a task has no value; `published` is the mean of the paper,
+    None if it is not over the same tasks.
     """
 
     model: str
@@ -101,12 +101,12 @@ class Violin:
 
     @property
     def scores(self) -> list[float]:
-        """From -1 to 1, of the runs that have a value."""
+        """Scores from -1 to 1 of the runs that have a value."""
         return [value / 100 for value, _ in self.runs if value is not None]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure: a panel per suite, a row per model, scores from -1 to 1 from left to right.
+    """Return the figure: a panel per suite, a row per model, scores from -1 to 1 from left to right.
 
     Raises ManifestError for an altered table.
     """
@@ -146,7 +146,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks) -> dict[str, list[Violin]]:
-    """The rows of every suite, models in the order of the configuration."""
+    """Return the rows of every suite, models in the order of the configuration."""
     panels: dict[str, list[Violin]] = {}
     for suite in suites_of(runs):
         tasks = {task.task: models for task, models in runs.items() if task.suite == suite}
@@ -161,7 +161,7 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks)
                 Violin(
                     model,
                     [run for rows in of_model for run in runs_of(rows)],
-                    # Only over all tasks is it the mean of the suite.
+                    # Only a mean over all tasks is the mean of the suite.
                     average_of_tasks([aggregate_runs(each) for each in of_model]).mean
                     if len(of_model) == len(tasks)
                     else None,
@@ -172,7 +172,7 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks)
 
 
 def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
-    """Density at `places` (1-D, from -1 to 1) of scores from -1 to 1; its integral over them is 1."""
+    """Return the density at `places` (1-D, from -1 to 1) of scores from -1 to 1; its integral over them is 1."""
     mirrored = np.concatenate([np.asarray(values), -2 - np.asarray(values), 2 - np.asarray(values)])
     distances = (places[:, None] - mirrored[None, :]) / BANDWIDTH
     kernels: np.ndarray = np.exp(-0.5 * distances**2) / (BANDWIDTH * np.sqrt(2 * np.pi))
@@ -180,7 +180,7 @@ def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
 
 
 def _densest(panel: Sequence[Violin]) -> float:
-    """The highest density of a panel, so that all its violins have the same area."""
+    """Return the highest density of a panel, so that all its violins have the same area."""
     places = np.linspace(-1.0, 1.0, GRID_POINTS)
     drawn = [violin.scores for violin in panel if len(violin.scores) >= FEWEST_RUNS_OF_A_VIOLIN]
     return max((float(kernel_density(values, places).max()) for values in drawn), default=1.0)

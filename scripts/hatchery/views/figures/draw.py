@@ -1,4 +1,4 @@
-"""Any figure of an experiment, as a drawing for wide screens and one for phones in one file."""
+"""Drawing of any figure of an experiment, for wide screens and for phones in one file."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from hatchery.views.figures.registry import declared_figures, tables_of
 
 
 def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> None:
-    """Draw the figure that `settings` name; see the stage `draw_figure`."""
+    """Draw the figure of `settings`; see the stage `draw_figure`."""
     declared = declared_figures()[settings.figure]
     if lacking := [table for table in tables_of(declared) if table not in tables]:
         raise ConfigError(f"tables: {' and '.join(lacking)} must be given, which {settings.figure} draws")
@@ -27,7 +27,7 @@ def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> 
 
 
 def remarks(settings: FigureSettings) -> Iterator[str]:
-    """What stands above the drawing: what is not in it."""
+    """Yield sentences above the drawing on models and experiments that it leaves out."""
     if settings.left_out:
         yield f"{settings.left_out:,} more models are not drawn: see summary.csv"
     if settings.without:

@@ -1,7 +1,7 @@
 """Every run on every ambiguous task of MSGS as a dot, after Figure 3 of ELC-BERT.
 
-A panel per pair of features, linguistic features from top to bottom, surface features from left to right; in it a row
-per model. The runs of all seeds and learning rates are drawn, none is selected.
+A panel per pair of features, linguistic features from top to bottom, surface features from left to right; each panel
+has a row per model. The runs of all seeds and learning rates are drawn, without selection.
 """
 
 import polars as pl
@@ -64,7 +64,7 @@ Source: `measurements.parquet`.
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure: for every suite a grid of linguistic by surface features; pairs that were not run stay empty.
+    """Return the figure: for every suite a grid of linguistic by surface features; missing pairs stay empty.
 
     Raises ManifestError for an altered table.
     """
@@ -92,7 +92,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     labels = [wrapped(names[model], style.width_inches * 72 * 0.24, style.font_size * 0.9) for model in models]
     inches = max(0.3, (1.35 * most_lines(labels) + 0.4) * style.font_size / 72)
     titles = {pair: wrapped(_title(pair, runs), width, style.font_size) for pair in by_place}
-    # Of every panel: its title, the numbers of its axis, and what that measures.
+    # For every panel: its title, whether it has tick labels, and the label of its axis.
     around = (1.2 * most_lines(list(titles.values())) + (2.4 if lane else 1.2) + 3.0) * style.font_size / 72
     height = len(pairs) * (len(models) * inches + around) + (0.5 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
@@ -119,7 +119,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
                     axes.text(0, place, "not run", ha="center", va="center", color=MUTED)
             axes.set_title(titles[pair], loc="left")
             axes.tick_params(axis="x", labelbottom=True)
-            # The names stand once in a row, beside the first panel that there is.
+            # The names are written once per row, at its first panel.
             axes.set_yticks(range(len(models)), [""] * len(models) if named else labels)
             axes.set_ylim(len(models) - 0.5, -0.5)
             if not any(below[column] in by_place for below in pairs[row + 1 :]):

@@ -1,9 +1,8 @@
-"""What the layers contribute to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
+"""Contributions of the layers to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
 
-A panel per model with a row per task, or, of more models than tasks, a panel per task with a row per model; a column
+A panel per model with a row per task, or, for more models than tasks, a panel per task with a row per model; a column
 per layer. Cells are percent, so that a row sums to 100. The last column is the slope of the least-squares line in
-percent per layer. Light stands for little and dark for much, in colours that
-colour-blind readers order the same way.
+percent per layer. Light is low and dark is high, in colours whose order is clear to colour-blind readers.
 """
 
 from collections.abc import Sequence
@@ -43,21 +42,21 @@ COLOURS = {"okabe_ito": "Blues", "grey": "Greys"}
 LARGEST_AT_LEAST = 20.0
 SMALLEST_CELL_POINTS = 22.0
 LARGEST_CELL_INCHES = 0.75
-# Room for the slope behind the last layer, in cells.
+# Width of the slope's column after the last layer, in cells.
 SLOPE_CELLS = 1.2
-# Of more rows than that, none is higher than its text.
+# With more rows than this, rows have the height of their text.
 MOST_HIGH_ROWS = 24
 
 Rows = Sequence[tuple[str, LayerContribution]]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table, EvaluationError where the seeds of a model differ."""
+    """Return the figure. Raises ManifestError for an altered table, EvaluationError if the seeds of a model differ."""
     return draw_layer_contributions(settings, read_layer_contributions(tables["layers"], settings.runs))
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:
-    """The figure: heatmaps below each other, with one common colour scale."""
+    """Return the figure: heatmaps below each other, with one common colour scale."""
     style = settings.style
     panels = _panels(settings, contributions)
     depth = max(len(entry.percent) for entry in contributions)
@@ -78,14 +77,14 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
         _heatmap(axes, rows, depth, mapping, font_size)
         axes.set_title(heading, loc="left")
     grid.flat[-1].set_xlabel("layer")
-    # Matplotlib takes both as shares of the figure's height, which grows with the panels.
+    # Matplotlib reads both as shares of the figure's height, which grows with the panels.
     thickness, distance = 2 * line / height, 1.5 * line / height
     colour_bar(figure, mapping, grid, "contribution (%)", shrink=0.7, fraction=thickness, pad=distance)
     return figure
 
 
 def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> list[tuple[str, Rows]]:
-    """Headings with their rows: of models, or of tasks where there are fewer of these."""
+    """Return headings with their rows: of models, or of tasks if there are fewer tasks."""
     labels = models_with_counts(settings.runs)
     models = [model for model in models_in_order(settings.runs) if any(c.model == model for c in contributions)]
     tasks = list(dict.fromkeys(entry.task for entry in contributions))

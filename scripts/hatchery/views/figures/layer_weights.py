@@ -1,8 +1,8 @@
 """Layer weights as heatmaps, after Figure 1 of ELC-BERT (Charpentier and Samuel, 2023).
 
-Cell (n, i) of a panel is n x alpha(n, i): how much layer n takes of the output of layer i (0 is the embedding), so that
-a row sums to n. A plain transformer gives weight 1 to everything, which is the first panel and the middle of the colour
-scale: what a model takes more or less of than a residual stream stands out.
+Cell (n, i) of a panel is n x alpha(n, i), the weight of the output of layer i (0 is the embedding) in the input of
+layer n, so that a row sums to n. A plain transformer has the weight 1 everywhere, which is the first panel and the
+middle of the colour scale; so weights above and below those of a residual stream are visible.
 """
 
 import math
@@ -46,7 +46,7 @@ Source: `layers.parquet`.
 COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}
 SCALE = ("layer weight × number of inputs", "(1 = plain residual stream)")
 LARGEST_AT_LEAST = 2.0
-# Cells must hold a number of four characters, and few layers must not give cells as large as stamps.
+# Cells must hold a number of four characters, and must not be huge with few layers.
 SMALLEST_CELL_POINTS = 17.0
 LARGEST_CELL_INCHES = 0.7
 LAYERS_FOR_TWO_COLUMNS = 14
@@ -61,20 +61,20 @@ class LayerPanel:
 
     @property
     def consumers(self) -> int:
-        """Number of rows, and of columns: the layers, and the output where it has weights of its own."""
+        """Number of rows, and of columns: the layers, and the output if it has weights of its own."""
         return max(self.table.scaled)[0]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table, EvaluationError where the seeds of a model differ."""
+    """Return the figure. Raises ManifestError for an altered table, EvaluationError if the seeds of a model differ."""
     return draw_layer_weights(settings, panels_of(settings, read_layer_weights(tables["layers"], settings.runs)))
 
 
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[LayerPanel]:
-    """Panels in the order of the configuration, averaged over the seeds of a model.
+    """Return panels in the order of the configuration, averaged over the seeds of a model.
 
-    Models without layer weighting look all the same, so those of one depth share one panel, which comes first. Raises
-    EvaluationError when two seeds of a model differ in their layers.
+    Models without layer weighting look equal, so those of one depth share one panel, which comes first. Raises
+    EvaluationError if two seeds of a model differ in their layers.
     """
     plain: dict[int, list[str]] = {}
     weighted = []
@@ -98,7 +98,7 @@ def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> l
 
 
 def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -> Figure:
-    """The figure: heatmaps with one common colour scale, every cell annotated with its weight."""
+    """Return the figure: heatmaps with one common colour scale, every cell annotated with its weight."""
     style = settings.style
     depth = max(panel.consumers for panel in panels)
     columns = 3 if depth <= LAYERS_FOR_TWO_COLUMNS // 2 else 2 if depth <= LAYERS_FOR_TWO_COLUMNS else 1
@@ -115,7 +115,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -
     height = (
         rows * (cell * depth + lines * style.font_size / 72) + (3.6 + 1.2 * most_lines([scale])) * style.font_size / 72
     )
-    # Panels of fixed aspect would be torn apart by the constrained layout; this is its kind for them.
+    # The constrained layout would separate panels of fixed aspect; the compressed layout does not.
     figure = Figure(figsize=(width, height), layout="compressed")
     grid = figure.subplots(rows, columns, squeeze=False)
     largest = max(value for panel in panels for value in panel.table.scaled.values())
@@ -161,7 +161,7 @@ def _label(axes: Axes, panel: LayerPanel, title: str, first_column: bool) -> Non
 
 
 def _wrapped(title: str, width_inches: float, font_size: float) -> str:
-    """Break the title between words so that it stays about as wide as its panel."""
+    """Wrap the title between words to about the width of its panel."""
     limit = max(12, int(width_inches * 72 / (font_size * 0.58)))
     lines = [""]
     for word in title.split(" "):

@@ -1,8 +1,8 @@
 """Learning curves: training and development loss of every model against the tokens it has seen.
 
-The raw training loss of a long run is noise by the thousand, so steps are gathered in at most 200 equal intervals and
-their mean is drawn; development losses are drawn as they were measured. A model of several pretraining seeds is one
-line, their mean, with a band.
+The raw training loss of a long run is noisy, so steps are grouped in at most 200 equal intervals and their mean is
+drawn; development losses are drawn as measured. A model with several pretraining seeds is one line, their mean, with a
+band.
 """
 
 import math
@@ -62,7 +62,7 @@ Source: `curves.parquet`, `runs.parquet`.
 )
 
 INTERVALS = 200
-# Batches of real text differ a little in tokens; beyond this fraction a second axis of steps would mislead.
+# Batches of real text differ slightly in tokens; above this fraction a second axis of steps would mislead.
 STEP_TOLERANCE = 0.02
 UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
 
@@ -77,7 +77,7 @@ class Curve:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     rows = read_runs(tables["runs"], settings.runs)
     unigram = {row["unigram_loss"] for row in rows} - {None}
     different = differing(row["development_basis"] or "" for row in rows if row["development_loss"] is not None)
@@ -92,7 +92,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
-    """The two lines of one model from the points of its seeds, the training loss averaged in intervals of steps."""
+    """Return the two lines of one model from the points of its seeds, the training loss averaged in intervals of
+    steps.
+    """
     training = [[(each.step, each.tokens, each.loss) for each in seed if each.loss is not None] for seed in seeds]
     width = interval_width([row for rows in training for row in rows])
     development = [
@@ -103,7 +105,7 @@ def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
 
 
 def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Point]:
-    """A point for every step or interval that any seed has a number of tokens and a loss of."""
+    """Return a point for every step or interval for which any seed has a number of tokens and a loss."""
     points = []
     for key in sorted({key for seed in seeds for key in seed}):
         tokens, losses = zip(*(seed[key] for seed in seeds if key in seed), strict=True)
@@ -112,12 +114,12 @@ def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Poin
 
 
 def interval_width(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> int:
-    """Steps of an interval, so that `rows` (step, tokens, loss) have at most `intervals` equal ones."""
+    """Return the steps of an interval, so that `rows` (step, tokens, loss) have at most `intervals` equal ones."""
     return max(1, math.ceil((max((step for step, _, _ in rows), default=0) + 1) / intervals))
 
 
 def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[int, tuple[float, float]]:
-    """Mean tokens and mean loss of `rows` (step, tokens, loss), by the number of the interval of `width` steps."""
+    """Return mean tokens and mean loss of `rows` (step, tokens, loss), by index of the interval of `width` steps."""
     groups: dict[int, list[tuple[int, int, float]]] = {}
     for row in rows:
         groups.setdefault(row[0] // width, []).append(row)
@@ -128,9 +130,9 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 
 
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
-    """Tokens per optimiser step when one number describes all points of all runs, otherwise None.
+    """Return the tokens per optimiser step if one number describes all points of all runs, otherwise None.
 
-    A point fits when its tokens differ from the straight line by at most 2 % of the most tokens that any run saw.
+    A point fits if its tokens differ from the straight line by at most 2 % of the most tokens that any run saw.
     """
     points = [point for run in runs for point in run]
     last = max(points, key=lambda point: point.step, default=None)
@@ -148,7 +150,7 @@ def draw_learning_curves(
     unigram: Sequence[float] = (),
     different: Sequence[str] = (),
 ) -> Figure:
-    """The figure: training loss on the left (or above), development loss on the right (below), one legend.
+    """Return the figure: training loss on the left (or above), development loss on the right (below), one legend.
 
     `unigram` are the losses of unigram distributions, `different` the aspects in which development losses differ.
     """
@@ -199,7 +201,10 @@ def draw_learning_curves(
 
 
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """What is told apart, with its name in the legend, and what of it each model is: itself, or the set of a grid."""
+    """Return the distinguished groups with their names in the legend, and the group of each model.
+
+    A group is a model, or the set of a grid.
+    """
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}
     trained = Counter(name for model, name in settings.sets.items() if model not in untrained)

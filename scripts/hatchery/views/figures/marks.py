@@ -1,8 +1,8 @@
-"""What figures draw: single runs, means of models, published values, and lines of means with their bands.
+"""Marks of figures: single runs, means of models, published values, and lines of means with their bands.
 
-A run is a dot, filled where it is sound, hollow where it failed. Of published values only those that are comparable
-with ours are marked, as open diamonds; what else is printed stands in the summary with the reason. The band of a line
-says how far the seeds are apart.
+A run is a dot, filled if it is sound, hollow if it failed. Only published values that are comparable with ours are
+marked, as open diamonds; the others are in the summary with the reason. The band of a line shows the spread over
+seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,26 +34,26 @@ from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED, PUBLISHED_LABEL, Tables
 
 Runs = Sequence[tuple[float | None, str]]
-"""Value of each run, None where it gave none, and in which way it failed, if it did."""
+"""Value of each run, None without a number, and the kind of its failure, if it failed."""
 
 
 def runs_of(rows: pl.DataFrame) -> Runs:
-    """What is drawn of rows of measurements."""
+    """Return the values and failures of rows of measurements."""
     return rows.select("value", "failed").rows()
 
 
 def has_no_value(runs: Runs) -> bool:
-    """Whether any of the runs gave no number at all."""
+    """Return True if any of the runs has no number."""
     return any(value is None for value, _ in runs)
 
 
 def has_failed(runs: Runs) -> bool:
-    """Whether any of the runs failed, or gave no number."""
+    """Return True if any of the runs failed, or has no number."""
     return any(value is None or failed for value, failed in runs)
 
 
 def run_mark(look: ModelStyle, size: float, failed: bool) -> Keywords:
-    """Keywords of `Axes.plot` for the dots of a model."""
+    """Return keywords of `Axes.plot` for the dots of a model."""
     return {
         "marker": look.marker,
         "markersize": size,
@@ -67,12 +67,14 @@ def run_mark(look: ModelStyle, size: float, failed: bool) -> Keywords:
 
 
 def failed_handle(style: Style) -> Line2D:
-    """The entry of a legend."""
+    """Return the legend's entry for failed runs."""
     return Line2D([], [], **run_mark(ModelStyle(MUTED, "", "-"), style.font_size * 0.5, True), label=FAILED_LABEL)
 
 
 def mean_mark(style: Style, length: float = 1.0) -> Keywords:
-    """Keywords of `Axes.plot` for the mean of our runs: a bar across the axis of values, `length` times the font."""
+    """Return keywords of `Axes.plot` for the mean of our runs: a bar across the axis of values, `length` times the
+    font.
+    """
     return {
         "marker": "|",
         "markersize": style.font_size * length,
@@ -88,9 +90,9 @@ PublishedMarks = Mapping[Key, PublishedValue]
 
 
 def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
-    """The published values that the models of the experiment are set beside; none without a paper.
+    """Return the published values of the models in the experiment; empty without a paper.
 
-    Raises ConfigError when settings and tables do not belong together, EvaluationError for an invalid table.
+    Raises ConfigError if settings and tables do not belong together, EvaluationError for an invalid table.
     """
     papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
     values = chosen_values(settings.published, papers, "tables: published")
@@ -98,7 +100,7 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
 
 
 def published_mark(style: Style, face: str = "none") -> Keywords:
-    """Keywords of `Axes.plot` for a published value; open, so that a value of ours behind it is seen."""
+    """Return keywords of `Axes.plot` for a published value; open, so that a value of ours below it is visible."""
     return {
         "marker": "D",
         "markersize": style.font_size * 0.52,
@@ -111,13 +113,13 @@ def published_mark(style: Style, face: str = "none") -> Keywords:
 
 
 def published_handle(style: Style) -> Line2D:
-    """The entry of a legend."""
+    """Return the legend's entry for published values."""
     return Line2D([], [], **published_mark(style), label=PUBLISHED_LABEL)
 
 
 @dataclass(frozen=True)
 class MeanRow:
-    """A row of a panel of means: its name, its look, and mean and spread to either side, None where there is none."""
+    """A row of a panel of means: its name, its look, and mean and spread to either side, None if unknown."""
 
     name: str
     look: ModelStyle
@@ -125,7 +127,7 @@ class MeanRow:
 
 
 def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, least: int = 1) -> None:
-    """A panel of one number per model: rows from top to bottom, a dot with its spread; room for `least` rows."""
+    """Draw a panel of one number per model: rows from top to bottom, a dot with its spread; room for `least` rows."""
     for place, row in enumerate(reversed(rows)):
         if row.mean is not None:
             mean, spread = row.mean
@@ -151,14 +153,17 @@ def point_of(
     values: Sequence[float],
     of: Callable[[Sequence[float]], tuple[float | None, float | None]] = mean_and_deviation,
 ) -> Point:
-    """The point of at least one value; `of` gives mean and spread, by default the sample standard deviation."""
+    """Return the point of at least one value.
+
+    `of` computes mean and spread, by default the sample standard deviation.
+    """
     mean, spread = of(values)
     assert mean is not None
     return place, mean, spread or 0.0
 
 
 def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: float | None = None, **line: Any) -> None:
-    """Draw the line of some points in their order, and where any of them has a spread its band, up to `highest`."""
+    """Draw the line through points in their order, with a band up to `highest` if any point has a spread."""
     places, means = [place for place, _, _ in points], [mean for _, mean, _ in points]
     axes.plot(places, means, color=look.colour, linestyle=look.dashes, **{"linewidth": 1.4, **line})
     if any(spread for _, _, spread in points):
@@ -168,13 +173,15 @@ def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: fl
 
 
 def up_to(highest: float | None, mean: float, spread: float) -> float:
-    """How much of a spread above a mean there can be, where no number is above `highest`."""
+    """Limit the spread above a mean, because no number is above `highest`."""
     return spread if highest is None else max(0.0, min(spread, highest - mean))
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What a panel shows: a column of the curves, its title, and whether the lowest point of every line is marked."""
+    """The content of a panel: a column of the curves, its title, and whether the lowest point of every line is
+    marked.
+    """
 
     column: str
     title: str
@@ -182,7 +189,7 @@ class Panel:
 
 
 def draw_steps(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]) -> Figure:
-    """The figure: panels side by side (one below the other on phones) with one legend.
+    """Return the figure: panels side by side (below each other on phones) with one legend.
 
     Raises ManifestError for an altered table.
     """
@@ -212,9 +219,9 @@ def draw_steps(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]
 
 
 def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, list[Point]]:
-    """Points by model and step from (model, step, value) of single seeds, whose spread is the standard error.
+    """Return points by model and step from (model, step, value) of single seeds, with the standard error as spread.
 
-    What was not measured is left out.
+    Missing values are left out.
     """
     found: dict[str, dict[int, list[float]]] = {}
     for model, step, value in rows:
@@ -228,7 +235,7 @@ def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, 
 def _finish(axes: Axes, title: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_xlabel("optimiser steps (logarithmic)")
-    # Logarithmic from the first step on, with room for the model before it.
+    # Logarithmic from the first step on, with space for the untrained model.
     axes.set_xscale("symlog", linthresh=1, linscale=0.4)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))

@@ -1,7 +1,7 @@
-"""What figures draw: a record for every kind of results that a figure may need.
+"""Needs of figures: a record for every kind of results that a figure may draw.
 
-Besides, a figure may need an analysis by its name; then it is one of studies that have such an entry. A figure that has
-to know more than its tables say has settings of its own (`Asks`), in the record of a need.
+A figure may also need an analysis by its name; then only studies with this entry have the figure. A figure that needs
+more than its tables has additional settings (`Asks`), in the record of a need.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -41,9 +41,9 @@ class Need:
     table: str
     name: str
     asked_by: Callable[["Project", str], object] = lambda project, experiment: True
-    """Whether an experiment has these results, as far as its configuration says."""
+    """Returns a true value if an experiment has these results, according to its configuration."""
     of_others: bool = False
-    """Whether models that others pretrained have these results, too; nothing is known of their training."""
+    """True if imported models have these results, too; facts of their training are unknown."""
     asks: Asks | None = None
 
 
@@ -93,9 +93,9 @@ class MilestonesFigure(FigureSettings):
 
 
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
-    """The runs that start from a run with `unigram_penalty`, and those that differ from them in nothing else.
+    """Return the runs that start from a run with `unigram_penalty`, and those that otherwise equal them.
 
-    With that penalty and its steps, both 0 where there was none; empty where no run starts so.
+    The values are the penalty and its steps, both 0 without a penalty; empty if no run starts in this way.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs
     for run, entry in runs.items():
@@ -113,7 +113,7 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
 
 
 def _weights_layers(project: "Project", experiment: str) -> bool:
-    # Of models that only add their layers, there is nothing to see but ones; GPT-BERT's weights combine blocks.
+    # For models that only add their layers, all weights are one; GPT-BERT's weights combine blocks.
     runs = project.experiment(experiment).runs
     weightings = {project.model_of(experiment, run).layer_weighting for run in runs}
     return UNRESTRICTED not in weightings and weightings != {"none"}
@@ -153,7 +153,7 @@ def _regularised(project: "Project", experiment: str) -> Mapping[str, Regularise
 
 def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
     found = project.of_members(experiment, lambda part: project.expansion(part).swept_values())
-    # Lines are called after their experiments as models are.
+    # Lines are named after their experiments, as models are.
     return {
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
         for model, values in found.items()
@@ -252,5 +252,5 @@ NEEDS = {
 
 
 def drawable(project: "Project", experiment: str) -> list[str]:
-    """What an experiment's results give figures to draw (`NEEDS`)."""
+    """Return the kinds of results in an experiment that figures can draw (`NEEDS`)."""
     return [name for name, need in NEEDS.items() if need.asked_by(project, experiment)]

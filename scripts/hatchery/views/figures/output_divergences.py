@@ -1,4 +1,4 @@
-"""How far every model's predictions are from the unigram, the uniform and the empirical distribution as it learns.
+"""Divergences of every model's predictions from the unigram, uniform and empirical distributions during training.
 
 Source: "A Natural Bias for Language Generation Models", Figure 1.
 """

@@ -79,7 +79,7 @@ Source: `measurements.parquet`.
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 LEVELS: tuple[Level, ...] = ("phenomenon", "average")
 AXES = {ACCURACY: "accuracy (%)", CORRELATION: "Spearman's correlation with people (%)"}
-"""The metrics of a suite, of which the first that it has is drawn, and their axes."""
+"""The metrics of a suite and their axes; the first metric that a suite has is drawn."""
 # Between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
 
@@ -88,7 +88,7 @@ AVERAGE_GAP = 0.6
 class SuiteBars:
     """One panel: a metric in percent by (phenomenon, model), phenomena from top to bottom, averages last.
 
-    `published` holds the values of the paper, where there are any, under the same keys.
+    `published` holds the values of the paper, if there are any, under the same keys.
     """
 
     suite: str
@@ -98,7 +98,9 @@ class SuiteBars:
     metric: str = ACCURACY
 
     def chances(self) -> dict[str, list[float]]:
-        """Scores of a blind guess by phenomenon: one value, or several if models were scored on different items."""
+        """Return scores of a blind guess by phenomenon: one value, or several if models were scored on different
+        items.
+        """
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
             if bar.blind_guess is not None and name in found:
@@ -106,14 +108,14 @@ class SuiteBars:
         return {name: sorted(guesses) for name, guesses in found.items()}
 
     def extent(self) -> tuple[float, float]:
-        """The range of the axis: from 0 to 100, and as far below 0 as any bar or deviation goes."""
+        """Return the range of the axis: from 0 to 100, extended below 0 to the lowest bar or deviation."""
         lowest = min(
             (bar.mean - (bar.whisker or 0.0) for bar in self.bars.values() if bar.mean is not None), default=0.0
         )
         return (0.0 if lowest >= 0 else max(-100.0, 10.0 * math.floor(lowest / 10))), 100.0
 
     def places(self) -> list[float]:
-        """Where the phenomena stand, from 0 downwards; the averages stand apart."""
+        """Return the places of the phenomena, from 0 downwards, with a gap before the averages."""
         first = next((place for place, name in enumerate(self.phenomena) if name in AVERAGES), None)
         if not first:
             return [float(place) for place in range(len(self.phenomena))]
@@ -121,7 +123,7 @@ class SuiteBars:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure, a panel per suite. Raises ManifestError for an altered table."""
+    """Return the figure, a panel per suite. Raises ManifestError for an altered table."""
     values = comparable_values(settings, tables)
     measured = read_measurements(tables["measurements"], settings.runs, "minimal_pairs", LEVELS)
     suites = measured.partition_by("suite", as_dict=True, maintain_order=True)
@@ -129,9 +131,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
-    """Mean and deviation over seeds; phenomena by name, then the average over phenomena where there are several.
+    """Return mean and deviation over seeds; phenomena by name, then the average over phenomena if there are several.
 
-    The average over paradigms follows where a paper prints it for one of the models.
+    The average over paradigms follows if a paper prints it for one of the models.
     """
     metrics = set(measured.filter(pl.col("level").is_in(LEVELS))["metric"])
     metric = next((known for known in AXES if known in metrics), ACCURACY)
@@ -155,7 +157,7 @@ def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | N
 
 
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
-    """The figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
+    """Return the figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
     models = models_in_order(settings.runs)
     styles = settings.looks(models)
     style = settings.style
@@ -197,9 +199,9 @@ def _draw_panel(
     font_size = style.font_size
     names = [_name(name, style) for name in panel.phenomena]
     low, high = panel.extent()
-    # Behind 100 there is room for the numbers of the longest bars.
+    # To the right of 100 there is space for the numbers of the longest bars.
     high += (high - low) * (0.08 if not is_narrow(style) else 0.18)
-    # In percent; the axes take about 0.65 of the figure.
+    # In percent; the axes have about 0.65 of the figure's width.
     number_width = (3 + 4 * 0.64 * 0.72 * font_size) * (high - low) / (style.width_inches * 72 * 0.65)
     measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
     thickness = 1 / (len(measured) + 0.8)
@@ -221,7 +223,8 @@ def _draw_panel(
             printed = panel.published.get((phenomenon, model))
             if printed is not None:
                 axes.plot([printed], [place], **published_mark(style, face="white"))
-            # The number is at the end of its bar, or after the line of chance or a diamond that would cover it there.
+            # The number is at the end of its bar, or after the line of chance or a diamond if these would cover it
+            # there.
             if any(end <= chance <= end + number_width for chance in chances[phenomenon]):
                 end = max(chances[phenomenon])
             covered = printed is not None and end - 1.0 <= printed <= end + number_width
@@ -232,7 +235,7 @@ def _draw_panel(
                 textcoords="offset points",
                 va="center_baseline",
                 fontsize=font_size * 0.72,
-                # The line of chance stops where a number stands.
+                # The line of chance is interrupted at a number.
                 zorder=4,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
@@ -254,7 +257,7 @@ def _draw_panel(
 
 
 def _draw_chance(axes: Axes, panel: SuiteBars, font_size: float) -> None:
-    """Draw one line where all phenomena have the same chance, and else a line across the bars of each."""
+    """Draw one line if all phenomena have the same chance, else a line across the bars of each phenomenon."""
     chances = list(panel.chances().values())
     line: Keywords = {"color": "black", "linestyle": "--", "linewidth": 0.9, "zorder": 2}
     if len(distinct := {chance for found in chances for chance in found}) == 1 and all(chances):

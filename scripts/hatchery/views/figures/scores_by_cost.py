@@ -52,12 +52,12 @@ AXES = ("parameters", "flops")
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     return draw_scores(settings, numbers_of(tables, "correlation"))
 
 
 def draw_scores(settings: FigureSettings, entries: Mapping[str, Rows]) -> Figure:
-    """Two panels for each suite of each entry."""
+    """Return the figure: two panels for each suite of each entry."""
     style, size = settings.style, settings.style.font_size
     panels = [
         (suite if len(entries) == 1 else f"{entry}: {suite}", [row for row in models if row["suite"] == suite])
@@ -94,7 +94,7 @@ def _colours(perplexities: Sequence[float], style: Style) -> ScalarMappable:
 
 
 def _few(perplexities: Sequence[float]) -> list[float]:
-    """Four rounded values between the lowest and the highest, evenly on a logarithmic scale."""
+    """Return four rounded values between the lowest and the highest, evenly on a logarithmic scale."""
     low, high = min(perplexities), max(perplexities)
     values = (low * (high / low) ** ((2 * place + 1) / 8) for place in range(4))
     return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
@@ -120,7 +120,7 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
 
 
 def _mark(mine: bool, optimal: bool, size: float) -> Keywords:
-    """Keywords of `Axes.plot`: a dot for a model of ours, or a star, and a diamond for a published one."""
+    """Return keywords of `Axes.plot`: a dot for a model of ours, or a star, and a diamond for a published one."""
     marker, wide = ("*", 1.1) if optimal else ("o", 0.6) if mine else ("D", 0.5)
     shape = {"marker": marker, "markersize": size * wide}
     return {**shape, "linestyle": "none", "markeredgecolor": MUTED, "markeredgewidth": 0.6}

@@ -51,7 +51,7 @@ Source: `measurements.parquet`, `runs.parquet`.
 )
 
 FAR_APART = 20
-"""From this ratio of the most words to the fewest on, their axis is logarithmic."""
+"""Ratio of the most words to the fewest above which their axis is logarithmic."""
 COLUMNS = 3
 
 
@@ -64,7 +64,7 @@ class Lines:
     chance: set[float] = field(default_factory=set)
 
     def of(self, model: str) -> list[Point]:
-        """The points of a model in the order of their words."""
+        """Return the points of a model in the order of their words."""
         found = []
         for seeds in self.points.get(model, {}).values():
             scores = aggregate_values([(value, "", sampling) for _, value, sampling in seeds])
@@ -74,7 +74,7 @@ class Lines:
 
 
 def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     runs = (*settings.runs, *settings.milestones)
     words = {row["run"]: row["words"] for row in read_runs(tables["runs"], runs)}
     panels = panels_of(runs, words, read_measurements(tables["measurements"], runs))
@@ -98,9 +98,9 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Lines]:
-    """The panels by their titles, in the order of the table: suites, splits and tasks that a milestone has a score of.
+    """Return the panels by title, in the order of the table: suites, splits and tasks with a score of a milestone.
 
-    `words` are those of each run; one whose words nobody counted has no point.
+    `words` are those of each run; a run without a count of words has no point.
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
@@ -149,7 +149,7 @@ def _finish(axes: Axes, title: str, lines: Lines) -> None:
     axes.grid(visible=True)
     for chance in lines.chance:
         axes.axhline(chance, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
-        # At the right end: models begin at chance, so curves are near the line at the left.
+        # At the right end: models begin at chance, so curves are near the line on the left.
         axes.annotate(
             "chance",
             (1.0, chance),

@@ -34,7 +34,7 @@ Source: `numbers.csv` of the analysis `starts`.
 )
 
 LEAST_SPAN = 0.5
-"""Points that an axis spans at least, as in the paper."""
+"""Least range of an axis in points, as in the paper."""
 
 Rows = Sequence[Mapping[str, str]]
 Panel = tuple[str, str, dict[str, tuple[float, float]]]
@@ -42,7 +42,7 @@ Panel = tuple[str, str, dict[str, tuple[float, float]]]
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     entries = numbers_of(tables, "starts")
     panels = [panel for rows in entries.values() for panel in panels_of(rows)]
     style, labels, size = settings.style, labels_of(settings.runs), settings.style.font_size
@@ -68,7 +68,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def panels_of(rows: Rows) -> Iterator[Panel]:
-    """Panels of what an entry of the analysis found: experiment by experiment, test sets first, BLEU beside chrF."""
+    """Yield panels of an entry's numbers: experiment by experiment, test sets first, BLEU next to chrF."""
     found: dict[tuple[str, str, str], dict[str, tuple[float, float]]] = {}
     for row in rows:
         kind, _, metric = row["metric"].rpartition("_")

@@ -1,7 +1,7 @@
-"""The numbers that stand for an experiment against the values of its sweeps, or the sizes of its grid.
+"""The headline numbers of an experiment against the values of its sweeps, or the sizes of its grid.
 
-A panel per number and group of runs with the same swept keys. The key with the most values, of those whose values are
-numbers, is the axis; the other keys tell the lines apart. Models of a grid stand at their parameters.
+A panel per number and group of runs with the same swept keys. The axis is the key with the most values among those
+with numeric values; the other keys distinguish the lines. Models of a grid are placed at their parameters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,22 +76,24 @@ Source: `measurements.parquet` and `runs.parquet`.
 PREDICTIONS = ("pretraining", "perplexity")
 PARAMETERS, PERCENT = "parameters", "(%)"
 APART = "\nmodels of "
-"""Separator between the name of a number and the models that the number is of, in the title of a panel."""
+"""Separator between a number and its models, in the title of a panel."""
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
-# More values than this have no tick each.
+# Above this number of values, not every value has a tick.
 MOST_TICKS = 8
-# Between the dots of a word, which is 1 wide.
+# Distance between the dots of a value that is a word; the word is 1 wide.
 WORD_GAP = 0.12
 
 Values = dict[str, dict[str, float]]
-"""The numbers that stand for an experiment: what each is called, and its value by the name of a run, or of a model."""
+"""The headline numbers by name, each by the name of a run, or of a model."""
 
 
 @dataclass(frozen=True)
 class SweptPanel:
-    """`axis` is the swept key; `lines` are points by what tells lines apart, `ticks` the names of words on the axis.
+    """A panel: `axis` is the swept key.
 
-    `published` are places and values of what a paper prints.
+    `lines` are points by the other keys' values, `ticks` the names of words on the axis.
+
+    `published` are places and values of a paper's printed numbers.
     """
 
     title: str
@@ -102,17 +104,17 @@ class SweptPanel:
 
     @property
     def has_lines(self) -> bool:
-        """Whether the values have an order in which a line may join them."""
+        """True if the values have an order, so that lines may connect them."""
         return self.axis != PARAMETERS and not self.ticks
 
     @property
     def apart(self) -> bool:
-        """Whether other models have a number under this name that does not compare with these."""
+        """True if other models have a number with this name that is not comparable."""
         return APART in self.title
 
 
 def draw(settings: SweptFigure, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     runs = [run for run in settings.runs if run.model in settings.swept]
     parameters = {row["run"]: float(row["parameters"]) for row in read_runs(tables["runs"], settings.runs)}
     values = main_values(read_measurements(tables["measurements"], settings.runs), settings.objectives)
@@ -131,7 +133,7 @@ def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
 
 
 def published_values(known: PublishedMarks) -> Values:
-    """Published averages of minimal pairs by what our numbers are called, by model."""
+    """Return published averages of minimal pairs by the names of our numbers, by model."""
     found: Values = {}
     for (model, suite, task, metric), value in known.items():
         if title := _title("minimal_pairs", suite, task, metric):
@@ -140,10 +142,10 @@ def published_values(known: PublishedMarks) -> Values:
 
 
 def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
-    """Perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run.
+    """Return perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run.
 
-    Models whose `objectives` differ are asked for other tokens, so that their perplexities are other numbers. So are
-    all numbers whose bases differ.
+    Models with different `objectives` predict other tokens, so their perplexities are separate numbers. Numbers with
+    different bases are separate, too.
     """
     found: Values = {}
     bases: dict[str, dict[str, str]] = {}
@@ -152,7 +154,7 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
         if title := _title(**{column: each[column] for column in ("kind", "suite", "task", "metric")}):
             task = objectives.get(each["model"]) if each["kind"] in PREDICTIONS else None
             if task:
-                # In two lines, or it does not fit above half of the width.
+                # On two lines, because one line is wider than half of the figure.
                 title = f"{title} of {task} models".replace(" while", "\nwhile")
             found.setdefault(title, {})[each["run"]] = each["value"]
             bases.setdefault(title, {})[each["run"]] = each["basis"] or ""
@@ -165,7 +167,7 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
 
 
 def _apart(title: str, by_run: dict[str, float], bases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """The numbers under one title, or those of each basis under a title of its own."""
+    """Yield the numbers under one title, or those of each basis under a title of its own."""
     for basis, told in told_apart(bases.values()).items():
         numbers = {run: value for run, value in by_run.items() if bases[run] == basis}
         yield f"{title}{APART}{told}" if told else title, numbers
@@ -185,7 +187,7 @@ def _title(kind: str, suite: str, task: str, metric: str) -> str:
 
 
 def _averages(suite: str, rows: pl.DataFrame) -> Sequence[tuple[str, float]]:
-    """The averages over the tasks of one run; of a single task, the mean of its first metric."""
+    """Return the averages over the tasks of one run; for a single task, the mean of its first metric."""
     averages = [
         (average.task, average.aggregate.mean)
         for average in task_averages(suite, rows)
@@ -205,7 +207,7 @@ def swept_panels(
     parameters: Mapping[str, float],
     published: Values | None = None,
 ) -> list[SweptPanel]:
-    """A panel for every number and every group of runs with the same swept keys, that has any number."""
+    """Return a panel for every number and every group of runs with the same swept keys, if it has any number."""
     groups: dict[tuple[bool, tuple[str, ...]], list[SeededRun]] = {}
     for run in runs:
         groups.setdefault((swept[run.model].sized, tuple(swept[run.model].values)), []).append(run)
@@ -238,7 +240,10 @@ def swept_panels(
 
 
 def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
-    """The key with the most values; words only where no key has numbers, and the first of several in the file."""
+    """Return the key with the most values.
+
+    One with words only if no key has numbers; of several the first in the file.
+    """
 
     def rank(key: str) -> tuple[bool, int]:
         values = {each.values[key] for each in models}
@@ -248,7 +253,7 @@ def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
 
 
 def draw_swept(settings: FigureSettings, panels: Sequence[SweptPanel]) -> Figure:
-    """The figure, its panels side by side or, on phones, below each other, over one legend."""
+    """Return the figure, its panels side by side or, on phones, below each other, with one legend."""
     style, size = settings.style, settings.style.font_size
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     looks = model_styles(names, style)

@@ -1,7 +1,8 @@
-"""Scores of fine-tuned models, task by task: means and deviations of every model, and the single runs behind them.
+"""Scores of fine-tuned models, task by task: means and deviations of every model, and its single runs.
 
-A panel per suite, a row per task and model, so that names need no rotation. The dashed line is the accuracy of the most
-frequent label, where the score is an accuracy; the open diamond is the published mean, if the experiment names a paper.
+A panel per suite, a row per task and model, so that names need no rotation. The dashed line is the accuracy of the
+most frequent label, if the score is an accuracy; the open diamond is the published mean, if the experiment names a
+paper.
 """
 
 import math
@@ -64,14 +65,14 @@ Source: `measurements.parquet`.
 
 # All metrics are percentages or correlations times 100.
 BEST = 100.0
-# More rows would make a figure of several screens; summary.csv has them.
+# More rows would fill several screens; summary.csv has them.
 MOST_SCORES = 300
 MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 
 
 @dataclass(frozen=True)
 class TaskScore:
-    """One row: mean and deviation in percent, the runs behind them (none for an average), and the published mean."""
+    """One row: mean and deviation in percent, the single runs (empty for an average), and the published mean."""
 
     aggregate: Aggregate
     runs: Runs
@@ -82,7 +83,7 @@ class TaskScore:
 class TaskScores:
     """The rows of one task by model; `metric` is a column name such as `f1_percent`.
 
-    `blind_guess` is drawn of accuracies; `average` says that the rows are means over tasks.
+    `blind_guess` is drawn for accuracies; `average` is true if the rows are means over tasks.
     """
 
     task: str
@@ -93,7 +94,7 @@ class TaskScores:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure: panels of suites below each other, each with its own range of scores, over one legend.
+    """Return the figure: panels of suites below each other, each with its own range of scores, with one legend.
 
     Raises ManifestError for an altered table.
     """
@@ -125,7 +126,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
-    """The averages alone where there are more scores than anybody reads, and averages; else all."""
+    """Return only the averages if there are too many scores to read, and averages exist; else all."""
     if sum(len(task.scores) for panel in panels.values() for task in panel) <= MOST_SCORES:
         return panels
     averages = {suite: [task for task in panel if task.average] for suite, panel in panels.items()}
@@ -135,7 +136,7 @@ def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskSco
 def suite_scores(
     settings: FigureSettings, measured: pl.DataFrame, published: PublishedMarks
 ) -> dict[str, list[TaskScores]]:
-    """For every suite its tasks by name, each by its first metric, then the averages over them that can be taken."""
+    """Return for every suite its tasks by name, each by its first metric, then the averages over them."""
     models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
     for (suite,), mine in sorted(measured.partition_by("suite", as_dict=True).items()):
@@ -174,13 +175,13 @@ def _name(task: TaskScores, style: Style) -> str:
 
 
 def _group_inches(models: int, lines: int, style: Style) -> float:
-    """Height of a task: a row per model, and at least room for its name."""
+    """Return the height of a task: a row per model, and at least the height of its name."""
     row = max(0.15, style.font_size * 1.05 / 72)
     return max((models + 0.8) * row, (1.35 * lines + 0.4) * style.font_size / 72)
 
 
 def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
-    """Ends of the axis in percent: all that is drawn, with a margin."""
+    """Return the ends of the axis in percent: all drawn values, with a margin."""
     seen = []
     for task in panel:
         seen += [] if task.blind_guess is None else [task.blind_guess]
@@ -199,7 +200,7 @@ def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
 
 
 def _finish_axis(axes: Axes, low: float, high: float) -> None:
-    """Ticks from `low` to `high`; a mark at the end of the axis is seen whole, and no tick stands beyond it."""
+    """Set ticks from `low` to `high`; marks at the ends of the axis are not clipped, and no tick exceeds the ends."""
     margin = 0.02 * (high - low)
     axes.set_xlim(low - margin, high + margin)
     ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
@@ -260,7 +261,7 @@ def _mean(look: ModelStyle, style: Style) -> Keywords:
 
 
 def _text(aggregate: Aggregate) -> str:
-    """Mean and deviation as the summary prints them, and how many runs failed or gave no number."""
+    """Return mean and deviation as in the summary, and the number of runs that failed or have no number."""
     parts = []
     if aggregate.mean is not None:
         deviation = "" if aggregate.std is None else f" ± {summarised_text(aggregate.std)}"

@@ -1,4 +1,4 @@
-"""Log-probability of right tokens against the logarithm of their frequency, with the bias of the output and without.
+"""Log-probability of correct tokens against the logarithm of their frequency, with and without the output bias.
 
 Source: "A Natural Bias for Language Generation Models", Figure 4.
 """
@@ -39,11 +39,11 @@ Source: `measurements.parquet`.
 LEAST_TOKENS = 20
 TITLES = {LOG_PROBABILITY: "whole model", WITHOUT_BIAS: "without the bias"}
 Point = tuple[float, float, float]
-"""Mean log-frequency of a bin, mean log-probability, and its standard error (0 where there is none)."""
+"""Mean log-frequency of a bin, mean log-probability, and its standard error (0 if unknown)."""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure, a row of panels for each split. Raises ManifestError for an altered table."""
+    """Return the figure, a row of panels for each split. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs), level=("bin",))
     lines = points(frame.select("model", "task", "metric", "value", "items", "sampling_deviation").rows())
     splits = sorted({split for split, _, _ in lines}) or [""]
@@ -88,9 +88,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def points(
     rows: Sequence[tuple[str, str, str, float, int, float | None]],
 ) -> Mapping[tuple[str, str, str], list[Point]]:
-    """Points from rare to frequent, by split, log-probability and model.
+    """Return points from rare to frequent, by split, log-probability and model.
 
-    From rows of single runs: model, bin, metric, value, tokens and standard error over them.
+    `rows` are those of single runs: model, bin, metric, value, tokens and standard error over them.
     """
     bins: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
     for model, task, metric, value, tokens, error in rows:

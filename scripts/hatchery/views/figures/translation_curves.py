@@ -1,4 +1,4 @@
-"""How well development text is translated as models learn: BLEU and chrF against optimiser steps.
+"""Translation scores of development text during training: BLEU and chrF against optimiser steps.
 
 Source: "A Natural Bias for Language Generation Models", whose Figures 3, 6 and 8 are areas under these curves.
 """

@@ -33,7 +33,7 @@ Source: `measurements.parquet`.
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
     chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & pl.col("value").is_not_null())
     tests = chosen["task"].unique(maintain_order=True).to_list() or [""]

@@ -33,11 +33,11 @@ Source: `measurements.parquet`.
 )
 
 Words = dict[str, dict[tuple[int, str], dict[str, float]]]
-"""By set of texts, and by position and word: surprisals by model."""
+"""Surprisals by set of texts, by position and word, and by model."""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """The figure, a panel below the other. Raises ManifestError for an altered table."""
+    """Return the figure, its panels below each other. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs), level=("word",))
     found = words_by_text(panel_rows(frame.select("model", "task", "value", "basis").rows()))
     models, style = models_in_order(settings.runs), settings.style
@@ -81,7 +81,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def written(position: int, word: str) -> str:
-    """A word as the figure's letters can write it; where they cannot, its number."""
+    """Return a word if the figure's font contains its letters, else its number."""
     font = get_font(findfont("DejaVu Sans"))
     return word if all(font.get_char_index(ord(letter)) for letter in word) else str(position)
 
@@ -100,7 +100,7 @@ def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple
 
 
 def words_by_text(rows: Sequence[tuple[str, str, float]]) -> Words:
-    """The words of every text in their order, from rows of single runs: model, task, surprisal."""
+    """Return the words of every text in their order, from rows of single runs: model, task, surprisal."""
     values: dict[str, dict[tuple[int, str], dict[str, list[float]]]] = {}
     for model, task, value in rows:
         text, position, word = task.split("/", 2)

@@ -1,1 +1,1 @@
-"""The tables of the papers in the papers' layout: our numbers with the printed ones beside them."""
+"""The tables of the papers in the papers' layout: our numbers next to the printed ones."""

@@ -1,9 +1,9 @@
-"""Tables of facts that are no scores: sizes of corpora, sizes of tasks, shares of layers.
+"""Tables of facts other than scores: sizes of corpora, sizes of tasks, shares of layers.
 
-Sizes of corpora are those of LTG-BERT Table 1 and ELC-BERT Table 6, from the cards of our corpora; sizes of the tasks
-that models are fine-tuned on those of LTG-BERT Table 4, from the manifests of fine-tuning. A task has the same rows for
-every model of an experiment, so those of one model are enough. What the layers contribute to every probe (LTG-BERT
-Table 5) comes from our tidy table of layers.
+Sizes of corpora are those of LTG-BERT Table 1 and ELC-BERT Table 6, from the cards of our corpora; sizes of tasks are
+those of LTG-BERT Table 4, from the manifests of fine-tuning. A task has the same rows for every model of an
+experiment, so the manifests of one model suffice. The contributions of the layers to every probe (LTG-BERT Table 5)
+are from our tidy table of layers.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,10 @@ Size = tuple[str, str, str, str]
 
 
 def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[float, str]]:
-    """The printed sizes of one table, multiplied out, with their remarks; by (corpus, source, split, measure)."""
+    """Return the printed sizes of one table, multiplied out, with their remarks.
+
+    By (corpus, source, split, measure).
+    """
     return {
         (row.corpus, row.source, row.split, row.measure): (row.size, row.note)
         for row in read_published_sizes(path)
@@ -39,10 +42,10 @@ def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[fl
 
 
 def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> dict[Size, float]:
-    """Our sizes from the `statistics.csv` of the cards of corpora by name, under what `corpora` calls them.
+    """Read our sizes from the `statistics.csv` of corpus cards; `corpora` maps our names to those of the paper.
 
-    A measure that a card lacks (subwords without a tokenizer) is no error. Raises ManifestError for a table that is not
-    what the card's manifest says.
+    A measure that a card lacks (subwords without a tokenizer) is no error. Raises ManifestError for a table that
+    differs from the card's manifest.
     """
     sizes: dict[Size, float] = {}
     for corpus, path in cards.items():
@@ -60,7 +63,7 @@ def sizes_table(
     published: Mapping[Size, tuple[float, str]],
     ours: Mapping[Size, float],
 ) -> PaperTable:
-    """The printed sizes and ours. Raises ConfigError for a printed size that has no place, or would lose digits."""
+    """Return the printed sizes and ours. Raises ConfigError for a printed size without a place, or with more digits."""
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}
     if missing := sorted(set(published) - places):
@@ -116,7 +119,7 @@ HEADINGS = ("Training rows", "Validation rows", "512 subwords or more (%)")
 
 @dataclass(frozen=True)
 class TaskSize(Record):
-    """Rows of a task of texts, and how many of them were cut, because they have more than `max_length` subwords."""
+    """Rows of a task of texts, and the number of those truncated, because they exceed `max_length` subwords."""
 
     train_rows: Annotated[Natural, Strict()]
     validation_rows: Annotated[Natural, Strict()]
@@ -126,7 +129,7 @@ class TaskSize(Record):
 
     @property
     def percent_cut(self) -> float:
-        """The share of the rows that were cut, in percent."""
+        """Return the share of the rows that were truncated, in percent."""
         cut = self.truncated_train_rows + self.truncated_validation_rows
         return 100 * cut / (self.train_rows + self.validation_rows)
 
@@ -134,9 +137,9 @@ class TaskSize(Record):
 def read_task_sizes(
     manifests: Mapping[str, Path], layout: TasksLayout, settings: PaperTablesSettings
 ) -> dict[str, TaskSize]:
-    """The sizes of the tasks of a layout, under the paper's names, from fine-tuning manifests by our tasks.
+    """Read the sizes of the tasks of a layout, under the paper's names, from fine-tuning manifests by our tasks.
 
-    Raises ManifestError for a manifest that was altered, EvaluationError for one that does not say them.
+    Raises ManifestError for a manifest that was altered, EvaluationError for one without sizes.
     """
     named = {settings.papers_task(task): path for task, path in manifests.items()}
     return {task: _size(read_manifest(path)) for task, path in named.items() if task in layout.tasks}
@@ -155,7 +158,7 @@ def tasks_table(
     printed: PrintedTable,
     ours: Mapping[str, TaskSize],
 ) -> PaperTable:
-    """The printed sizes, and ours below them. Raises ConfigError when layout and printed table do not fit."""
+    """Return the printed sizes, with ours below them. Raises ConfigError if layout and printed table do not fit."""
     digits = (Digits(0, grouped=True), Digits(0, grouped=True), Digits(layout.decimals))
     lines = []
     for task, heading in layout.tasks.items():
@@ -186,11 +189,11 @@ class Shares:
 
 
 def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, str], Shares]:
-    """The shares by model and task (in the paper's names), from the tidy table of layers, in its order.
+    """Read the shares by model and task (in the paper's names), from the tidy table of layers, in its order.
 
     Raises ManifestError for a table that was altered, EvaluationError for seeds of a model with different layers.
     """
-    # Four decimals, as all numbers behind the tables have (`summary.csv`).
+    # Four decimals, as in all numbers of the tables (`summary.csv`).
     return {
         (entry.model, settings.papers_task(entry.task)): Shares(
             tuple(round(percent, 4) for percent in entry.percent), round(entry.slope, 4)
@@ -206,9 +209,9 @@ def layers_table(
     printed: PrintedTable,
     shares: Mapping[tuple[str, str], Shares],
 ) -> PaperTable:
-    """The printed shares, and below each task those of our models; models of other depths have columns of their own.
+    """Return the printed shares, and below each task those of our models; models of other depths have own columns.
 
-    Raises ConfigError when layout and printed table do not fit.
+    Raises ConfigError if layout and printed table do not fit.
     """
     own = {key: value for key, value in shares.items() if key[1] in layout.tasks}
     depth = max([layout.layers, *(len(value.percent) for value in own.values())])

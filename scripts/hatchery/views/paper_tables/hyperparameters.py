@@ -1,4 +1,4 @@
-"""The hyperparameters that tables of a paper print, as the configuration of our runs has them (GPT-BERT, Tables 3, 4).
+"""The hyperparameters in tables of a paper, from the configuration of our runs (GPT-BERT, Tables 3, 4).
 
 In a layout they are columns of the suite `settings`. Their task is a path: `model`, `tokenizer` or `pretraining` with
 their keys, or `finetuning`, a task and a key of its protocol.
@@ -21,10 +21,10 @@ Numbers = dict[str, float]
 def hyperparameters(
     project: "Project", experiment: str, layout: str, prefix: str, runs: Mapping[str, str]
 ) -> dict[str, Numbers]:
-    """The numbers that the layout of a paper asks for, of every one of `runs`, by path; empty where it asks for none.
+    """Return the hyperparameters in a paper's layout for every one of `runs`, by path; empty if it has none.
 
-    `prefix` is what tasks are called before their names in the paper's tables. What a run has not is left out. Raises
-    ConfigError for a path that no run could have.
+    `prefix` is the prefix of tasks before their names in the paper's tables. Missing keys of a run are left out.
+    Raises ConfigError for a path that no run could have.
     """
     tables = (table for table in read_layout(layout).tables.values() if isinstance(table, ScoreLayout))
     columns = [column for table in tables for column in table.resolved_columns() if column.suite == SETTINGS]
@@ -54,7 +54,7 @@ def _of_run(project: "Project", experiment: str, run: str, prefix: str, paths: l
             raise ConfigError(f"{path!r}: expected a path from model, tokenizer, pretraining or finetuning")
         for key in keys:
             value = getattr(value, key, None)
-        # Several rates are tried where a protocol lists them.
+        # A protocol that lists several rates tries each of them.
         if isinstance(value, tuple):
             value = value[0] if len(value) == 1 else None
         if isinstance(value, int | float):

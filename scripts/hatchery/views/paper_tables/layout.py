@@ -1,7 +1,7 @@
-"""What each table of a paper looks like, read from `config/paper_tables/<paper>.yaml`.
+"""The layouts of a paper's tables, read from `config/paper_tables/<paper>.yaml`.
 
 A table is a small entry: number, caption, blocks of published rows, columns as (suite, task, metric), digits. The five
-kinds share one mechanism of drawing; which numbers fill the places comes from the published values and from ours.
+kinds share one mechanism of drawing; the numbers are the published values and ours.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from hatchery.settings.fields import ChosenBy
 from hatchery.typed import validated
 
 BoldRule = Literal["best", "within_deviation"]
-"""What is bold: the best number, or all that are within one standard deviation of it."""
+"""Rule for bold face: the best number, or all numbers within one standard deviation of it."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ScoreLayout(Settings):
     """A note below the table."""
 
     def resolved_columns(self) -> tuple[ColumnLayout, ...]:
-        """The columns with what they take from the table filled in."""
+        """Return the columns, completed by the defaults of the table."""
         return tuple(self._resolved(column) for column in self.columns)
 
     def _resolved(self, column: ColumnLayout) -> ColumnLayout:
@@ -259,7 +259,7 @@ def _check_table(layout: TableLayout, where: str) -> None:
         seen = set()
         for place in places:
             if place in seen:
-                raise ConfigError(f"{where}.{name}: {', '.join(filter(None, place))} stands there twice")
+                raise ConfigError(f"{where}.{name}: {', '.join(filter(None, place))} appears twice")
             seen.add(place)
     if isinstance(layout, ScoreLayout):
         for column in layout.resolved_columns():
@@ -268,7 +268,7 @@ def _check_table(layout: TableLayout, where: str) -> None:
 
 
 def _places(layout: TableLayout) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """What must be distinct in a layout, by the name of its key."""
+    """Yield the lists of a layout whose entries must be distinct, by the name of their key."""
     if isinstance(layout, ScoreLayout):
         yield "blocks", [(block.track, row.row) for block in layout.blocks for row in block.rows]
         yield "columns", [(column.suite, column.task, column.metric) for column in layout.resolved_columns()]

@@ -1,10 +1,10 @@
 """Matrices of almost stochastic order: ELC-BERT Tables 11 and 12.
 
-Every row has the printed line, ours with the confidence corrected for the whole matrix, and ours computed as the
-package behind the paper does. The rows and columns of ours are the models that repeat a published row, then the others.
+Every row has the printed line, ours with the confidence corrected for the whole matrix, and ours computed like the
+paper's package. The rows and columns of ours are the models that repeat a published row, then the others.
 
-The order compares runs, which a summary no longer has: they are read from the tidy table of measurements. The tasks
-are those of the published average of a suite; a run is its seeds and the place of its learning rate.
+The order compares runs, which a summary does not contain: they are read from the tidy table of measurements. The tasks
+are those of the published average of a suite; a run is its seeds and the rank of its learning rate.
 """
 
 from collections import Counter
@@ -40,9 +40,10 @@ def order_table(
     scores: Mapping[str, Sequence[float]],
     left_out: Mapping[str, str],
 ) -> PaperTable:
-    """The matrix with all printed numbers, and ours for `scores` (one score per run) if there are two models or more.
+    """Return the matrix with all printed numbers, and ours for `scores` (one per run) if there are at least two
+    models.
 
-    Raises ConfigError when layout and printed table do not fit.
+    Raises ConfigError if layout and printed table do not fit.
     """
     compared = scores if len(scores) > 1 else {}
     seeds = Counter(run.model for run in settings.runs)
@@ -88,7 +89,7 @@ def order_table(
 
 
 def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
-    """The published row of every column, once: empty where a further model of ours repeats it."""
+    """Return the published row of every column, once: empty if a further model of ours repeats it."""
     seen: set[str] = set()
     rows = []
     for entry, _ in places:
@@ -147,14 +148,14 @@ def _notes(
 
 
 def read_runs(settings: PaperTablesSettings, measurements: Path) -> pl.DataFrame:
-    """Every value of the first metric of every task. Raises ManifestError for an altered table."""
+    """Read every value of the first metric of every task. Raises ManifestError for an altered table."""
     shown = set(settings.shown)
     found = read_measurements(measurements, [run for run in settings.runs if run.model in shown], kind="finetuning")
     return found.filter("primary", "main")
 
 
 def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
-    """The tasks of a published average. Raises ConfigError for an average that is none, or that joins metrics."""
+    """Return the tasks of a published average. Raises ConfigError for an unknown average, or one that joins metrics."""
     members = PUBLISHED_AVERAGES.get(suite, {}).get(average, ())
     tasks = tuple(task for member in members for task, metric in member if len(member) == 1 and not metric)
     if not tasks or len(tasks) < len(members):
@@ -165,7 +166,7 @@ def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
 def lists_of_models(
     runs: pl.DataFrame, settings: PaperTablesSettings, tasks: Sequence[str]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Scores per run (the mean over `tasks`) of the models that have them, and why the other models have none.
+    """Return scores per run (the mean over `tasks`) of the models with scores, and reasons for the others.
 
     A model with no run on any of the tasks is in neither.
     """
@@ -194,12 +195,12 @@ def lists_of_models(
 
 
 def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
-    """The mean over `tasks` of every run that has a value for all of them, of the rows of one model.
+    """Return the mean over `tasks` of every run that has a value for all of them, for the rows of one model.
 
-    ELC-BERT, Appendix E, does not say what its order compares: averaging the tasks within each run reproduces the
+    ELC-BERT, Appendix E, does not state the compared scores: averaging the tasks within each run reproduces the
     pattern of its Tables 11 and 12, pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Runs that
-    collapsed to a constant answer do have a value and stay: the order compares whole distributions.
-    Raises EvaluationError when a run lacks a task or has it twice, or no score is left.
+    collapsed to a constant answer have a value and stay: the order compares whole distributions. Raises
+    EvaluationError if a run lacks a task or has it twice, or no score is left.
     """
     scores = []
     for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):
@@ -208,7 +209,7 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
             raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
         if twice := sorted(task for task, count in counts.items() if count > 1):
             raise EvaluationError(f"the run of {run} has two scores for {', '.join(twice)}")
-        # Exactly: equal averages must come out equal, or the order would take a rounding error for dominance.
+        # With exact sums, because equal averages must be equal, or the order would read a rounding error as dominance.
         mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
         scores += [] if rows["value"].has_nulls() or mean is None else [mean]
     if not scores:

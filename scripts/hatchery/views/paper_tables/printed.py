@@ -1,7 +1,7 @@
-"""The printed side of a table: its rows with the models of ours that repeat them, its numbers, and the notes below it.
+"""The printed side of a table: its rows with the models of ours that repeat them, its numbers, and its notes.
 
-Each printed number must find its place in the layout: none is lost, none is invented. The notes say whose numbers
-these are, which deviation, how many runs, what is bold, what is not comparable.
+Each printed number must have a place in the layout, and each place a number. The notes explain the origin of numbers,
+the kind of deviation, the number of runs, bold face, and numbers that are not comparable.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from hatchery.views.score_table import PUBLISHED, Digits, Line, Score
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a paper with the models of ours that repeat it; `row` is empty for models that repeat none."""
+    """A row of a paper with the models of ours that repeat it; `row` is empty for models that repeat no row."""
 
     heading: str
     row: str
@@ -37,7 +37,7 @@ class EntryBlock:
 
 
 def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]) -> None:
-    """Raise ConfigError for a model, a track or a published row that there is not."""
+    """Raise ConfigError for an unknown model, track or published row."""
     choice = settings.published
     numbers = list(numbers)
     tracks = {number.track for number in numbers if number.track}
@@ -55,10 +55,10 @@ def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]
 def entry_blocks(
     blocks: Sequence[BlockLayout], settings: PaperTablesSettings, present: Iterable[str]
 ) -> list[EntryBlock]:
-    """The rows of a table with our models in them; `present` are the models that have a number in the table.
+    """Return the rows of a table with our models in them; `present` are the models with a number in the table.
 
-    Ours stand only in blocks of the experiment's track. Models that repeat no published row at all come last in the
-    last of those, under their own names; what repeats a row of other tables is left to those.
+    Ours are only in blocks of the experiment's track. Models that repeat no published row come last in the last of
+    these blocks, under their own names; models that repeat a row of other tables are left out.
     """
     choice = settings.published
     present = set(present)
@@ -83,7 +83,7 @@ CellKey = tuple[str, str, str, str, str]
 
 
 class PrintedTable:
-    """The numbers of a table by (track, row, suite, task, metric); remembers which were asked for."""
+    """The numbers of a table by (track, row, suite, task, metric); it records the numbers that were requested."""
 
     def __init__(self, numbers: Iterable[PublishedNumber], paper: str, table: str, caveat: str = "") -> None:
         self.where = f"{paper}, table {table}"
@@ -98,9 +98,9 @@ class PrintedTable:
     def value(
         self, place: CellKey, digits: Digits, reference: bool = False, lower_is_better: bool = False
     ) -> Score | None:
-        """The number at a place as it is printed; None where the table prints none.
+        """Return the number at a place as printed; None if the table prints none.
 
-        Raises ConfigError when the layout would show fewer digits than are printed.
+        Raises ConfigError if the layout would show fewer digits than are printed.
         """
         number = self._numbers.get(place)
         if number is None:
@@ -159,7 +159,7 @@ DASH = (
 def score_notes(
     layout: ScoreLayout, settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str]
 ) -> tuple[str, ...]:
-    """The notes of a table of scores, as sentences without a final stop."""
+    """Return the notes of a table of scores, as sentences without a full stop."""
     paper = PAPERS[settings.published.paper]
     ours = [line for line in lines if line.source != PUBLISHED]
     values = [value for line in ours for value in line.values if value is not None]
@@ -175,7 +175,7 @@ def score_notes(
         notes.append(FAILED)
     if layout.change_from:
         notes.append("The first row is absolute; the others are changes from it, with the deviation of the row itself")
-    # Which digits are compared matters: equal as shown is equal.
+    # Numbers that look equal count as equal, so the displayed digits are compared.
     where = "the table" if layout.best_over == "table" else "its block"
     among = "rows" if layout.models == "columns" else "columns"
     if any(value is not None and value.best for line in lines for value in line.values):
@@ -195,7 +195,7 @@ def score_notes(
 def common_notes(
     settings: PaperTablesSettings, lines: Sequence[Line], headings: Sequence[str], remark: str
 ) -> list[str]:
-    """The remark of the layout, the caveat of the experiment, and the remarks on printed numbers."""
+    """Return the remark of the layout, the caveat of the experiment, and the remarks on printed numbers."""
     notes = [remark] if remark else []
     if any(value is None or value.mean is None for line in lines for value in line.values):
         notes.append(DASH)
@@ -212,13 +212,14 @@ def common_notes(
 
 
 def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
-    """The remarks on printed numbers that are (not) comparable, each once, with the places that it is about."""
+    """Return the remarks on printed numbers that are (not) comparable, each once, with their places."""
     places: dict[str, list[str]] = {}
     for line in lines:
         for heading, value in zip(headings, line.values, strict=True):
             if value is None or not value.note or value.comparable != comparable:
                 continue
-            # A reason is told whole; mere remarks are told one by one, because many numbers share them.
+            # A reason is quoted as a whole; other remarks are quoted sentence by sentence, because many numbers share
+            # them.
             for remark in [value.note] if not comparable else value.note.split("; "):
                 places.setdefault(remark, []).append(f"{line.label}, {heading}")
     return [f"{note} ({_named(where)})" for note, where in places.items()]

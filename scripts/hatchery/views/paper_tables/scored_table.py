@@ -1,11 +1,11 @@
 """Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, LTG-BERT Tables 2, 3 and 6 to 8.
 
-Below the printed line of a model stand those of ours that repeat it, in the same units and digits. Where a paper has
-models as columns, every task has a printed line and one of ours.
+Below the printed line of a model are those of ours that repeat it, in the same units and digits. If a paper has models
+as columns, every task has a printed line and one of ours.
 
-Ours are read from `summary.parquet` under the paper's names. A summary has no rows for what the organisers of BabyLM
-2023 computed over suites (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP and
-supplement, and the weighted total. They are added here under the suite `leaderboard`.
+Ours are read from `summary.parquet` under the paper's names. A summary has no rows for the scores that the organisers
+of BabyLM 2023 computed over suites (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP
+and supplement, and the weighted total. They are added here under the suite `leaderboard`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,10 +43,10 @@ Scores = Mapping[str, Mapping[Measure, Aggregate]]
 
 
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
-    """The scores of all models of `settings`; a model without any has an empty mapping.
+    """Return the scores of all models of `settings`; a model without any has an empty mapping.
 
-    Raises ManifestError for a summary that was altered or is none, EvaluationError naming the file for one of another
-    experiment, a model that the settings do not list, and two rows that the paper would call the same.
+    Raises ManifestError for a summary that was altered or is none, EvaluationError naming the file for a summary of
+    another experiment, a model that the settings do not list, and two rows with the same name in the paper.
     """
     scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):
@@ -58,7 +58,7 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
         measure = (settings.papers_suite(row.suite), settings.papers_task(row.task), row.metric)
         own = scores[row.model]
         if measure in own:
-            raise EvaluationError(f"{path}: {', '.join(measure)} stands there twice without {settings.prefix!r}")
+            raise EvaluationError(f"{path}: {', '.join(measure)} appears twice without {settings.prefix!r}")
         counts = row.n, row.n_failed, row.mean_without_failed, row.n_without_number
         own[measure] = Aggregate(row.mean, row.std, *counts, seeds=row.seeds, basis=row.basis)
     for own in scores.values():
@@ -69,11 +69,11 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
 
 
 def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Aggregate]:
-    """The columns of the leaderboard that one model's scores give; none where an ingredient is missing.
+    """Return the columns of the leaderboard computed from one model's scores; empty if an ingredient is missing.
 
     BLiMP over 17 files, GLUE over eleven tasks, MSGS over the six ambiguous tasks (ELC-BERT's mean, not the
     unpublished scale of the board), and the total of 0.5, 0.3 and 0.2 of them. Deviations of the averages are the root
-    mean squares of the deviations of what is averaged; the total has none.
+    mean squares of the deviations of their parts; the total has none.
     """
     found: dict[str, Aggregate] = {}
     files = [scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES]
@@ -91,7 +91,7 @@ def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Agg
 
 
 TRAINING_TIME = ("pretraining", "duration")
-"""Suite and task of how long a model trained: a number that tables have of the papers alone."""
+"""Suite and task of the training time of a model: a number that only printed rows have in tables."""
 
 
 @dataclass(frozen=True)
@@ -151,10 +151,10 @@ class _Filler:
 def score_table(
     number: str, layout: ScoreLayout, settings: PaperTablesSettings, printed: PrintedTable, scores: Scores
 ) -> PaperTable:
-    """The table with all printed numbers and with ours.
+    """Return the table with all printed numbers and with ours.
 
-    Raises ConfigError when layout and printed table do not fit: a row that is not printed, a number without a place,
-    a reference row of changes that is no row.
+    Raises ConfigError if layout and printed table do not fit: a row that is not printed, a number without a place, an
+    unknown reference row of changes.
     """
     columns = layout.resolved_columns()
     measures = {(column.suite, column.task, column.metric) for column in columns}
@@ -203,9 +203,9 @@ def _lines(block: EntryBlock, filler: _Filler) -> list[Line]:
 def _transposed(
     lines: Sequence[Line], tasks: Sequence[str], labels: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Line], str]:
-    """Headings and lines with models as columns, and which models of ours stand in a printed one's column.
+    """Return headings and lines with models as columns, and a note on models of ours in a printed model's column.
 
-    There is a column for every published row and, where several of ours repeat it, for every one of ours.
+    There is a column for every published row and, if several of ours repeat it, for every one of ours.
     """
     pairs: list[tuple[Line | None, Line | None]] = []
     for line in lines:

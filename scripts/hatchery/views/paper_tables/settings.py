@@ -9,7 +9,7 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 
 MODELS_SHOWN = 24
-"""Models of ours in a table of a paper: more of them nobody reads, and an order compares every pair."""
+"""Maximum number of our models in a paper's table: nobody reads more, and an order compares every pair."""
 
 
 @dataclass(frozen=True)
@@ -41,32 +41,34 @@ class PaperTablesSettings(Settings):
     caveat: str = ""
     order: OrderSettings = field(default_factory=OrderSettings)
     hyperparameters: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Those that the tables show, by run and path."""
+    """Hyperparameters in the tables, by run and path."""
 
     @property
     def models(self) -> list[str]:
-        """Our models in the order of the configuration, baselines last."""
+        """Return our models in the order of the configuration, baselines last."""
         return models_in_order((*self.runs, *baseline_runs(self.baselines, self.runs)))
 
     @property
     def shown(self) -> list[str]:
-        """The models in the tables: those that repeat a published row, then the others, at most MODELS_SHOWN in all."""
+        """Return the models in the tables: those that repeat a published row, then the others, at most MODELS_SHOWN
+        in all.
+        """
         models, rows = self.models, self.published.rows
         chosen = set(sorted(models, key=lambda model: model not in rows)[:MODELS_SHOWN])
         return [model for model in models if model in chosen]
 
     def papers_suite(self, suite: str) -> str:
-        """What the paper's tables call our suite."""
+        """Return the name of our suite in the paper's tables."""
         return self.suites.get(suite, suite.removeprefix(self.prefix))
 
     def papers_task(self, task: str) -> str:
-        """What the paper's tables call our task."""
+        """Return the name of our task in the paper's tables."""
         return task.removeprefix(self.prefix)
 
 
 @dataclass(frozen=True)
 class TableInputs:
-    """Where the numbers of the tables come from.
+    """Files with the numbers of the tables.
 
     `measurements` (orders) and `layers` (shares of layers) are the experiment's tidy tables, `sizes` the published
     sizes of corpora, `cards` the statistics of ours by corpus, `tasks` one model's fine-tuning manifests by task.

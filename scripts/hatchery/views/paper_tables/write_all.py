@@ -1,8 +1,8 @@
-"""Every table of a paper that the experiment has numbers for, as Markdown to read and as LaTeX to take into a paper.
+"""All paper tables for which the experiment has numbers, as Markdown to read and as LaTeX to include in a paper.
 
-Beside one `.md` and one `.tex` per table lie `tables.md` with all of them, `tables.tex`, a document that shows them
-(it needs `booktabs`, `graphicx` and `geometry`), and `tables.json` for the page. A table without any number of ours is
-not written; `tables.md` says which those are.
+There is one `.md` and one `.tex` file per table, and `tables.md` with all of them, `tables.tex`, a document that
+includes them (it needs `booktabs`, `graphicx` and `geometry`), and `tables.json` for the page. A table without any
+number of ours is not written; `tables.md` lists these tables.
 """
 
 import json
@@ -49,7 +49,7 @@ TABLES_FILE, VIEWS_FILE = "tables.md", "tables.json"
 
 @dataclass(frozen=True)
 class PaperTableView:
-    """A table of a paper as it is shown: its heading, and the table with caption and notes."""
+    """A table of a paper for display: its heading, and the table with caption and notes."""
 
     heading: str
     table: Table
@@ -57,17 +57,17 @@ class PaperTableView:
 
     @property
     def shown(self) -> Table:
-        """The table for a place that shows heading, caption and notes around it."""
+        """Return the table for a place that shows heading, caption and notes around it."""
         return Table(self.table.columns, self.table.groups, label=self.heading)
 
 
 def view(table: PaperTable) -> PaperTableView:
-    """The table as it is shown."""
+    """Return the table for display."""
     return PaperTableView(f"{PAPERS[table.paper]}, Table {table.number}", table.shown(), table.with_times)
 
 
 def markdown_table(table: PaperTable, level: int = 1) -> str:
-    """The table with a heading of that level, its caption, and its notes as a list; ends in a newline."""
+    """Return the table with a heading of that level, its caption, and its notes as a list; ends in a newline."""
     shown = view(table)
     caption = markdown_text(table.caption, foreign=False)
     blocks = [f"{'#' * level} {shown.heading}", caption, shown.table.markdown()]
@@ -77,24 +77,24 @@ def markdown_table(table: PaperTable, level: int = 1) -> str:
 
 
 def latex_table(table: PaperTable) -> str:
-    """The table as a `table` environment with caption, label and notes; ends in a newline."""
+    """Return the table as a `table` environment with caption, label and notes; ends in a newline."""
     shown = view(table)
     return shown.table.latex(shown.heading, table.name.replace("_", "-"))
 
 
 def latex_document(tables: Sequence[PaperTable]) -> str:
-    """A document that reads the files of the tables, which lie beside it, and numbers them as the paper does."""
+    """Return a document that includes the files of the tables in its folder, with the paper's numbers."""
     return latex_of_files((table.name, int(table.number)) for table in tables)
 
 
 def views_json(views: Sequence[PaperTableView]) -> str:
-    """The text of tables.json."""
+    """Return the text of tables.json."""
     written = [{**dumped_values(shown), "table": as_json(shown.table)} for shown in views]
     return json.dumps(written, ensure_ascii=False, indent=1) + "\n"
 
 
 def read_views(text: str) -> list[PaperTableView]:
-    """What `views_json` wrote."""
+    """Read the output of `views_json`."""
     return [
         PaperTableView(shown["heading"], from_json(shown["table"]), shown.get("with_times", False))
         for shown in json.loads(text)
@@ -116,7 +116,9 @@ def write_all(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun)
 
 
 def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list[PaperTable], list[str]]:
-    """The tables that have numbers of ours, in the order of the layout, and the numbers of those that have none."""
+    """Return the tables with numbers of ours, in the order of the layout, and the printed numbers of the other
+    tables.
+    """
     layout = read_layout(inputs.layout)
     numbers = read_numbers(inputs.published)
     check_papers(settings, layout, numbers)
@@ -133,7 +135,7 @@ def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list
 
 
 def check_papers(settings: PaperTablesSettings, layout: PaperLayout, numbers: Sequence[PublishedNumber]) -> None:
-    """Raise ConfigError when settings, layout and published values are not of one paper."""
+    """Raise ConfigError if settings, layout and published values are not of one paper."""
     for name, paper in (("the layout", layout.paper), ("the published values", numbers[0].paper)):
         if paper != settings.published.paper:
             raise ConfigError(f"published.paper is {settings.published.paper}, but {name} are those of {paper}")
@@ -148,7 +150,7 @@ def _table(
     runs: pl.DataFrame,
     inputs: TableInputs,
 ) -> PaperTable:
-    """The table of that number, with or without numbers of ours."""
+    """Return the table of that number, with or without numbers of ours."""
     paper = settings.published.paper
     printed = PrintedTable(numbers, paper, number, settings.caveat)
     match layout:
@@ -168,7 +170,7 @@ def _table(
 
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
-    """All tables in one text, on one page, and as data for the page of the experiment."""
+    """Return all tables in one text, on one page, and as data for the page of the experiment."""
     heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
     plural = "s" if len(without) > 1 else ""
     missing = f"Not written, because the experiment has no number for them: Table{plural} {', '.join(without)}."

@@ -1,6 +1,6 @@
-"""Sections of a summary for kinds of evaluation that show more than a line for each number, a file for each kind.
+"""Sections of a summary for kinds of evaluation that show more than a line for each number, one file per kind.
 
-A file is called like its kind and has a function `sections(summary, kind, evaluation)`.
+A file has the name of its kind and a function `sections(summary, kind, evaluation)`.
 """
 
 from collections.abc import Callable

@@ -20,7 +20,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
 
 
 def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -> list[Section]:
-    """The averages and the first metric of every task; then all other metrics."""
+    """Return the averages and the first metric of every task; then all other metrics."""
     tasks = [task for task in summary.finetuned if task.suite == suite]
     prefix = _common_word([task.task for task in tasks if task.main])
     metrics = {task.metric for task in tasks}
@@ -48,7 +48,7 @@ def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -
 
 
 def _average_rows(summary: Summary, metrics: tuple[str, ...] = (AVERAGE_METRIC,)) -> list[SummaryRow]:
-    """One row for each average over tasks and each of `metrics`, suites in the order of the configuration."""
+    """Return one row for each average over tasks and each of `metrics`, suites in the order of the configuration."""
     found: dict[tuple[str, str, int], SummaryRow] = {}
     for row in summary.rows:
         if row.metric in metrics:
@@ -62,7 +62,7 @@ def _metric_label(metric: str) -> str:
 
 
 def _common_word(tasks: list[str]) -> str:
-    """The first word that all names share with its underscore, such as `babylm_`; empty where they share none."""
+    """Return the first word with its underscore that all names share, such as `babylm_`; empty if there is none."""
     beginnings = {task.partition("_")[0] for task in tasks}
     shared = beginnings.pop() + "_" if len(beginnings) == 1 and len(tasks) > 1 else ""
     return shared if all(task.startswith(shared) for task in tasks) else ""

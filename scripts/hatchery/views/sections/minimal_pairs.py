@@ -33,7 +33,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
 
 
 def _scores_of(rows: Sequence[SummaryRow]) -> str:
-    """Sentence that names the metric of a suite of minimal pairs and the score of a blind guess."""
+    """Return a sentence that names the metric of a suite of minimal pairs and the score of a blind guess."""
     is_correlation = all(row.metric == CORRELATION for row in rows)
     what = "Spearman's correlation with the preferences of people" if is_correlation else "Accuracy"
     of_phenomena = [row for row in rows if row.metric in (ACCURACY, CORRELATION) and row.task not in AVERAGES]
@@ -53,7 +53,7 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
         if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
             label = f"{readable(task)}, ties correct"
             measures.append(Measure(label, suite, task, ACCURACY_TIES_CORRECT))
-            # Shown where it was asked for.
+            # Shown if an option requests it.
             label = f"{readable(task)}, best temperature"
             measures.append(Measure(label, suite, task, AT_BEST_TEMPERATURE))
     if any((row.suite, row.metric) == (suite, AT_BEST_TEMPERATURE) for row in summary.rows):
@@ -62,7 +62,7 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
 
 
 def _averages_agree(summary: Summary, suite: str) -> bool:
-    """Whether the two averages are equal for every model, as they are where each phenomenon has one paradigm."""
+    """Return True if the two averages are equal for every model, as they are if each phenomenon has one paradigm."""
     for model in summary.models:
         by_phenomenon, by_paradigm = (summary.row(model, suite, task, ACCURACY) for task in AVERAGES[:2])
         if by_phenomenon and by_paradigm and by_phenomenon.mean != by_paradigm.mean:

@@ -14,7 +14,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
     """Return one section for all splits."""
     named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
     shown = (
-        # What has a unit of its own, then percent.
+        # Numbers with units of their own, then percentages.
         *sorted(named, key=lambda pair: HELD_OUT_METRICS[pair[1]].percent),
         ("slope by log-frequency", SLOPES[LOG_PROBABILITY]),
         ("slope without bias", SLOPES[WITHOUT_BIAS]),

@@ -1,4 +1,4 @@
-"""The stage `describe_corpus`: the card of a corpus, with the tables that it shows."""
+"""The stage `describe_corpus`: write the card of a corpus, with its tables."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ PUBLISHED_SIZES = "config/published/corpora/sizes.csv"
 
 
 def card_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """What a corpus's card says of where the corpus comes from."""
+    """Return the facts on the origin of a corpus for its card."""
     block = project.corpus(corpus)
     sources = {source["name"]: source for source in raw_inputs(project, corpus)}
     return {
@@ -32,7 +32,7 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def card_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
-    """Documents, published sizes and, if the corpus names a tokenizer, its token shards."""
+    """Return documents, published sizes and, if the corpus names a tokenizer, its token shards."""
     tokenizer = of.project.corpus(corpus).card_tokenizer
     tokens = [] if tokenizer is None else [of("encode_corpus", tokenizer=tokenizer)]
     return {"corpus": of.corpus(corpus), "published": PUBLISHED_SIZES, "tokens": tokens}
@@ -59,7 +59,7 @@ def describe_corpus(
     """Write the card of a corpus.
 
     `published` is a table of published sizes, `tokens` the manifest of the corpus's token shards. Raises ConfigError,
-    ManifestError, CorpusError or EvaluationError naming the input at fault; then no file is written.
+    ManifestError, CorpusError or EvaluationError naming the faulty input; then no file is written.
     """
     from hatchery.views.cards.write_card import write_card
 

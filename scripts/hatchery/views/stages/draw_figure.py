@@ -1,4 +1,4 @@
-"""The stage `draw_figure`: any figure of an experiment, for wide screens and for phones in one file."""
+"""The stage `draw_figure`: draw any figure of an experiment, for wide screens and for phones in one file."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from hatchery.workflow.outputs import Outputs
 
 MOST_DRAWN = 40
-"""Models that a figure shows: with more of them nothing can be told apart, and the file grows by megabytes."""
+"""Maximum number of models in a figure: more cannot be distinguished, and the file grows by megabytes."""
 
 
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
-    """A figure of an experiment or a study, with the first models as far as they fit, and what it marks of papers.
+    """Return the settings of a figure of an experiment or a study, with the first models up to the limit.
 
-    Models of others come last, in figures of what they are evaluated on in an experiment.
-    The experiments of a study that were not evaluated in this way are named, and none of their models is drawn.
+    Imported models come last, in an experiment's figures of results that they have. Experiments of a study without
+    these results are named, and none of their models is drawn.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
     needs = [need for need in declared.needs if need in NEEDS]
@@ -63,7 +63,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "published": published_of(project, experiment) if declared.published else ABSENT,
         "left_out": len(drawn[most:]),
         "without": without,
-        # A model has the place, and so the colour, that it has where all are shown.
+        # A model keeps its place, and so its colour, if some are left out.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
         **{key: value for values in more for key, value in values.items()},
@@ -71,28 +71,28 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
 
 
 def _parts_without(project: "Project", study: str, needs: Collection[str]) -> list[str]:
-    """The experiments of a study that have not what a figure needs."""
+    """Return the experiments of a study that lack a need of the figure."""
     return [part for part in project.members(study) if not set(needs) <= set(drawable(project, part))]
 
 
 def _baselines(
     project: "Project", experiment: str, needs: Collection[str], runs: Sequence[SeededRun]
 ) -> Sequence[SeededRun]:
-    """Models of others, where a figure draws of an experiment alone what they have, too."""
+    """Return imported models, if a figure of an experiment draws only results that they have."""
     if not needs or not all(NEEDS[need].of_others for need in needs) or project.is_study(experiment):
         return ()
     return baseline_runs(project.experiment(experiment).baselines, runs)
 
 
 def figures_of(project: "Project", experiment: str) -> list[str]:
-    """Names of the figures of an experiment or a study: those for which its results have something to draw."""
+    """Return the names of an experiment's or a study's figures: those whose needs its results meet."""
     return list(figures_drawn_from(_drawable(project, experiment)))
 
 
 def figure_inputs(of: "Outputs", experiment: str, figure: str) -> dict[str, Paths]:
-    """Tidy tables, manifests of analyses, and published values if the figure marks some.
+    """Return tidy tables, manifests of analyses, and published values if the figure marks them.
 
-    Raises ConfigError where the experiment has nothing to draw in the figure.
+    Raises ConfigError if the experiment lacks a need of the figure.
     """
     project = of.project
     declared = require_figure(figure, _drawable(project, experiment), experiment)
@@ -114,7 +114,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
 
 
 @Stage(
-    # What all figures share; each has a version of its own, in its file.
+    # Version of the code that all figures share; each figure has a version of its own, in its file.
     version=1,
     settings=figure_settings,
     inputs=figure_inputs,
@@ -133,9 +133,9 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
     minutes=10,
 )
 def draw_figure(settings: Mapping[str, Any], tables: Mapping[str, Path], output: Path) -> None:
-    """Draw the figure that `settings` name into `output` (SVG).
+    """Draw the figure of `settings` into `output` (SVG).
 
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault.
+    Raises ConfigError, ManifestError or EvaluationError naming the faulty input.
     """
     from hatchery.views.figures.draw import draw
 

@@ -1,4 +1,4 @@
-"""The stage `select_tokenizer`: a sweep of tokenizers, with a table and a figure of it for people."""
+"""The stage `select_tokenizer`: run a sweep of tokenizers, with a table and a figure of it for people."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
-    """The tokenizers that a sweep compares. Raises ConfigError for a key that the sweep itself says."""
+    """Return the tokenizers of a sweep. Raises ConfigError for a key that the sweep itself sets."""
     block = project.tokenizer_sweep(sweep)
     types = []
     for name, entry in block.types.items():
         where = f"{project.place('tokenizer_sweep', sweep)}: types.{name}.definition"
         if "vocabulary_size" in entry.definition:
-            raise ConfigError(f"{where}: vocabulary_size: the sweep itself says it")
+            raise ConfigError(f"{where}: vocabulary_size: expected no value, because the sweep sets it")
         trained = validated(TokenizerSettings, {**entry.definition, "vocabulary_size": entry.sizes[0]}, where)
         rest = keys_of(entry, of=CandidateKeys)
         types.append({"name": name, "definition": keys_of(trained, "vocabulary_size"), **rest})
@@ -40,7 +40,7 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The list of morphemes, or the file of a reference tokenizer."""
+    """Return the file of morphemes, or the file of a reference tokenizer."""
     return [source.one_name(MORPHEME_FILE) if name == "morphemes" else source.one_name(*TOKENIZER_FILE)]
 
 
@@ -85,7 +85,7 @@ def select_tokenizer(
     published: Path | None = None,
     threads: int = 1,
 ) -> None:
-    """Sweep the tokenizers of `settings`, write what `sweep_tokenizers` says, and show it. Raises like that."""
+    """Run the sweep of tokenizers of `settings` and write its table and figure. Raises like `sweep_tokenizers`."""
     import shutil
 
     from hatchery.rendering.drawing import figure_style, save_svg

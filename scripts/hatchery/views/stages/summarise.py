@@ -1,4 +1,4 @@
-"""The stage `summarise`: the tidy table of measurements as a summary, in up to five forms."""
+"""The stage `summarise`: write the tidy table of measurements as a summary, in up to five formats."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The table of an experiment or a study."""
+    """Return the summary settings of an experiment or a study."""
     blocks = [project.experiment(part) for part in project.members(experiment)]
     objectives = project.of_members(experiment, lambda part: _other_objectives(project, project.experiment(part)))
     return {
@@ -36,7 +36,10 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def _other_objectives(project: "Project", experiment: "Experiment") -> dict[str, str]:
-    """By which task every model is asked that does not guess masked text; of models of others, that they are such."""
+    """Return the task of every model that was not trained on masked text.
+
+    For imported models, that they are imported.
+    """
     others = {run: task for run, task in asked_tasks(experiment).items() if task != DEFAULT_TASK}
     measured = experiment.baselines if experiment.perplexity.splits else ()
     return others | {name: f"{OTHER} {readable(project.baseline(name).architecture)}" for name in measured}
@@ -80,11 +83,11 @@ def summarise(
     latex: OutputPath | None = None,
     notes: OutputPath | None = None,
 ) -> None:
-    """Summarise the experiment or study of `settings` into `output` (CSV) and, where given, the other forms.
+    """Summarise the experiment or study of `settings` into `output` (CSV) and the other given formats.
 
-    Their checksums, with which every reader compares them, lie beside them in a file that ends in `.sha256`. Nothing is
-    written unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the
-    file at fault.
+    Their checksums, which every reader verifies, are next to them in a file that ends in `.sha256`. Nothing is written
+    unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the faulty
+    file.
     """
     from hatchery.analysis.published_values import chosen_values
     from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised

@@ -1,4 +1,4 @@
-"""The stage `write_crate`: the run of an experiment or a study as an RO-Crate, for archives and registries."""
+"""The stage `write_crate`: write the run of an experiment or a study as an RO-Crate, for archives and registries."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The crate of an experiment or a study, with the configuration of all of its experiments."""
+    """Return the crate of an experiment or a study, with the configuration of all of its experiments."""
     return {
         "experiment": experiment,
         "description": project.results_of(experiment).description,
@@ -23,7 +23,7 @@ def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def crate_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
-    """The summary, from which the chain to the raw files starts, and other forms of the results for people."""
+    """Return the summary, from which the chain to the raw files starts, and the results for people."""
     return {
         "summary": of("summarise", "parquet"),
         "results": [of("summarise"), of("summarise", "markdown"), of("write_provenance")],
@@ -47,7 +47,7 @@ def write_crate(
     output: Path,
     project: OutputPath = Path(),
 ) -> None:
-    """Write the RO-Crate of the run whose summary.parquet is given: a zip archive with the same bytes each time.
+    """Write the RO-Crate of the run whose summary.parquet is given: a zip archive with reproducible bytes.
 
     The archive holds the metadata, the Snakefile, the configuration, the results and the manifests of all stages, and
     neither weights nor raw data. Raises ManifestError if the summary is missing or is no summary.

@@ -1,4 +1,4 @@
-"""The stage `write_page`: one static page for an experiment or a study."""
+"""The stage `write_page`: write one static page for an experiment or a study."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def page_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The page of an experiment or a study."""
+    """Return the page settings of an experiment or a study."""
     parts = {part: project.experiment(part) for part in project.members(experiment)}
     sets = sets_of_many(project, experiment, models_in_order(project.shown_runs(experiment)))
     described = {part: {"description": block.description, "corpus": block.corpus} for part, block in parts.items()}
@@ -33,7 +33,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def page_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """All that a page shows, of the experiment or study and of its parts."""
+    """Return all inputs of a page, of the experiment or study and of its parts."""
     project, parts, study = of.project, of.project.members(experiment), of.project.is_study(experiment)
     return {
         "summary": of("summarise", "parquet"),

@@ -1,4 +1,4 @@
-"""The stage `write_provenance`: every number of an experiment with links to what it was made from."""
+"""The stage `write_provenance`: write a page with every number of an experiment, linked to its origins."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def provenance_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The page that leads from every number to its files. Raises ConfigError for an unknown experiment."""
+    """Return the settings of the provenance page. Raises ConfigError for an unknown experiment."""
     project.results_of(experiment)
     return {"experiment": experiment}
 
@@ -42,9 +42,9 @@ def write_provenance(
 ) -> None:
     """Write the page of provenance of the experiment whose summary.parquet is given.
 
-    `settings` hold `experiment`; `places` is for the digests of the manifests that have a place on the page. Raises
-    ManifestError when the summary is missing or is none. Manifests that are missing or damaged are named on the page: a
-    result may outlive what it was made from. Of a large experiment the first rows are followed, and the page says so.
+    `settings` hold `experiment`; `places` is the file for the digests of the manifests on the page. Raises
+    ManifestError if the summary is missing or is none. Missing or damaged manifests are named on the page, because a
+    result may outlive its inputs. For a large experiment only the first rows are followed, with a note.
     """
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
     from hatchery.artifacts.atomic import write_json, write_text

@@ -1,4 +1,4 @@
-"""The stage `write_tables`: every table of a paper that the experiment has numbers for."""
+"""The stage `write_tables`: write all paper tables for which the experiment has numbers."""
 
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
 
 def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The tables in the layout of a paper. Raises ConfigError for an experiment that repeats none."""
+    """Return the settings of the tables in the layout of a paper. Raises ConfigError without a repeated paper."""
     block = project.experiment(experiment)
     chosen = paper_tables(project, experiment)
     if chosen is None:
         raise ConfigError(
-            f"results/{experiment}/paper_tables: the experiment repeats no paper: it has neither `published` nor"
-            " `paper_tables`"
+            f"results/{experiment}/paper_tables: expected an experiment with `published` or `paper_tables`"
         )
     prefix, published = chosen["prefix"], chosen["published"]
     layout = project.folder / LAYOUTS / f"{published.paper}.yaml"
@@ -40,7 +39,9 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def tables_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """The layout of a paper's tables, what fills them, and one model's fine-tuning where tables have sizes of tasks."""
+    """Return the layout of a paper's tables, their inputs, and one model's fine-tuning if tables have sizes of
+    tasks.
+    """
     paper, tasks = paper_of_tables(of.project, experiment), dict[str, str]()
     layout = [] if paper is None else [f"config/{LAYOUTS}/{paper}.yaml"]
     tables = [table for path in layout for table in read_layout(of.project.folder.parent / path).tables.values()]
@@ -78,7 +79,7 @@ def tables_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dic
 def write_tables(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun) -> None:
     """Write the tables; those of an earlier run that are not written again are removed.
 
-    Raises ConfigError, ManifestError or EvaluationError naming the input at fault, before anything is written.
+    Raises ConfigError, ManifestError or EvaluationError naming the faulty input, before anything is written.
     """
     from hatchery.views.paper_tables.write_all import write_all
 
