@@ -1,0 +1,47 @@
+"""Rows of a direct evaluation: intervals, and the rows that stand for the whole, by hand."""
+
+from typing import Any
+
+import pytest
+
+from hatchery.direct_evaluation import frame_of_rows, summary_of
+from hatchery.evaluation.evaluation import measured
+
+
+def finetuned(value: float | None, seed: int, failed: str = "") -> dict[str, Any]:
+    return measured("glue", "rte", "task", "accuracy_percent", value, finetuning_seed=seed, failed=failed, items=9)
+
+
+def test_intervals_are_1_96_deviations_and_percentages_stay_percentages() -> None:
+    deviations = {"accuracy_percent": (98.0, 2.0), "spearman_percent": (1.0, 5.0), "perplexity": (120.0, 30.0)}
+    rows = [
+        measured("s", "t", "average", metric, value, sampling_deviation=deviation)
+        for metric, (value, deviation) in deviations.items()
+    ]
+    rows += [measured("s", "u", "average", "accuracy_percent", 60.0), finetuned(None, 1, "nan")]
+    found = frame_of_rows(rows).select("low", "high").rows()
+    assert found[:3] == [
+        pytest.approx((98 - 3.92, 100.0)),
+        pytest.approx((0.0, 1 + 9.8)),
+        pytest.approx((120 - 58.8, 120 + 58.8)),
+    ]
+    assert found[3:] == [(None, None)] * 2
+
+
+def test_averages_splits_and_tasks_stand_for_the_whole_with_ties_as_the_suite_counts_them() -> None:
+    places = [("average", "accuracy_percent"), ("average", "accuracy_ties_correct_percent"), ("split", "perplexity")]
+    places += [("paradigm", "accuracy_percent"), ("word", "surprisal")]
+    rows = frame_of_rows([measured("s", f"t{n}", level, metric, 1.0) for n, (level, metric) in enumerate(places)])  # type: ignore[arg-type]
+    assert summary_of(rows)["task"].to_list() == ["t0", "t2"]
+    assert summary_of(rows[3:])["task"].to_list() == ["t3"]
+
+
+def test_of_several_fine_tunings_it_is_their_mean_with_student_s_interval() -> None:
+    (row,) = summary_of(frame_of_rows([finetuned(80.0, 1), finetuned(90.0, 2), finetuned(None, 3, "nan")])).rows(
+        named=True
+    )
+    # The deviation is the root of 50, the error 5, and the quantile of one degree of freedom 12.706.
+    assert row["value"] == 85.0 and row["failed"] == "1 of 3 runs failed"
+    assert (row["low"], row["high"]) == pytest.approx((85 - 63.531, 85 + 63.531), abs=1e-3)
+    (row,) = summary_of(frame_of_rows([finetuned(80.0, 1), finetuned(None, 2, "nan")])).rows(named=True)
+    assert (row["value"], row["low"]) == (80.0, None)
