@@ -1,5 +1,6 @@
 """What an experiment gets of the papers' numbers, which tables of them are refused, and the verdicts about ours."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def test_the_shipped_strict_experiment_names_rows_that_the_paper_has(
         assert tasks >= set(experiment["finetuning"]["tasks"])
     assert {task for _, suite, task, _ in found if suite == "babylm_glue"} >= set(BABYLM_GLUE_TASKS)
     assert found["elc_zero", "msgs", "msgs_main_verb_lexical_content_the", "mcc_percent"].mean == -74
+
+
+def test_a_number_without_a_track_belongs_to_all_of_them(numbers: list[PublishedNumber]) -> None:
+    key = ("ours", "msgs", "msgs_main_verb_lexical_content_the", "mcc_percent")
+    everywhere = [replace(one, track="") if one.row == "elc_bert_base_zero" else one for one in numbers]
+    for known, tracks in ((numbers, ["strict"]), (everywhere, ["strict", "strict_small"])):
+        for track in tracks:
+            found = for_experiment(known, "elc_bert", track, {"ours": "elc_bert_base_zero"})
+            assert found[key].mean == -74
 
 
 def test_of_two_printings_the_one_with_more_digits_counts(numbers: list[PublishedNumber]) -> None:

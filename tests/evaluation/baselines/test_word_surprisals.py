@@ -71,6 +71,8 @@ def test_a_token_across_words_is_that_of_the_word_that_it_begins_in(model_of):
         ("xyz", 1, True),
     ]
     assert found["surprisal"].is_null().to_list() == [False, True, False, False]
+    # What is unknown is not written in bytes.
+    assert found["in_bytes"].to_list() == [False] * 4
 
 
 @given(st.integers(1, 60), st.integers(2, 12))
