@@ -17,7 +17,7 @@ from hatchery.objectives.label_counts import label_counts, next_token_counts
 from hatchery.settings.base import RefusedError
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import TrainingBatches
-from hatchery.training.data_order import order_of
+from hatchery.training.curriculum import order_of
 from hatchery.training.loop import loss_of
 from hatchery.training.objectives import ObjectiveSettings, objective_of
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings

@@ -15,6 +15,7 @@ from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.first_rows import check_registered
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.measure_surprisal import measure_surprisal, rows_of_words
+from hatchery.evaluation.surprisal.measure_texts import rare_characters_note
 from hatchery.evaluation.surprisal.settings import SurprisalSettings
 from hatchery.evaluation.surprisal.words import SCHEMA, word_surprisals
 from hatchery.runner import run_stage
@@ -135,3 +136,16 @@ def test_texts_that_do_not_fit_the_model_or_the_settings_are_named(make_source, 
         measured(source, manifest_of("gpt2"), tmp_path / "out", drawn=3)
     with pytest.raises(ConfigError, match="'pll' needs a masked"):
         measured(source, manifest_of("gpt2"), tmp_path / "out", scoring="pll")
+
+
+def test_rare_characters_are_named_from_the_most_frequent_on_and_the_others_counted() -> None:
+    rare = {"é": 1200, "я": 7, "ж": 7} | {chr(0x4E00 + number): 2 for number in range(7)}
+    note = rare_characters_note(rare)
+    named = [
+        "é U+00E9 in 1,200",
+        "ж U+0436 in 7",
+        "я U+044F in 7",
+        *(f"{chr(c)} U+{c:04X} in 2" for c in range(0x4E00, 0x4E05)),
+    ]
+    assert f"vocabulary ({', '.join(named)} and 2 more): " in note and "cleaning" not in note
+    assert "; if the model's corpus was cleaned, `cleaning: " in rare_characters_note({"\u2019": 3})
