@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -52,6 +53,10 @@ def test_a_gap_is_filled_with_the_most_probable_subwords(model_manifest: Path) -
     model, sentence = hatchery.model(model_manifest.parent), "She likes old dogs ."
     tokens = model.tokenizer.backend.encode(sentence, add_special_tokens=False)
     assert left_out(model, sentence) == (4, 9), tokens.tokens
+    # Two special tokens frame the sentence.
+    for room, found in ((2, (4, 9)), (1, None)):
+        limited: Any = SimpleNamespace(tokenizer=model.tokenizer, longest_input=len(tokens.ids) + room)
+        assert left_out(limited, sentence) == found
     filled = model.fill(f"She {GAP} old dogs .", number=3)
     expected = guessed(model_manifest, sentence, tokens.tokens.index("Ġlikes"))
     best = np.argsort(-expected, kind="stable")[:3]

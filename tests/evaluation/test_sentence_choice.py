@@ -9,7 +9,8 @@ import pytest
 
 from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
 from hatchery.errors import CorpusError
-from hatchery.evaluation.filled_sentences import beginnings, candidates, suitable, words_by_length
+from hatchery.evaluation.filled_sentences import beginnings, candidates, continued_sentence, suitable, words_by_length
+from hatchery.evaluation.sentences_file import Answer, FilledSentence
 
 
 def corpus(folder: Path, splits: Mapping[str, Sequence[str]]) -> Manifest:
@@ -60,3 +61,15 @@ def test_of_lines_that_are_paragraphs_the_first_words_can_be_taken() -> None:
 def test_the_longest_word_is_left_out_first_and_never_the_first_of_the_sentence() -> None:
     sentence = "Understanding 1999 cats, don't we see tigers?"
     assert [sentence[start:end] for start, end in words_by_length(sentence)] == ["tigers", "don't", "cats", "see"]
+
+
+@pytest.mark.parametrize(("text", "before", "rest"), [("a b c d e", "a b c", "d e"), ("a b c d", "a b", "c d")])
+def test_a_sentence_goes_on_from_its_first_half_of_which_an_odd_word_is_a_part(
+    text: str, before: str, rest: str
+) -> None:
+    class Asked:
+        def continuation(self, beginning: str, seed: int | None) -> str:
+            return f"{beginning} and {'so on' if seed is None else 'so forth'}"
+
+    answers = (Answer(f"{before} and so on"), Answer(f"{before} and so forth"))
+    assert continued_sentence(Asked(), text) == FilledSentence(before, rest, answers)  # type: ignore[arg-type]
