@@ -7,6 +7,7 @@ import tomllib
 from contextlib import nullcontext
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -300,3 +301,9 @@ def test_registered_data_is_checked_with_the_packages_of_its_environment(
     environment = {"PYTHONPATH": str(repository / "scripts"), "PATH": ""}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_files_that_are_small_together_are_read_whole_and_of_others_the_first_rows():
+    sizes = {"first": first_rows.SMALL_BYTES - 10, "second": 11, "third": 10, "fourth": 1}
+    most_rows = first_rows._first_rows(SimpleNamespace(size=sizes.get))
+    assert [most_rows(name) for name in (*sizes, *sizes)] == [None, 500, None, 500] * 2

@@ -55,6 +55,8 @@ def test_words_that_come_again_are_foretold_by_heaps_law() -> None:
     # The exponent is log2(18 / 12), so 240 bytes of text have 18 * 10 ** 0.585 = 69.2, and 30 bytes of distinct words
     # are in 0.239 of the text.
     assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[2], NEW[1]]], 240, 30) == pytest.approx(0.2395, abs=1e-4)
+    # Lines 2 and 3 have 6 bytes of distinct words in 12, and all lines 18 in 24: no text has more new words than bytes.
+    assert share_to_train_on(BACKEND, [[NEW[0], NEW[1]], [NEW[1], NEW[2]]], 240, 30) == pytest.approx(30 / 180)
 
 
 @pytest.mark.parametrize(("script", "kept"), [("chinese", 50), ("english", 100)])
