@@ -10,9 +10,9 @@ import torch
 from hatchery.errors import ConfigError
 from hatchery.evaluation.basis import asked_of
 from hatchery.modeling.language_model import LanguageModelOutput
-from hatchery.objectives.mask_rates import MASKABLE, WEIGHTS, MaskRates
+from hatchery.objectives.mask_rates import MASKABLE, WEIGHTS, MaskRates, TokenPreference
 from hatchery.objectives.special_ids import SpecialIds
-from hatchery.objectives.token_preferences import TokenPreference, chances, frequency_preferences
+from hatchery.objectives.token_preferences import chances, frequency_preferences
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.objectives import objective_of, objective_settings
 from hatchery.training.objectives.masked import MaskedSettings

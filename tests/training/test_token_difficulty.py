@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.objectives.token_preferences import TokenPreference
+from hatchery.objectives.mask_rates import TokenPreference
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import StepBatch
 from hatchery.training.objectives import objective_of

@@ -1,4 +1,4 @@
-"""Shares of hidden tokens that are drawn anew for every sequence, and the weights of labels.
+"""Settings of shares of hidden tokens that every sequence draws, of the weights of labels, and of preferred subwords.
 
 A constant share is masked language modelling. A share drawn from the interval from 0 to 1, with the weights of the
 bound, is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al. 2024, arXiv:2406.04329): if the share of
@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hatchery.settings.base import Settings, Share, require
+from hatchery.settings.base import Count, Positive, Settings, Share, ShareBelowOne, refused, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,3 +78,30 @@ class DrawnRate(NamedTuple):
     rate: float
     weight: float
     """Weight of each label."""
+
+
+@dataclass(frozen=True)
+class TokenPreference(Settings):
+    """Subwords that are hidden more often than others."""
+
+    by: Literal["frequency", "loss", "accuracy"]
+    """frequency: rare subwords of the training text. loss, accuracy: subwords that the model predicts badly."""
+    power: Positive = 0.5
+    """Exponent of the preference: of the inverse count, of the mean loss, or of the share of wrong predictions."""
+    interval_steps: Count = 200
+    """With loss and accuracy: steps between two updates."""
+    memory: ShareBelowOne = 0.2
+    """With loss and accuracy: weight of the earlier value of a subword in each update."""
+
+    def __post_init__(self) -> None:
+        if self.adapts:
+            return
+        defaults = {"interval_steps": 200, "memory": 0.2}
+        for key, default in defaults.items():
+            if (value := getattr(self, key)) != default:
+                raise refused(key, value, "no such key with by: frequency, which never changes")
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the preference follows the model."""
+        return self.by != "frequency"

@@ -7,40 +7,12 @@ sequence are published, the formulas here are inferred). Chances are clipped at 
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from hatchery.objectives.special_ids import Corruption
-from hatchery.settings.base import Count, Positive, Settings, ShareBelowOne, refused
 from hatchery.tokenization.special_tokens import UNLABELLED
-
-
-@dataclass(frozen=True)
-class TokenPreference(Settings):
-    """Subwords that are hidden more often than others."""
-
-    by: Literal["frequency", "loss", "accuracy"]
-    """frequency: rare subwords of the training text. loss, accuracy: subwords that the model predicts badly."""
-    power: Positive = 0.5
-    """Exponent of the preference: of the inverse count, of the mean loss, or of the share of wrong predictions."""
-    interval_steps: Count = 200
-    """With loss and accuracy: steps between two updates."""
-    memory: ShareBelowOne = 0.2
-    """With loss and accuracy: weight of the earlier value of a subword in each update."""
-
-    def __post_init__(self) -> None:
-        if self.adapts:
-            return
-        defaults = {"interval_steps": 200, "memory": 0.2}
-        for key, default in defaults.items():
-            if (value := getattr(self, key)) != default:
-                raise refused(key, value, "no such key with by: frequency, which never changes")
-
-    @property
-    def adapts(self) -> bool:
-        """Whether the preference follows the model."""
-        return self.by != "frequency"
 
 
 def frequency_preferences(counts: np.ndarray, power: float) -> np.ndarray:

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hatchery.objectives.mask_rates import CHOICE, RATES, SHOWN
-from hatchery.objectives.token_preferences import TokenPreference, chosen, hidden
+from hatchery.objectives.mask_rates import CHOICE, RATES, SHOWN, TokenPreference
+from hatchery.objectives.token_preferences import chosen, hidden
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import StepBatch
 from hatchery.training.topology import sum_tensor_over_processes

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from hatchery.modeling.flops import PassShape
-from hatchery.objectives.mask_rates import MASKABLE, WEIGHTS, MaskRates
+from hatchery.objectives.mask_rates import MASKABLE, WEIGHTS, MaskRates, TokenPreference
 from hatchery.objectives.masking import MaskingSettings
-from hatchery.objectives.token_preferences import TokenPreference
 from hatchery.settings.base import RefusedError, Share, ShareAboveZero, omitted_at_default, refused, require
 from hatchery.settings.fields import SegmentsName
 from hatchery.tokenization.special_tokens import UNLABELLED
