@@ -49,14 +49,13 @@ def test_a_subword_that_is_always_right_can_still_be_hidden() -> None:
 
 def test_a_batch_is_hidden_anew_by_the_values(make_batch: Callable[..., Any]) -> None:
     objective, batch = make_batch(MaskedSettings(kind="subword", preference=TokenPreference(by="loss")))
-    (difficulty,) = objective.watchers(300)
-    same = objective.prepared(batch)
+    difficulty = TokenDifficulty(objective.settings.preference, 300)
+    same = difficulty.prepared(batch)
     for name, tensor in batch.micro_batches[0].items():
         assert torch.equal(tensor, same.micro_batches[0][name]), name
     assert same.counted == batch.counted
-    assert isinstance(difficulty, TokenDifficulty)
     difficulty.values = np.where(np.arange(300) < 150, 100.0, 1.0)
-    part, before = objective.prepared(batch).micro_batches[0], batch.micro_batches[0]
+    part, before = difficulty.prepared(batch).micro_batches[0], batch.micro_batches[0]
     clean = torch.where(before["labels"] == UNLABELLED, before["input_ids"], before["labels"])
     again = torch.where(part["labels"] == UNLABELLED, part["input_ids"], part["labels"])
     assert torch.equal(clean, again)

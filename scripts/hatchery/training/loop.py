@@ -55,7 +55,9 @@ def train(
             known = {} if record.position.words is None else {"words": 0}
             record.append({"step": 0, "tokens": 0, **known, **first})
         for step, drawn_batch in enumerate(drawn, record.position.step):
-            batch = objective.prepared(drawn_batch)
+            batch = drawn_batch
+            for watcher in watchers:
+                batch = watcher.prepared(batch)
             engine.begin_step(seed, step, plan.learning_rate(step), batch.first_sequence)
             sums = accumulate_gradients(engine, batch, average, objective)
             update = engine.step()

@@ -8,7 +8,7 @@ Planning reads the settings, so what is slow to import is imported inside the me
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.tokenization.token_shards import TokenShards
-    from hatchery.training.batches import StepBatch
     from hatchery.training.examples import Examples
-    from hatchery.training.watchers import Watcher
 
 ModelKind = Literal["masked", "causal", "translation"]
 """What a model can do: guess hidden tokens, go on with a text, translate."""
@@ -188,14 +186,6 @@ class Objective(ABC):
 
         `output` is what the model returns for `batch`, which lies on its device.
         """
-
-    def watchers(self, vocabulary_size: int) -> "Sequence[Watcher]":
-        """Return the watchers that hold what changes in the objective while it trains."""
-        return ()
-
-    def prepared(self, batch: "StepBatch") -> "StepBatch":
-        """Return the batch of the coming step, changed by what the objective has learned so far."""
-        return batch
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "HeldOutTerms":
         """What a micro-batch of held-out text adds to its loss, which is the likelihood of its labels alone."""

@@ -16,10 +16,12 @@ from hatchery.training.development import DevelopmentSet, development_examples, 
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.inputs import Inputs
 from hatchery.training.objective import Objective
+from hatchery.training.objectives.masked import MaskedObjective
 from hatchery.training.output_divergences import PROBED_SEQUENCES, DivergenceProbe
 from hatchery.training.own_model import OwnModel
 from hatchery.training.runtime_settings import RuntimeSettings
 from hatchery.training.settings import PretrainSettings
+from hatchery.training.token_difficulty import TokenDifficulty
 from hatchery.training.topology import Topology
 from hatchery.training.watchers import Probe, Watcher, is_logged
 from hatchery.training.weight_average import WeightAverage
@@ -45,7 +47,11 @@ def run_watchers(
     """
     if settings.weight_average:
         yield WeightAverage(settings.weight_average, settings.steps)
-    yield from objective.watchers(model.config.vocab_size)
+    preference = objective.settings.preference if isinstance(objective, MaskedObjective) else None
+    if isinstance(objective, MaskedObjective) and preference is not None and preference.adapts:
+        difficulty = TokenDifficulty(preference, model.config.vocab_size)
+        objective.seen = difficulty.see
+        yield difficulty
     scored, probed = _development_sets(settings, objective, options, inputs, topology)
     development = None if scored is None else Probe(scored.score, evaluated_steps(settings, marks))
     if settings.early_stopping is not None:

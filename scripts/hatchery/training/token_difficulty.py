@@ -65,6 +65,10 @@ class TokenDifficulty(Watcher):
         device = next(model.parameters()).device
         self._sums, self._step_sums = self._sums.to(device), self._step_sums.to(device)
 
+    def prepared(self, batch: StepBatch) -> StepBatch:
+        """Return the batch with the tokens hidden that the preferences choose now."""
+        return hidden_anew(batch, self.preferences)
+
     def after_step(self, model: nn.Module) -> None:
         """Add the step of all processes, and update the values after every interval."""
         self._sums += sum_tensor_over_processes(self._step_sums)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
+    from hatchery.training.batches import StepBatch
     from hatchery.training.engine import Engine
 
 
@@ -27,6 +28,10 @@ class Watcher:
 
     def begin(self, model: nn.Module) -> None:
         """Start with the weights of `model` on its device, initial ones or those of a checkpoint."""
+
+    def prepared(self, batch: "StepBatch") -> "StepBatch":
+        """Return the batch of the coming step, changed by what this watcher has learned so far."""
+        return batch
 
     def after_step(self, model: nn.Module) -> None:
         """See the weights after an update, or after one that fp16 left out."""

@@ -15,7 +15,7 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.objective import HeldOutTerms, ModelKind, Objective, ObjectiveKeys, Term
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from torch import Tensor
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.examples import MaskedExamples
     from hatchery.tokenization.token_shards import TokenShards
-    from hatchery.training.batches import StepBatch
-    from hatchery.training.token_difficulty import TokenDifficulty
-    from hatchery.training.watchers import Watcher
 
 
 @dataclass(frozen=True)
@@ -138,25 +135,8 @@ class MaskedObjective(Objective):
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
     settings: MaskedSettings
-    _difficulty: "TokenDifficulty | None" = None
-
-    def watchers(self, vocabulary_size: int) -> "Sequence[Watcher]":
-        """Return the difficulties of subwords where masking follows them."""
-        preference = self.settings.preference
-        if preference is None or not preference.adapts:
-            return ()
-        from hatchery.training.token_difficulty import TokenDifficulty
-
-        self._difficulty = TokenDifficulty(preference, vocabulary_size)
-        return (self._difficulty,)
-
-    def prepared(self, batch: "StepBatch") -> "StepBatch":
-        """Return the batch, hidden anew by the difficulties as they are."""
-        if self._difficulty is None:
-            return batch
-        from hatchery.training.token_difficulty import hidden_anew
-
-        return hidden_anew(batch, self._difficulty.preferences)
+    seen: "Callable[[Tensor, Tensor, Tensor], None] | None" = None
+    """Called with the targets of every training batch, their losses, and whether predictions were right."""
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "MaskedExamples":
         """Framed segments, pairs or packs of them, masked anew in every epoch."""
@@ -194,7 +174,7 @@ class MaskedObjective(Objective):
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
         """Tokens, and pairs."""
-        if self._difficulty is not None or WEIGHTS in batch:
+        if self.seen is not None or WEIGHTS in batch:
             return (self._token_term(output, batch),)
         tokens = Term(output.loss_sum, (output.n_correct,))
         return (
@@ -210,13 +190,13 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """The weighted losses and right predictions of a batch, which difficulties learn from in training."""
+        """The weighted losses and right predictions of a batch, which `seen` hears of in training."""
         import torch.nn.functional as F
 
         losses = F.cross_entropy(output.logits, output.targets, reduction="none")
         right = output.logits.detach().argmax(dim=-1) == output.targets
-        if self._difficulty is not None:
-            self._difficulty.see(output.targets, losses, right)
+        if self.seen is not None:
+            self.seen(output.targets, losses, right)
         if WEIGHTS not in batch:
             return Term(losses.sum(), (right.sum(),))
         weights = batch[WEIGHTS].flatten()[output.positions]
