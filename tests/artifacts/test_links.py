@@ -101,11 +101,13 @@ def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> N
     link_roots(tmp_path / "disk/hatchery", here)
     shutil.rmtree(tmp_path / "disk/hatchery")
     for look in (check_roots, link_roots):
-        with pytest.raises(ConfigError, match=r"resources leads to .*/hatchery/resources, where no folder is; mount"):
+        with pytest.raises(
+            ConfigError, match=r"resources leads to .*/hatchery/resources, but there is no folder; mount"
+        ):
             look(tmp_path / "disk/hatchery", here)
     # Nor where somebody made the link by hand.
     (here / RECORD).unlink()
-    with pytest.raises(ConfigError, match="where no folder is; mount that disk"):
+    with pytest.raises(ConfigError, match="but there is no folder; mount that disk"):
         link_roots(None, here)
     for name in ROOTS:
         (here / name).unlink()

@@ -214,7 +214,10 @@ def test_a_damaged_manifest_is_told_in_one_line(content: str, tmp_path: Path) ->
 
 def test_an_output_outside_the_folder_and_a_missing_input_are_refused(tmp_path: Path) -> None:
     write_text(tmp_path / "elsewhere.txt", "x")
-    with pytest.raises(ManifestError, match="must lie in"), stage_run(tmp_path / "out/manifest.json", SETTINGS) as run:
+    with (
+        pytest.raises(ManifestError, match="expected an output in"),
+        stage_run(tmp_path / "out/manifest.json", SETTINGS) as run,
+    ):
         run.add_output(tmp_path / "elsewhere.txt")
     missing = {"corpus": tmp_path / "nowhere.json"}
     with pytest.raises(ManifestError, match="the input 'corpus' is missing"), stage_run(tmp_path / "m", {}, missing):

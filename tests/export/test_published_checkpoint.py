@@ -229,7 +229,7 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
             lambda s: {**s, "transformer.layers.3.attention.in_proj_v.bias": torch.zeros(24)},
             r"holds the tensor transformer\.layers\.3\.attention\.in_proj_v\.bias, which the configuration has no",
         ),
-        (replaced("classifier.nonlinearity.5.weight", lambda t: t + 1), "which it has to repeat"),
+        (replaced("classifier.nonlinearity.5.weight", lambda t: t + 1), "expected equal values"),
         (
             replaced("transformer.layers.2.attention.position_indices", lambda t: t.flip(0)),
             r"layers\.2\.attention\.position_indices is not the table for 8 buckets and 64 positions",

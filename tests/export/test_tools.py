@@ -87,7 +87,7 @@ def test_rows_of_the_word_embedding_are_as_good_as_ids(load, ours, padded_batch)
     whole = model(inputs_embeds=vectors[:1]).logits
     torch.testing.assert_close(whole, model(ids[:1]).logits, **TOLERANCE)
     for given in ({}, {"input_ids": ids, "inputs_embeds": vectors}):
-        with pytest.raises(ValueError, match="input_ids, inputs_embeds: expected one of them"):
+        with pytest.raises(ValueError, match="input_ids, inputs_embeds: expected exactly one of these"):
             model(**given)
 
 

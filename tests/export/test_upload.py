@@ -128,7 +128,7 @@ def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
 
 def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, project):
     project.experiment = lambda _: SimpleNamespace(hub=None)
-    with pytest.raises(ConfigError, match="hub: nothing was said, expected repository: owner/name"):
+    with pytest.raises(ConfigError, match="hub: the key is missing, expected repository: owner/name"):
         planned_upload(project, "tiny", RUN, results)
     project.experiment = lambda _: SimpleNamespace(hub=HubRepository("me/one"))
     with pytest.raises(ConfigError, match=r"got 'me/one', expected \{run\} in it: there are 2 models"):
@@ -200,4 +200,4 @@ def test_a_hub_that_refuses_or_cannot_be_reached_is_one_line(results, project, s
     with pytest.raises(UploadError, match=rf"^me/babylm-elc-s7: {message}") as told:
         upload(planned, huggingface_hub.HfApi(endpoint=endpoint, token="hf_none"))
     assert "\n" not in str(told.value)
-    assert str(told.value).endswith("and give the same command again: what is uploaded already stays")
+    assert str(told.value).endswith("and run the same command again: uploaded branches stay")

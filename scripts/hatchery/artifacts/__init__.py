@@ -1,1 +1,1 @@
-"""Files at the seams: atomic writes, checksums, manifests, Parquet shards, and the chain behind a result."""
+"""Files between stages: atomic writes, checksums, manifests, Parquet shards, and links."""

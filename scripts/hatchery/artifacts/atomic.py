@@ -1,7 +1,7 @@
-"""Outputs appear whole or not at all: written under a temporary name in the same folder, then renamed.
+"""Atomic outputs: written under a temporary name in the same folder, then renamed.
 
-A rename within one file system is atomic, so a reader never sees a half-written file, and a killed job leaves at
-most a file whose name starts with a dot and ends in `.partial`. Whoever takes the work over removes it.
+A rename within one file system is atomic, so a reader never sees a half-written file, and a killed job leaves at most
+a file whose name starts with a dot and ends in `.partial`. The next process that does the same work removes it.
 """
 
 import glob
@@ -20,15 +20,15 @@ from hatchery.errors import HatcheryError, error_number
 
 @contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it is synced and renamed to `path`, otherwise removed.
+    """Yield a temporary path next to `path`; on success it is synced and renamed to `path`, otherwise removed.
 
-    What the system refuses meanwhile is an OSError that names `path`, also where another library raises something else.
+    An error of the system is raised as an OSError that names `path`, even if another library raised another exception.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
     try:
-        # Some libraries write a file of their own that nobody else may read, and move it here; outputs are shared.
+        # Some libraries write a private file and move it here, which only its owner may read; outputs are shared.
         partial.touch()
         mode = stat.S_IMODE(partial.stat().st_mode)
         yield partial
@@ -53,20 +53,22 @@ _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.partial")
 
 
 def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
-    """The temporary files in a folder and below whose targets begin so, with the number of the process that wrote."""
+    """Yield the temporary files in a folder and below whose targets begin with `beginning`, with the writer's
+    process id.
+    """
     for path in sorted(folder.rglob(f".{glob.escape(beginning)}*.partial")):
         if found := _LEFTOVER.fullmatch(path.name):
             yield path, int(found[1])
 
 
 def remove_leftovers(folder: Path, beginning: str = "") -> None:
-    """Remove those of processes that are gone, as seen from this machine: nobody else may be writing here."""
+    """Remove the temporary files of processes that have ended on this machine; no other machine may be writing here."""
     for path, process in leftovers(folder, beginning):
         try:
             os.kill(process, 0)
         except ProcessLookupError:
             path.unlink(missing_ok=True)
-        except OSError:  # somebody else's process
+        except OSError:  # a process of another user
             continue
 
 
@@ -87,7 +89,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def json_value(text: str | bytes) -> Any:
-    """The value of JSON. Raises JSONDecodeError also for brackets without end, which are a RecursionError in Python."""
+    """Parse JSON. Raises JSONDecodeError also for too deep nesting, which is a RecursionError in Python."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -95,5 +97,5 @@ def json_value(text: str | bytes) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """`value` as indented JSON with sorted keys, as files hold it."""
+    """Return `value` as indented JSON with sorted keys, as files hold it."""
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,9 +1,9 @@
-"""Identity of settings and files by canonical JSON and SHA-256, and whether files are what their checksums say.
+"""Identity of settings and files by canonical JSON and SHA-256, and checks of files against their checksums.
 
-Manifests, source manifests and the `.sha256` files beside views say what a file holds. A file that has the size and the
-modification time that it had when its checksum was taken is not read again; any other is. So a job costs no more than a
-look at its inputs, and files that were copied, restored or touched are compared once more. Every refusal is one line:
-the file, what was expected and found.
+Manifests, source manifests and the `.sha256` files next to views hold the checksums. A file with the size and the
+modification time of its checksum is not read again; any other file is. So a job only needs the metadata of its inputs,
+and files that were copied, restored or touched are compared once more. Every error is one line: the file, the expected
+and the actual value.
 """
 
 import hashlib
@@ -19,35 +19,35 @@ from hatchery.errors import HatcheryError, ManifestError
 
 
 def canonical_json(value: Any) -> str:
-    """The one spelling of `value` as JSON: sorted keys, no spaces, no NaN.
+    """Return the canonical JSON of `value`: sorted keys, no spaces, no NaN.
 
-    Settings enter Snakemake's parameters only in this form, because Snakemake compares parameters as an unordered
-    set and would miss two swapped values otherwise.
+    Settings enter Snakemake's parameters only in this form, because Snakemake compares parameters as an unordered set
+    and would miss two swapped values otherwise.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 (hexadecimal) of the canonical JSON of `value`."""
+    """Return the SHA-256 (hexadecimal) of the canonical JSON of `value`."""
     return hashlib.sha256(canonical_json(value).encode("utf-8")).hexdigest()
 
 
 def sha256_file(path: str | Path) -> str:
-    """SHA-256 (hexadecimal) of the bytes of the file at `path`."""
+    """Return the SHA-256 (hexadecimal) of the bytes of the file at `path`."""
     with Path(path).open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-# So many digits of a checksum tell two apart, and two of them fit into a line.
+# Number of digits of a checksum in messages: enough to distinguish two, and short enough for two on a line.
 SHOWN_DIGITS = 16
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a file must be: its size and checksum, who says so, and what to do when it is not.
+    """The expected state of a file: size and checksum, the file that states them, and a remedy.
 
-    `name` is how messages call it; `bytes` is None where only the checksum is known. `modified` is the modification
-    time, in nanoseconds, at which it was what is expected; with None it is read whatever it looks like.
+    `name` is the file's name in messages; `bytes` is None if only the checksum is known. `modified` is the
+    modification time, in nanoseconds, of the checksum; with None the file is always read.
     """
 
     name: str
@@ -59,17 +59,17 @@ class Expected:
     modified: int | None = None
 
     def differs(self, found: str) -> HatcheryError:
-        """The error for a file that is `found` instead."""
+        """Return the error for a file with the state `found`."""
         return self.error(f"{self.name}: {found} ({self.told_by}); {self.remedy}")
 
     def check_digest(self, found: str) -> None:
-        """Raise where a file has another SHA-256 (hexadecimal)."""
+        """Raise the error if a file has another SHA-256 (hexadecimal)."""
         if found != self.sha256:
             raise self.differs(f"has the SHA-256 {found[:SHOWN_DIGITS]}, expected {self.sha256[:SHOWN_DIGITS]}")
 
 
 def check_file(path: Path, expected: Expected) -> Path:
-    """`path`, once it is what is expected. Raises the error of `expected` naming the file otherwise."""
+    """Return `path` if it has the expected state. Raises the error of `expected` naming the file otherwise."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -87,23 +87,23 @@ def check_file(path: Path, expected: Expected) -> Path:
 
 
 def checksums_of(view: str | Path) -> Path:
-    """The file with the checksums of a view and of its other forms: `summary.sha256` for `summary.csv`."""
+    """Return the file with the checksums of a view and of its other formats: `summary.sha256` for `summary.csv`."""
     return Path(view).with_suffix(".sha256")
 
 
-# What `sha256sum --check` takes for a comment.
+# A comment for `sha256sum --check`.
 _PLACE = "# "
 
 
 def _place(path: Path) -> str:
-    """The folder of a view as its checksums name it: `results/demo`, `demo/figures`."""
+    """Return the folder of a view as its checksums name it: `results/demo`, `demo/figures`."""
     return "/".join(path.absolute().parts[-3:-1])
 
 
 def write_checksums(paths: Iterable[str | Path]) -> None:
     """Write the checksums of a view's finished files, whose names differ in their suffixes only.
 
-    They name the folder, too: views of two experiments have the same names, and none is taken for the other.
+    They contain the folder, so that equally named views of two experiments cannot be confused.
     """
     files = [Path(path) for path in paths]
     lines = [f"{_PLACE}{_place(files[0])}", *(f"{sha256_file(path)}  {path.name}" for path in sorted(files))]
@@ -111,10 +111,9 @@ def write_checksums(paths: Iterable[str | Path]) -> None:
 
 
 def verified_view(view: str | Path) -> Path:
-    """The path of a view, once its bytes are those in the file of checksums beside it.
+    """Return the path of a view if its bytes match the file of checksums next to it.
 
-    Raises ManifestError naming the view when it is missing or another one, was made in another folder, or when nothing
-    vouches for it.
+    Raises ManifestError naming the view if it is missing, altered, made in another folder, or has no checksum.
     """
     path, listing = Path(view), checksums_of(view)
     remedy = f"remove {path} to have it made again"
@@ -126,9 +125,9 @@ def verified_view(view: str | Path) -> Path:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ManifestError(f"{listing}: the checksums of {path.name} cannot be read: {reason}; {remedy}") from error
     made_in = next((line.removeprefix(_PLACE) for line in lines if line.startswith(_PLACE)), None)
-    # Those of earlier versions do not say it.
+    # Checksums of earlier versions do not name the folder.
     if made_in not in (None, _place(path)):
-        raise ManifestError(f"{path}: was made as {made_in}/{path.name}, and is not that of {_place(path)}; {remedy}")
+        raise ManifestError(f"{path}: was made as {made_in}/{path.name}, expected a file of {_place(path)}; {remedy}")
     checksums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     if path.name not in checksums:
         raise ManifestError(f"{listing}: has no line for {path.name}; {remedy}")

@@ -1,9 +1,9 @@
-"""Which GPUs of a machine a job takes, where no scheduler hands them out: those that no other job has claimed.
+"""Reservation of the GPUs of a machine without a scheduler: a job claims GPUs that no other job has claimed.
 
-A claim is a lock on a small file for each GPU, which jobs that share a GPU lock together. It is held by the process and
-its children and given back by the system when they end, however they end. It binds all jobs of one user on one machine,
-of several workflows too; a job of somebody else is not seen. Everybody may write in a temporary folder, so the folder
-of the claims must be this user's own, and neither it nor a claim may be a link.
+A claim is a lock on a small file for each GPU, which jobs that share a GPU lock together. The process and its children
+hold the lock, and the system releases it when they end for any reason. Claims apply to all jobs of one user on one
+machine, including those of several workflows, but not to jobs of other users. Everybody may write in a temporary
+folder, so the folder of the claims must be this user's own, and neither the folder nor a claim may be a link.
 """
 
 import fcntl
@@ -21,14 +21,15 @@ from pathlib import Path
 from hatchery.errors import ConfigError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-# What the variable holds where all GPUs are hidden.
+# Values of the variable that hide all GPUs.
 HIDDEN = ("", "-1", "NoDevFiles")
 
 
 def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
-    """Names of the GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else the numbers of all.
+    """Return the names of the GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else the numbers of all.
 
-    `nvidia-smi` counts them, or without it the device files; on other makes of GPU, CUDA_VISIBLE_DEVICES has to be set.
+    `nvidia-smi` counts them, or without it the device files; for other makes of GPU, CUDA_VISIBLE_DEVICES has to be
+    set.
     """
     if VISIBLE in environment:
         return [name for part in environment[VISIBLE].split(",") if (name := part.strip()) not in HIDDEN]
@@ -40,9 +41,9 @@ def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -
 
 
 def lock_folder(environment: Mapping[str, str]) -> Path:
-    """Where the jobs of this user keep their claims on this machine.
+    """Return the folder of this user's claims on this machine.
 
-    A Slurm job that was given GPUs has a folder of its own: Slurm may number those of every job from 0.
+    A Slurm job with assigned GPUs has a folder of its own, because Slurm may number the GPUs of every job from 0.
     """
     job = environment.get("SLURM_JOB_ID") if VISIBLE in environment else None
     name = f"hatchery-gpus-{os.getuid()}" + (f"-{job}" if job else "")
@@ -57,12 +58,12 @@ def claim(
     poll_seconds: float = 1.0,
     jobs_per_gpu: int = 1,
 ) -> dict[str, list[int]]:
-    """Claim `wanted` of the named GPUs, the first that are free; their lock files' descriptors by GPU.
+    """Claim `wanted` of the named GPUs, the first free ones; return the lock files' descriptors by GPU.
 
-    With `jobs_per_gpu` above 1 one place of so many on a GPU, where the fewest are taken. Waits, after one call of
-    `waiting`, until so many are free at once; what is free meanwhile is left to jobs that want fewer. The descriptors
-    outlive `exec`: whoever holds them holds the GPUs. Raises ConfigError when there are fewer GPUs than wanted, and for
-    a folder or a claim that others could have made.
+    With `jobs_per_gpu` above 1, one slot of a GPU is claimed, on the GPU with the fewest claimed slots. The function
+    waits, after one call of `waiting`, until enough are free at once; it does not hold free ones meanwhile, so that
+    smaller jobs can use them. The descriptors survive `exec`: the process that holds them holds the GPUs. Raises
+    ConfigError if there are fewer GPUs than wanted, and for a folder or a claim that others could have made.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
@@ -90,14 +91,17 @@ def claim(
 
 
 def release(held: Mapping[str, Sequence[int]]) -> None:
-    """Give claimed GPUs back."""
+    """Release claimed GPUs."""
     for descriptor in chain.from_iterable(held.values()):
         with suppress(OSError):
             os.close(descriptor)
 
 
 def _own_folder(folder: Path) -> int:
-    """A descriptor of the folder of the claims, made where it is missing. Raises ConfigError unless it is our own."""
+    """Return a descriptor of the folder of the claims; create a missing folder.
+
+    Raises ConfigError unless it is our own.
+    """
     remedy = "remove it, or set TMPDIR to a folder of your own"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
@@ -117,7 +121,7 @@ def _own_folder(folder: Path) -> int:
 
 
 def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
-    """The descriptors of a claim on a whole GPU, or on a place of it; empty where others are in the way."""
+    """Return the descriptors of a claim on a whole GPU, or on a slot of it; empty if other jobs hold it."""
     whole = _lock(own, f"{name}.lock", fcntl.LOCK_EX if place is None else fcntl.LOCK_SH)
     if whole is None or place is None:
         return [] if whole is None else [whole]
@@ -129,7 +133,7 @@ def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
 
 
 def _lock(own: int, name: str, kind: int) -> int | None:
-    """The descriptor of a lock, None where another process holds it."""
+    """Return the descriptor of a lock, None if another process holds it."""
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=own)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

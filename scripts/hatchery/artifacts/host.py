@@ -1,4 +1,4 @@
-"""In what surroundings a stage ran: when, where, for how long, with which versions; what `provenance.json` says."""
+"""Circumstances of a stage's run for `provenance.json`: time, machine, duration, versions."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "nu
 
 
 def surroundings(started: float) -> dict[str, object]:
-    """The facts of this process, which began its work at `started` (seconds since 1970)."""
+    """Return the facts on this process, which began its work at `started` (seconds since 1970)."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
@@ -45,7 +45,7 @@ def _package_versions() -> dict[str, str]:
 
 @cache
 def _code_revision() -> str:
-    """The commit of this code, with `-dirty` when tracked files were edited; `unknown` outside a checkout."""
+    """Return the commit of this code, with `-dirty` if tracked files were edited; `unknown` outside a checkout."""
     try:
         return subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"],

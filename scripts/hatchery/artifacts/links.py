@@ -1,8 +1,8 @@
-"""Links: from readable places to where results are kept, and from the usual names to large storage.
+"""Links: from readable paths to stored results, and from the usual folders to large storage.
 
-Links to results are relative, so that `results/` can be moved as a whole. Those to storage are made, moved and taken
-away by real runs alone, and only those that were made here: what a user linked by hand stays. No file is ever deleted;
-links to another place leave the files of the former one where they are.
+Links to results are relative, so that `results/` can be moved as a whole. Links to storage are made, moved and removed
+by real runs only, and only if a run made them: the user's own links stay. No file is ever deleted; when a link
+changes, the files at its former target stay there.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from hatchery.errors import WRITABLE, ConfigError
 
 
 def put_link(place: Path, target: Path) -> None:
-    """Make `place` a link to the folder `target`, which need not be there yet.
+    """Make `place` a link to the folder `target`, which need not exist yet.
 
-    Raises ConfigError when a folder with files is at `place`.
+    Raises ConfigError if there is a folder with files at `place`.
     """
     relative = os.path.relpath(target, place.parent)
     if place.is_symlink():
@@ -41,22 +41,22 @@ def put_link(place: Path, target: Path) -> None:
 
 
 def links_to(target: str | Path, places: Iterable[Path]) -> list[Path]:
-    """Those of the places that are links to `target`, sorted; compared as they are written, wherever `target` lies."""
+    """Return the places that are links to `target`, sorted; links are compared as written."""
     wanted = os.path.normpath(target)
     links = [place for place in sorted(places) if place.is_symlink()]
     return [place for place in links if os.path.normpath(place.parent / place.readlink()) == wanted]
 
 
 ROOTS = ("resources", "results", "logs")
-# The links that were made here, and where each led: a link by hand is not ours to remove.
+# The links that runs made, with their targets: the user's own links must not be removed.
 RECORD = Path(".snakemake/storage_links.json")
 
 
 def expanded(path: str) -> str:
-    """A path of the configuration with the home folder for `~`; any other stays as it is."""
+    """Expand `~` in a path of the configuration to the home folder; other paths are unchanged."""
     if not path.startswith("~"):
         return path
-    # ~somebody may be nobody here; then it is a name like any other.
+    # If there is no such user, ~somebody is an ordinary name.
     with contextlib.suppress(RuntimeError):
         return str(Path(path).expanduser())
     return path
@@ -64,15 +64,15 @@ def expanded(path: str) -> str:
 
 @dataclass
 class _Changes:
-    """What has to happen for `storage_root` to be in force."""
+    """Changes that bring `storage_root` into force."""
 
-    # Former targets of links that are ours and lead elsewhere.
+    # Former targets of our links that have to change.
     stale: dict[str, Path] = field(default_factory=dict)
     new: dict[str, Path] = field(default_factory=dict)
 
 
 def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """What a run would change about the links, as lines for the user; nothing is changed.
+    """Return the changes of the links that a run would make, as lines for the user; nothing is changed.
 
     Raises ConfigError like `link_roots`.
     """
@@ -90,12 +90,12 @@ def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list
 
 
 def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Make `resources`, `results` and `logs` links into `storage_root`, or with None take away the links made before.
+    """Make `resources`, `results` and `logs` links into `storage_root`; with None remove the links made before.
 
-    Returns what the user should know: which files are no longer seen. Paths inside the workflow stay the same wherever
-    the files lie, so moving them reruns nothing. Raises ConfigError when one of the names is taken by something else,
-    and for a place that cannot be one: in a folder that does not exist, no folder, not writable, or inside what is
-    linked. So it does for links that lead nowhere, and for folders in which nothing can be written.
+    Return notes for the user on files that are no longer visible. Paths inside the workflow do not depend on the place
+    of the files, so moving them causes no reruns. Raises ConfigError if one of the names is used otherwise, and for an
+    impossible root: in a missing folder, not a folder, not writable, or inside a linked folder. Also raises it for
+    dangling links, and for folders in which nothing can be written.
     """
     here = Path(here)
     changes = _changes(storage_root, here)
@@ -125,10 +125,11 @@ _held: list[IO[str]] = []
 
 
 def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
-    """Keep other checkouts off `storage_root` until this process ends: each would take the other's files for its own.
+    """Reserve `storage_root` for this checkout until this process ends, because another would use its files as its
+    own.
 
-    Raises ConfigError, naming it, where another checkout computes there. A second call in this one is told by
-    Snakemake. A file system without locks keeps nobody off.
+    Raises ConfigError, naming the other checkout, if it computes there. Snakemake itself reports a second call in this
+    checkout. On a file system without locks, nothing is reserved.
     """
     if storage_root is None:
         return
@@ -151,7 +152,7 @@ def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
         handle.truncate(0)
         handle.write(f"{checkout}\nprocess {os.getpid()} on {socket.gethostname()}\n")
         handle.flush()
-        # Closing it would end the lock.
+        # Closing the file would release the lock.
         _held.append(handle)
 
 
@@ -165,8 +166,8 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
             is_stale = leads_to != target and made.get(name) == str(leads_to)
             if not is_stale and not link.is_dir():
                 raise ConfigError(
-                    f"storage_root: {link} leads to {leads_to}, where no folder is; mount that disk, or remove the "
-                    "link to begin anew"
+                    f"storage_root: {link} leads to {leads_to}, but there is no folder; mount that disk, or remove "
+                    "the link to start without results"
                 )
             if leads_to == target:
                 continue
@@ -189,7 +190,7 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
 
 
 def _checked(root: Path, here: Path) -> Path:
-    """The root, if it can be one."""
+    """Return the root if it is possible."""
     there = root if root.exists() else root.parent
     if not there.is_dir():
         problem = "exists and is no folder" if there.exists() else "does not exist"
@@ -208,7 +209,7 @@ def _checked(root: Path, here: Path) -> Path:
 
 
 def _recorded(here: Path) -> dict[str, str]:
-    """Links made here, by name; none where the record is missing or spoilt."""
+    """Return the targets of our links by name; empty if the record is missing or damaged."""
     try:
         value = json_value((here / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):

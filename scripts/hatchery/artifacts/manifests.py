@@ -1,9 +1,9 @@
-"""Manifests: what a stage made, from what, and with which settings.
+"""Manifests: the outputs of a stage, their inputs, and the settings.
 
-Beside every output lie two files. `manifest.json` is the identity of the result: settings, digests of inputs and
-outputs, counts. It holds nothing that changes from run to run, so the same work gives the same bytes, Snakemake
-sees no change, and tables that quote its digest stay identical. `provenance.json` holds the rest: when, where, with
-which package versions, how long, how fast. It names the folder, so results that were exchanged are noticed.
+Next to every output are two files. `manifest.json` is the identity of the result: settings, digests of inputs and
+outputs, counts. It holds no facts that change from run to run, so the same work gives the same bytes, Snakemake sees
+no change, and tables that quote its digest stay identical. `provenance.json` holds the other facts: time, machine,
+package versions, duration, speed. It names the folder, so exchanged results are noticed.
 """
 
 import json
@@ -24,20 +24,22 @@ from hatchery.errors import ManifestError, MisplacedError
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
-"""A copy of the manifest that Snakemake does not know and so does not delete: it vouches for work that is done although
-nobody noted its end, because only Snakemake or the daemon of Slurm was killed."""
+"""A copy of the manifest that Snakemake does not know and so does not delete.
+
+It proves that work is finished even if Snakemake or the daemon of Slurm was killed before it recorded the end.
+"""
 
 PROVENANCE = "provenance.json"
 RESULTS = "results"
 SHORT_DIGEST = 12
-"""Hexadecimal digits of a manifest's SHA-256 by which tables and pages call it."""
+"""Number of hexadecimal digits of a manifest's SHA-256 in tables and pages."""
 REMEDY = "remove it to have it made again"
-"""What to do about a manifest: Snakemake makes what is missing, and asks after manifests only."""
+"""Remedy for a bad manifest: Snakemake makes missing files, and checks manifests only."""
 
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One file that a manifest vouches for; `modified` is its modification time in ns when it was written, if known."""
+    """One output in a manifest; `modified` is its modification time in ns when it was written, if known."""
 
     path: Path
     bytes: int
@@ -47,7 +49,7 @@ class OutputFile:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A manifest that was read; `digest` is the SHA-256 of the manifest file itself."""
+    """A manifest read from a file; `digest` is the SHA-256 of the manifest file itself."""
 
     path: Path
     stage: str
@@ -59,16 +61,19 @@ class Manifest:
 
     @property
     def short(self) -> str:
-        """The beginning of the digest, as tables and pages print it."""
+        """The first digits of the digest, as printed in tables and pages."""
         return self.digest[:SHORT_DIGEST]
 
     @property
     def folder(self) -> Path:
-        """The folder in which the outputs lie."""
+        """The folder of the outputs."""
         return self.path.parent
 
     def listed(self, suffix: str = "", prefix: str = "") -> list[OutputFile]:
-        """The outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order; reads none."""
+        """Return the outputs whose names begin with `prefix` and end in `suffix`, in the manifest's order.
+
+        No file is read.
+        """
         return [
             output
             for output in self.outputs
@@ -76,18 +81,18 @@ class Manifest:
         ]
 
     def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
-        """The paths of the outputs that `listed` names."""
+        """Return the paths of the outputs of `listed`."""
         return [output.path for output in self.listed(suffix, prefix)]
 
     def file(self, name: str) -> Path:
-        """The path of the output called `name`, relative to the folder. Raises ManifestError when there is none."""
+        """Return the path of the output `name`, relative to the folder. Raises ManifestError if there is none."""
         for output in self.outputs:
             if output.path == self.folder / name:
                 return output.path
         raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
 
     def check(self, output: OutputFile) -> None:
-        """Raise ManifestError naming an output that is not what this manifest says (see `artifacts.checksums`)."""
+        """Raise ManifestError naming an output that differs from this manifest (see `artifacts.checksums`)."""
         remedy = f"remove {self.path} and give the same command again to have it made anew"
         told_by = str(self.path)
         check_file(
@@ -96,13 +101,13 @@ class Manifest:
         )
 
     def verify(self) -> None:
-        """Raise ManifestError naming the first output that is not what this manifest says."""
+        """Raise ManifestError naming the first output that differs from this manifest."""
         for output in self.outputs:
             self.check(output)
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """Read a manifest. Raises ManifestError when it is missing, not JSON, lacks a part or is of another folder."""
+    """Read a manifest. Raises ManifestError if it is missing, not JSON, lacks a part or belongs to another folder."""
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -133,9 +138,9 @@ def read_manifest(path: str | Path) -> Manifest:
 
 
 def _check_manifest(path: Path, found: str) -> dict[str, int]:
-    """Compare a manifest with `provenance.json`: its checksum, its place; one that lies alone stands for itself.
+    """Compare a manifest with `provenance.json`: its checksum and its place. Without that file, all is accepted.
 
-    Returns when the outputs were written, by their names.
+    Return the modification times of the outputs by name.
     """
     try:
         facts = volatile_facts(path)
@@ -155,13 +160,13 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
 
 
 def _place(folder: Path) -> str | None:
-    """A folder as it is called below results/, such as `models/tiny-0123456789abcdef`; None for one elsewhere."""
+    """Return a folder's path below results/, such as `models/tiny-0123456789abcdef`; None for a folder elsewhere."""
     parts = folder.parts
     return "/".join(parts[parts.index(RESULTS) + 1 :]) if RESULTS in parts else None
 
 
 def volatile_facts(manifest: Path) -> dict[str, Any]:
-    """`provenance.json` beside a manifest; empty when there is none. Raises ManifestError when it is damaged."""
+    """Read `provenance.json` next to a manifest; empty if it is missing. Raises ManifestError if it is damaged."""
     path = manifest.with_name(PROVENANCE)
     try:
         value = json_value(path.read_text(encoding="utf-8"))
@@ -182,7 +187,10 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
 
 
 def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
-    """SHA-256 of the files that a stage reads, by name, sorted. Raises ManifestError naming one that is missing."""
+    """Return the SHA-256 of the files that a stage reads, by name, sorted.
+
+    Raises ManifestError naming a missing file.
+    """
     for name, path in inputs.items():
         if not Path(path).is_file():
             raise ManifestError(f"{path}: the input {name!r} is missing")
@@ -191,20 +199,23 @@ def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
 
 @dataclass
 class StageRun:
-    """What a stage collects while it runs; `stage_run` writes it down at the end."""
+    """The facts that a stage collects while it runs; `stage_run` writes them at the end."""
 
     folder: Path
     outputs: list[Path] = field(default_factory=list)
     measures: dict[str, Any] = field(default_factory=dict)
     volatile: dict[str, Any] = field(default_factory=dict)
     volatile_files: list[Path] = field(default_factory=list)
-    """Finished files that are no part of the result, such as readings of speed; `provenance.json` vouches for them."""
+    """Finished files that are no part of the result, such as readings of speed.
+
+    `provenance.json` has their checksums.
+    """
 
     def add_output(self, path: str | Path) -> Path:
-        """Note a finished output file inside the manifest's folder and return its path."""
+        """Record a finished output file inside the manifest's folder and return its path."""
         path = Path(path)
         if not path.resolve().is_relative_to(self.folder.resolve()):
-            raise ManifestError(f"{path}: an output must lie in {self.folder}")
+            raise ManifestError(f"{path}: expected an output in {self.folder}")
         self.outputs.append(path)
         return path
 
@@ -220,10 +231,9 @@ def stage_run(
     """Run a stage whose declared output is the manifest at `output`.
 
     `settings` are the stage's resolved settings (with `stage` and `stage_version`), `inputs` the manifests or files
-    that it read, by name, and `digests` those of what it read of them, if not of the whole files. A stale manifest
-    is removed first; the new one is written last and only on success. With `keep`, a copy of it stays for
-    `reuse_complete`.
-    Raises ManifestError naming an input that is missing.
+    that it read, by name, and `digests` the digests of the parts that it read, if not the whole files. A stale
+    manifest is removed first; the new one is written last and only on success. With `keep`, a copy of it stays for
+    `reuse_complete`. Raises ManifestError naming a missing input.
     """
     output = Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -257,7 +267,7 @@ def stage_run(
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
         "place": _place(output.parent),
     }
-    # As it will be read: numbers as keys become words.
+    # In the form in which it will be read: numbers as keys become text.
     volatile = json.loads(json_text(volatile))
     write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
     if keep:
@@ -266,11 +276,11 @@ def stage_run(
 
 
 FORCED = "HATCHERY_FORCED"
-"""Set in the surroundings of jobs where the user forces them to run: then finished work is not taken."""
+"""Environment variable of jobs that the user forces to run: then finished results are not reused."""
 
 
 def is_made_from(path: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
-    """Whether the manifest at `path` is there, holds, and is of these settings and of inputs with these digests."""
+    """Return True if the manifest at `path` exists, is valid, and has these settings and inputs with these digests."""
     try:
         found = read_manifest(path)
         found.verify()
@@ -280,15 +290,15 @@ def is_made_from(path: str | Path, settings: Mapping[str, Any], digests: Mapping
 
 
 def is_forced() -> bool:
-    """Whether the user forces jobs to run, so that nothing that is finished is taken."""
+    """Return True if the user forces jobs to run, so that no finished result is reused."""
     return bool(os.environ.get(FORCED))
 
 
 def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
-    """Whether all that the stage would make lies beside `output` already; then the manifest is put back in its place.
+    """Return True if all outputs of the stage are finished already; then restore the manifest from its copy.
 
-    True only where the copy of the manifest that `stage_run(keep=True)` left vouches for these settings, inputs with
-    these digests, and the checksums of all outputs.
+    True only if the copy of the manifest by `stage_run(keep=True)` has these settings, inputs with these digests, and
+    correct checksums of all outputs.
     """
     output = Path(output)
     finished = output.with_name(FINISHED)
@@ -297,5 +307,5 @@ def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Map
     # An attempt that was killed while it wrote the manifest leaves a temporary file.
     remove_leftovers(output.parent)
     write_bytes(output, finished.read_bytes())
-    print(f"{output}: finished before, its checksums hold: taken as it is", file=sys.stderr, flush=True)
+    print(f"{output}: finished before, its checksums are correct: reused", file=sys.stderr, flush=True)
     return True

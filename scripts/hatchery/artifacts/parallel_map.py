@@ -1,9 +1,9 @@
-"""Work in parts: independent tasks in several processes, their files in task order, finished ones kept after a kill.
+"""Work in parts: independent tasks in several processes, with their files in task order, kept after a kill.
 
-Each task writes one file and returns a few facts about it. Both lie under the task's key, the digest of everything
-that determines them, so that a job that was killed goes on with the parts that are missing, and a part of other
-settings or of other code is never taken. A part that is not what its task wrote is made again. Order, bytes and errors
-do not depend on the number of processes.
+Each task writes one file and returns a few facts about it. Both are stored under the task's key, the digest of
+everything that determines them. So a killed job continues with the missing parts, and a part of other settings or of
+other code is never used. A part that differs from its checksum is made again. Order, bytes and errors do not depend on
+the number of processes.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ from hatchery.errors import HatcheryError
 
 Task = TypeVar("Task")
 Facts = dict[str, Any]
-"""What JSON can hold of a finished part."""
+"""Facts on a finished part, as JSON."""
 Work = Callable[[Task, Path], Facts]
-# Enough to keep all processes busy while one long part is waited for, few enough to stop soon after an error.
+# Enough to keep all processes busy during one long part, few enough to stop soon after an error.
 _PENDING_PER_WORKER = 4
 
 
@@ -47,11 +47,10 @@ def make_parts(
 ) -> Iterator[Part]:
     """Run `work(task, path)` for every task and yield the parts in the order of the tasks.
 
-    `work` writes the file at `path`, a temporary name, and returns facts that JSON can hold; with more than one
-    worker it must be importable (a function of a module, or a partial of one) and the tasks picklable. `keys` are
-    values that JSON can hold, one per task and all different: everything that determines the part beside this code.
-    The first error in task order is raised; parts that are finished stay in `folder` for the next attempt;
-    who is done with them removes the folder.
+    `work` writes the file at `path`, a temporary name, and returns facts as JSON; with more than one worker it must be
+    importable (a function of a module, or a partial of one) and the tasks picklable. `keys` are JSON values, one per
+    task and all different: everything that determines the part except for this code. The first error in task order is
+    raised; finished parts stay in `folder` for the next attempt. The caller removes the folder after using the parts.
     """
     names = [digest([_code(), key])[:32] for key in keys]
     if len(set(names)) != len(tasks):
@@ -68,7 +67,7 @@ def make_parts(
 
 @cache
 def _code() -> str:
-    """Digest of the library's sources: who mends a reader after a kill must not meet parts of the old one."""
+    """Return a digest of the library's sources, so that parts made before a fix of a reader are not used after it."""
     root = Path(__file__).resolve().parents[1]
     sources = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -79,7 +78,7 @@ def _code() -> str:
 def _in_processes(
     tasks: Sequence[Task], work: Work[Task], names: Sequence[str], folder: Path, workers: int
 ) -> Iterator[Part]:
-    # A forked child of a process with threads (Arrow's pool) may lock up, so the children start fresh.
+    # A forked child of a process with threads (Arrow's pool) may lock up, so the children are spawned.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_the_parent) as pool:
         pending: deque[Future[Part]] = deque()
@@ -131,7 +130,7 @@ def _make(work: Work[Task], task: Task, path: Path) -> Part:
             shutil.rmtree(damaged)
     with atomic_path(path) as partial_path:
         facts = work(task, partial_path)
-    # The checksum is written last: a part counts as finished only when its file and its facts agree with it.
+    # The checksum is written last: a part counts as finished only if its file and its facts match it.
     write_json(facts_path, {"sha256": _checksum(path, facts), "facts": facts})
     return Part(path, facts)
 
@@ -147,5 +146,5 @@ def _finished(path: Path, facts_path: Path) -> Facts | None:
 
 
 def _checksum(path: Path, facts: Facts) -> str:
-    """One checksum for the file of a part and its facts, which end in the result alike."""
+    """Return one checksum for the file of a part and its facts, because both affect the result."""
     return digest([sha256_file(path), facts])

@@ -1,4 +1,4 @@
-"""Parquet helpers: sharded writing with names that say `i-of-n`, and reading back with clear errors."""
+"""Parquet helpers: writing in shards named `i-of-n`, and reading with clear errors."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ def write_table(path: str | Path, table: pa.Table) -> None:
 
 
 def read_table(path: str | Path, columns: list[str] | None = None) -> pa.Table:
-    """Read one Parquet file. Raises ManifestError naming the file when it is missing or damaged."""
+    """Read one Parquet file. Raises ManifestError naming the file if it is missing or damaged."""
     try:
         return pq.read_table(path, columns=columns, partitioning=None)
     except (OSError, pa.ArrowException, KeyError) as error:
@@ -37,7 +37,7 @@ def read_tables(paths: Iterable[str | Path], columns: list[str] | None = None) -
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the file in errors of the disk: Arrow's do not."""
+    """Add the file's name to errors of the disk, because Arrow's errors lack it."""
     try:
         yield
     except OSError as error:
@@ -48,7 +48,7 @@ def _named(path: Path) -> Iterator[None]:
 class TableWriter:
     """Write the one Parquet file `path` by row groups of about ROW_GROUP_BYTES, so that only one of them is in memory.
 
-    For parts: `path` is a temporary name already.
+    For use within `atomic_path`: `path` is already a temporary name.
     """
 
     def __init__(self, path: str | Path, schema: pa.Schema) -> None:
@@ -90,7 +90,7 @@ class TableWriter:
             self._writer.close()
 
     def abandon(self) -> None:
-        """Close the file without writing what is in memory; the disk may be full."""
+        """Close the file without writing the rows in memory, because the disk may be full."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._writer.close()
 
@@ -107,7 +107,7 @@ class TableWriter:
 
 
 def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Stream the row groups of a Parquet file, one in memory. Raises ManifestError when it is damaged."""
+    """Yield the row groups of a Parquet file, one in memory at a time. Raises ManifestError if it is damaged."""
     try:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
@@ -117,7 +117,7 @@ def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Itera
 
 
 def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Stream so many rows of a Parquet file at a time. Raises ManifestError when it is damaged."""
+    """Yield batches of `rows` rows of a Parquet file. Raises ManifestError if it is damaged."""
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             yield from file.iter_batches(rows, columns=columns, use_threads=False)
@@ -126,17 +126,17 @@ def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) 
 
 
 def read_rows(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Stream the rows of a Parquet file, one row group in memory. Raises ManifestError when it is damaged."""
+    """Yield the rows of a Parquet file, with one row group in memory. Raises ManifestError if it is damaged."""
     for table in read_groups(path, columns):
         yield from table.to_pylist()
 
 
 class ShardWriter:
-    """Write rows to `{prefix}-{i:05d}-of-{n:05d}.parquet` with at most `rows_per_shard` rows each, in flat memory.
+    """Write rows to `{prefix}-{i:05d}-of-{n:05d}.parquet` with at most `rows_per_shard` rows each, in constant memory.
 
-    The number of shards is known only at the end, so shards are written under partial names and renamed when the
-    writer is closed; after an exception nothing of them stays. Shards of an earlier run with the same prefix are
-    removed, so a folder never mixes two runs. Always makes at least one shard, possibly without rows.
+    The number of shards is known only at the end, so shards are written under temporary names and renamed when the
+    writer is closed; after an exception they are removed. Shards of an earlier run with the same prefix are removed,
+    so a folder never mixes two runs. At least one shard is written, possibly without rows.
     """
 
     def __init__(self, folder: str | Path, prefix: str, schema: pa.Schema, rows_per_shard: int) -> None:
@@ -175,7 +175,7 @@ class ShardWriter:
                 self._finish(self._open)
 
     def complete(self) -> None:
-        """Write down what is still in memory; then closing only renames, for writers whose shards appear together."""
+        """Write the rows in memory; then closing only renames, for writers whose shards must appear together."""
         if self._open is not None or not self._partials:
             self._finish(self._open or self._next())
 

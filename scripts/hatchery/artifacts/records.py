@@ -1,8 +1,8 @@
-"""Small files read by schema: a dataclass says what a line of a table, or a JSON object, holds.
+"""Small files read by schema: a dataclass defines a line of a table, or a JSON object.
 
-One way for all of them, whether a checksum vouches for a file or a person writes it: the types of the fields, perhaps
-with the ranges of `hatchery.settings`, are all that is said about them. Every complaint is one line that names the
-file, the line and the column.
+The same functions read files with checksums and files written by people. The types of the fields, perhaps with the
+ranges of `hatchery.settings`, are the whole schema. Every error is one line that names the file, the line and the
+column.
 """
 
 import csv
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """Base of the dataclasses that say what a file holds. What they do not name is passed over; numbers are finite."""
+    """Base of the dataclasses that define a file's content. Other columns are ignored; numbers are finite."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
 
@@ -63,11 +63,11 @@ def read_records(
     may_be_empty: bool = False,
     alike: Mapping[str, str] | None = None,
 ) -> list[Read]:
-    """Read a CSV file whose columns are the fields of `schema`; an empty field, or `nan`, is None where that may be.
+    """Read a CSV file whose columns are the fields of `schema`; an empty field, or `nan`, is None if None is allowed.
 
-    The column of a field with a default may be missing: what was written before there was such a column stays readable.
-    No two rows agree in all of `key`, if one is given, and all have the texts of `alike`. Raises EvaluationError like
-    `read_rows`, and naming line and column of a field of another kind.
+    The column of a field with a default may be missing, so that files from before the column was added stay readable.
+    No two rows agree in all of `key`, if it is given, and all have the texts of `alike`. Raises EvaluationError like
+    `read_rows`, and naming line and column of an invalid field.
     """
     fields: Any = schema
     hints = hints_of(fields)
@@ -87,9 +87,9 @@ def read_records(
 
 
 def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Read]:
-    """Read a file with a JSON object on each line, the objects having the fields of `schema`, no two the same `key`.
+    """Read a file with a JSON object on each line, with the fields of `schema` and unique values of `key`.
 
-    Raises EvaluationError naming file and line, and the key of a value of another kind.
+    Raises EvaluationError naming file and line, and the key of an invalid value.
     """
     found: dict[Any, tuple[str, Read]] = {}
     for number, line in enumerate(_text(path).splitlines(), start=1):
@@ -98,7 +98,7 @@ def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Re
             made = record(schema, _json(line, where), where)
             identity = getattr(made, key) if key else number
             if identity in found:
-                raise EvaluationError(f"{where}: the {key} {identity} stands already in {found[identity][0]}")
+                raise EvaluationError(f"{where}: the {key} {identity} is already in {found[identity][0]}")
             found[identity] = f"line {number}", made
     return [made for _, made in found.values()]
 
@@ -109,7 +109,7 @@ def json_record(path: str | Path, schema: type[Read]) -> Read:
 
 
 def record(schema: type[Read], value: Any, where: str) -> Read:
-    """What a file says at `where` as an object of `schema`. Raises EvaluationError naming the key at fault."""
+    """Convert a value to an object of `schema`; `where` is its place. Raises EvaluationError naming the invalid key."""
     from pydantic import ValidationError
 
     made: Any = schema
@@ -124,9 +124,9 @@ def record(schema: type[Read], value: Any, where: str) -> Read:
 def read_rows(
     path: str | Path, columns: Sequence[str], key: Sequence[str] = (), may_be_empty: bool = False
 ) -> list[tuple[str, dict[str, str]]]:
-    """Read a CSV file that has at least `columns` and in which no two rows agree in all of `key`, if one is given.
+    """Read a CSV file with at least `columns`, in which no two rows agree in all of `key`, if it is given.
 
-    Each row is where it stands, for messages, and its texts by column. Raises EvaluationError naming the file when it
+    Return for each row its place for messages, and its texts by column. Raises EvaluationError naming the file if it
     is missing, not UTF-8, empty, lacks a column, has a row of the wrong length, or repeats a row. `may_be_empty`
     allows a header without rows.
     """
@@ -155,7 +155,7 @@ def read_rows(
         cells = dict(zip(header, fields, strict=True))
         identity = tuple(cells[column] for column in key)
         if key and identity in seen:
-            raise EvaluationError(f"{where}: the row {', '.join(identity)} stands already in line {seen[identity]}")
+            raise EvaluationError(f"{where}: the row {', '.join(identity)} is already in line {seen[identity]}")
         seen[identity] = number
         rows.append((where, cells))
     return rows

@@ -1,7 +1,7 @@
-"""Reading YAML as its users expect it: no duplicate keys, `1e-3` is a number, `no` is a word.
+"""A YAML reader without surprises: no duplicate keys, `1e-3` is a number, `no` is a word.
 
 PyYAML follows YAML 1.1, where `1e-3` is a string, `no` is a boolean, `12:30` is 750 and the last of two equal keys
-wins silently. Each of these has cost somebody a training run; the loader below follows YAML 1.2 instead.
+wins silently. Each of these has spoiled somebody's training run; this loader follows YAML 1.2 instead.
 """
 
 import math
@@ -23,11 +23,11 @@ from yaml.scanner import Scanner
 from hatchery.errors import ConfigError, first_line
 
 DEEPEST = 50
-"""Levels of nesting; a configuration has six, and Python's own limit would end in a traceback."""
+"""Maximum depth of nesting; a configuration has six levels, and Python's own limit would end in a traceback."""
 MOST_REPEATED = 100_000
-"""Values that all aliases of a file may stand for: ten lines of ten aliases each would be ten thousand million."""
+"""Maximum number of values that all aliases of a file may repeat: ten lines of ten aliases would be ten billion."""
 LONGEST_NUMBER = 18
-"""Characters of a whole number: such ones fit into 64 bits."""
+"""Maximum number of characters of an integer: these fit into 64 bits."""
 
 
 class _Rules(Composer, SafeConstructor, Resolver):
@@ -38,11 +38,11 @@ class _Rules(Composer, SafeConstructor, Resolver):
         SafeConstructor.__init__(self)
         Resolver.__init__(self)
         self._depth = self._values = self._repeated = 0
-        # Of each node, with what its aliases stand for.
+        # Number of values of each node, including those of its aliases.
         self._sizes: dict[Any, int] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """The next node. Raises ComposerError where it is nested too deeply, or aliases stand for too much."""
+        """Compose the next node. Raises ComposerError if the nesting is too deep, or aliases repeat too many values."""
         self._depth += 1
         mark, before, is_alias = self.peek_event().start_mark, self._values, self.check_event(AliasEvent)
         if self._depth > DEEPEST:
@@ -111,8 +111,8 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
 
 def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     text: str = loader.construct_scalar(node)
-    # Other blanks inside plain text, such as a description, are allowed: authors write them on purpose.
-    # A key, a colon and another blank than YAML's are text, too, and no author means that.
+    # Other blanks inside plain text, such as a description, are allowed, because authors write them on purpose. A key,
+    # a colon and another blank than YAML's would be text, too, but no author intends that.
     after_key = re.match(r"[\w.-]+:(.)", text)
     if not node.style and (blank := _blank(text[:1] + text[-1:] + (after_key[1] if after_key else ""))):
         raise yaml.constructor.ConstructorError(
@@ -143,7 +143,7 @@ _Rules.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 class _Loader(_Rules, CParser):
-    """Parses with libyaml, five times as fast as Python does; PyYAML's wheels have it."""
+    """Parses with libyaml, five times as fast as Python; PyYAML's wheels contain it."""
 
     def __init__(self, stream: str) -> None:
         CParser.__init__(self, stream)
@@ -151,7 +151,7 @@ class _Loader(_Rules, CParser):
 
 
 class _Explainer(_Rules, Reader, Scanner, Parser):
-    """Parses in Python, and says better what is wrong: which character, and what was found instead."""
+    """Parses in Python, with more precise errors: the character, and the token found instead."""
 
     def __init__(self, stream: str) -> None:
         Reader.__init__(self, stream)
@@ -189,13 +189,13 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def yaml_value(text: str, where: str) -> Any:
-    """The value that a text in YAML stands for. Raises ConfigError naming `where`, the line and the problem."""
+    """Parse a text in YAML. Raises ConfigError naming `where`, the line and the problem."""
     try:
         return _loaded(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}" if mark else where
-        # Of what is expected and what was found, PyYAML says the former apart where a second document begins.
+        # PyYAML splits the expected and the found token into two texts if a second document begins.
         problem = f"{error.context}, {error.problem}" if str(error.problem).startswith("but ") else error.problem
         cause = "" if isinstance(error, yaml.constructor.ConstructorError) else _blank_before(text, mark)
         raise ConfigError(f"{place}: {problem or error.context}{cause}") from error

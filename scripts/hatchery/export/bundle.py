@@ -1,8 +1,8 @@
-"""One self-contained Python file out of a module and everything that it needs of this library.
+"""One self-contained Python file from a module and the parts of this library that it needs.
 
-What is exported is the code that trains: definitions are copied verbatim from their modules, in the order of the
-imports, and what the root module does not reach is left out. No second implementation exists that could drift. The
-result depends on the sources alone and imports nothing of Hatchery.
+The exported code is the training code: definitions are copied verbatim from their modules, in the order of the
+imports, and definitions that the root module does not reach are left out. So there is no second implementation that
+could diverge. The result depends on the sources alone and does not import Hatchery.
 """
 
 import ast
@@ -25,22 +25,24 @@ Definition = tuple[str, str]
 
 @dataclass
 class Statement:
-    """A top-level statement: its text with the comments above it, what it defines, and the names that it reads."""
+    """A top-level statement: its text with the comments above it, the names that it defines, and those that it
+    reads.
+    """
 
     lines: list[str]
     defines: frozenset[str]
     reads: frozenset[str]
     is_block: bool
-    """Whether it is a class or a function, which stand two lines apart."""
+    """True for a class or a function, which are two lines apart."""
     follows_closely: bool
-    """Whether nothing but its own comment stands between it and the statement before."""
+    """True if only its own comment is between it and the statement before."""
     imports_at: int | None
-    """The line of an import inside of it; None where there is none."""
+    """The line of an import inside of it; None without one."""
 
 
 @dataclass
 class Module:
-    """A module taken apart. `external` and `internal` map the names that its imports bind to where they come from."""
+    """A module split into statements. `external` and `internal` map the names that imports bind to their origins."""
 
     name: str
     docstring: str
@@ -51,10 +53,11 @@ class Module:
 
 
 def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
-    """The module `root` (such as `hatchery.export.modeling_ltg_bert`) with all that it needs, as the text of one file.
+    """Return the module `root` (such as `hatchery.export.modeling_ltg_bert`) with all that it needs as the text of one
+    file.
 
-    `sources` is the folder that holds the library, `text` what stands in the root where that is no file of it. Raises
-    ModelError naming the module for a form of import or a clash of names that cannot be merged.
+    `sources` is the folder that holds the library, `text` the content of the root if it is no file of the library.
+    Raises ModelError naming the module for a form of import or a clash of names that cannot be merged.
     """
     modules = _modules(root, sources, text)
     kept = _reachable(root, modules)
@@ -67,7 +70,7 @@ def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
 
 
 def _modules(root: str, sources: Path, text: str | None) -> dict[str, Module]:
-    """The modules that `root` imports, directly or not, each after those that it imports; `root` is the last."""
+    """Return the modules that `root` imports, directly or not, each after its own imports; `root` is the last."""
     ordered: dict[str, Module] = {}
     visiting: list[str] = []
 
@@ -99,9 +102,9 @@ def _parse(name: str, sources: Path, text: str | None = None) -> Module:
         if isinstance(node, IMPORTS):
             _bind(module, node)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            pass  # what is imported for type checkers alone is named in quotes
+            pass  # imports for type checkers alone are named in quotes
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if index > 0:  # the sentence below a constant belongs to it; the first one is the module's docstring
+            if index > 0:  # the docstring below a constant belongs to it; the first one is the module's docstring
                 module.statements[-1].lines.extend(lines[end_before:end])
         else:
             while start > end_before and lines[start - 1].startswith("#"):
@@ -131,7 +134,7 @@ def _defined(node: ast.stmt) -> Iterable[str]:
 
 
 def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
-    """Note what an import binds."""
+    """Record the names that an import binds."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.name.partition(".")[0] == LIBRARY or (alias.asname is None and "." in alias.name):
@@ -151,7 +154,7 @@ def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statement]]:
-    """The statements of every module that the root needs, in the order of the module; of the root all."""
+    """Return the statements of every module that the root needs, in the order of the module; of the root all."""
     providers = {
         (name, defined): statement
         for name, module in modules.items()
@@ -177,7 +180,7 @@ def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statemen
 
 
 def _check_names(included: Sequence[str], modules: dict[str, Module], kept: dict[str, list[Statement]]) -> None:
-    """Raise ModelError when one name would mean two things in the merged file."""
+    """Raise ModelError if one name would have two meanings in the merged file."""
     owners: dict[str, str] = {}
     for name in included:
         reads = frozenset().union(*(statement.reads for statement in kept[name]))
@@ -195,7 +198,7 @@ def _docstring(root: str, included: Sequence[str]) -> str:
 
 
 def _banner(module: Module, is_root: bool) -> str:
-    """The module's docstring as a comment; the root's stands at the top of the file."""
+    """Return the module's docstring as a comment; the root's is at the top of the file."""
     head = f"# {'-' * 4} {module.name} ".ljust(LINE_LENGTH, "-")
     if is_root:
         return head
@@ -215,7 +218,7 @@ def _text(statements: Sequence[Statement]) -> str:
 
 
 def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
-    """The external imports that the kept statements use, each once: the standard library first, then the others."""
+    """Return the external imports that the kept statements use, each once: the standard library first."""
     plain: set[tuple[str, str]] = set()
     named: dict[str, set[str]] = {}
     for module, statements in parts:
@@ -236,7 +239,7 @@ def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
 
 
 def _from_import(source: str, names: Iterable[str]) -> str:
-    # Constants, classes, functions: the order that the house's formatter keeps.
+    # Constants, classes, functions: the order that the code formatter keeps.
     ordered = sorted(names, key=lambda name: (0 if name.isupper() else 1 if name[:1].isupper() else 2, name.lower()))
     line = f"from {source} import {', '.join(ordered)}"
     if len(line) <= LINE_LENGTH:

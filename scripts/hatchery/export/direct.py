@@ -1,4 +1,6 @@
-"""`hatchery.export`: a model of ours as a folder for `transformers`, without an experiment and without a card."""
+"""`hatchery.export`: convert a model of ours to a folder for `transformers`, without an experiment and without a
+card.
+"""
 
 from os import PathLike
 from pathlib import Path
@@ -12,9 +14,9 @@ from hatchery.export.write_export import generation_settings
 
 
 def export(model: str | PathLike[str], folder: str | Path) -> list[Path]:
-    """Write the model in a folder of ours into the new `folder`, which transformers loads; return the files.
+    """Convert a model folder of ours to the new `folder`, which transformers loads; return the files.
 
-    Raises ModelError for a model of others and for a folder that holds something, and what `open_model` raises.
+    Raises ModelError for an imported model and for a folder that is not empty, and the errors of `open_model`.
     """
     opened, folder = open_model(model), Path(folder)
     place = Path(opened.where)

@@ -1,9 +1,9 @@
 """A folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
 
-The weights are those of pretraining, bit for bit, under the names of the classes in the modelling file; the tokenizer
-is that of pretraining, frames its inputs itself and has a mask that fits into a text. The modelling file is made from a
-root module: names of classes, over what all families share. A family that is an encoder with a head needs no such
-module of its own: it is written here, from the family's record. Others have one in this folder.
+The weights are those of pretraining, bit for bit, under the names of the classes in the modelling file. The tokenizer
+is that of pretraining; it adds the special tokens itself and has a mask for use within texts. The modelling file is
+made from a root module: names of classes, over the code that all families share. For a family that is an encoder with
+a head, the root module is generated here, from the family's record. Other families have one in this folder.
 """
 
 import copy
@@ -93,7 +93,10 @@ class {classes}{head}(Hatchery{head}):
 
 
 def modelling_file(family: Family) -> str:
-    """The text of the family's modelling file, with all code that it needs. Raises ModelError as `bundle` does."""
+    """Return the text of the family's modelling file, with all code that it needs.
+
+    Raises ModelError as `bundle` does.
+    """
     exported, modules = family.exported, family.modules()
     root = f"hatchery.export.{exported.module}"
     if SOURCES.joinpath(*root.split(".")).with_suffix(".py").is_file():
@@ -124,7 +127,7 @@ LANGUAGE_MODELS: dict[ModelKind, str] = {
     "causal": "ForCausalLM",
     "translation": "ForSeq2SeqLM",
 }
-"""The end of the name of the class that the weights are of, and of the library's auto class for it."""
+"""Suffix of the class of the weights, and of the library's auto class for it."""
 
 
 def write_model_folder(
@@ -135,12 +138,12 @@ def write_model_folder(
     generation: Mapping[str, Any] | None = None,
     ends_texts: bool = True,
 ) -> list[Path]:
-    """Write everything but the model card; returns the paths.
+    """Write everything except for the model card; return the paths.
 
-    `kinds` are what the model can be used as, `tokenizer` is a tokenizer.json, `generation` what `generate` does if it
-    is told nothing else. Without `ends_texts` nothing stood behind a text in training, and the tokenizer adds nothing.
-    Raises TokenizationError when the tokenizer is unusable, and ModelError when it has ids that the model has no
-    embedding for, or pads with another id than the model was made for.
+    `kinds` are the uses of the model, `tokenizer` is a tokenizer.json, `generation` the defaults of `generate`.
+    Without `ends_texts`, training texts had no end token, and the tokenizer adds none. Raises TokenizationError if the
+    tokenizer is unusable, and ModelError if it has ids that the model has no embedding for, or pads with another id
+    than the model.
     """
     names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, ends_texts)
     family = family_of(model.config)
@@ -151,7 +154,7 @@ def write_model_folder(
     if generation is not None:
         write_json(folder / GENERATION_FILE, {**{key: config[key] for key in GENERATION_IDS}, **generation})
         names.append(GENERATION_FILE)
-    # The encoder is inside the base model, where there is one.
+    # The encoder is inside the base model, if there is one.
     inside = "model." if exported.bare else ""
     tensors = {
         f"{inside}{name}" if name.startswith("encoder.") else name: tensor.detach().cpu().contiguous()
@@ -163,13 +166,15 @@ def write_model_folder(
 
 
 def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: SpecialTokens) -> dict[str, object]:
-    """The content of config.json: our configuration, what finds the classes, and the ids of the special tokens."""
+    """Return the content of config.json: our configuration, the names of the classes, and the ids of the special
+    tokens.
+    """
     kind, language_models = kinds[0], [LANGUAGE_MODELS[kind] for kind in kinds]
     exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
     role: dict[str, object] = {}
     if tuple(kinds) != ("masked",):
-        # What `generate` looks for: where a text begins and where it ends.
+        # `generate` reads these keys: the tokens at the beginning and the end of a text.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
     if kind == "causal":
         role = {"is_decoder": True}
@@ -203,7 +208,7 @@ def _write_tokenizer(
     pad = getattr(config, "pad_token_id", tokenizer.pad_id)
     if pad != tokenizer.pad_id:
         raise ModelError(f"{path}: the tokenizer pads with the id {tokenizer.pad_id}, the model expects {pad}")
-    # The published tokenizers add nothing, so every program that used them framed their ids itself.
+    # The published tokenizers add no special tokens, so programs that used them added the ids themselves.
     if kind != "masked":
         backend.post_processor = post_processor(special, "begun" if kind == "causal" else "ended")
     elif backend.encode("").ids != [tokenizer.cls_id, *tokenizer.end_ids]:
@@ -214,11 +219,11 @@ def _write_tokenizer(
         backend.save(str(partial), pretty=True)
     settings, roles = tokenizer_config(backend, special), special_tokens_map(special)
     if tuple(kinds) != ("masked",):
-        # What programs that score texts look for, the same as the configuration's.
+        # Programs that score texts read these keys; the values are those of the configuration.
         ends = {"bos_token": special.cls, "eos_token": special.sep}
         settings, roles = {**settings, **ends}, {**roles, **ends}
     if kind == "causal":
-        # A batch of beginnings is gone on with at the right.
+        # A batch of prompts is continued on the right.
         settings["padding_side"] = "left"
     limit = config.position_limit
     if limit is not None:
@@ -232,16 +237,17 @@ SPACE = " "
 
 
 def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
-    """The content of tokenizer.json with the token `mask` fit for fill-mask; `definition` itself is not changed.
+    """Return the content of tokenizer.json with the token `mask` fit for fill-mask; `definition` is not changed.
 
-    In pretraining a sentence is cut first and masked afterwards: `dogs sleep.` is `Ġdogs Ġsleep .`, then
-    `Ġdogs [MASK] .`. A user writes `dogs [MASK].`, and the library cuts what is left and right of the mask as texts of
-    their own. Two things go wrong then: the space before the mask becomes a token that the model never saw, and the
-    full stop gets the space that begins a text. Both are mended here; a text without a mask keeps its ids.
+    In pretraining a sentence is tokenised first and masked afterwards: `dogs sleep.` is `Ġdogs Ġsleep .`, then `Ġdogs
+    [MASK] .`. A user writes `dogs [MASK].`, and the library tokenises the parts left and right of the mask as separate
+    texts. This has two wrong effects: the space before the mask becomes a token that the model never saw, and the full
+    stop gets the space that begins a text. Both are fixed here; a text without a mask keeps its ids.
 
-    The mask takes the white space before it, in every kind of tokenizer. Where the pre-tokenizer puts a space before
-    every text (byte-level with `add_prefix_space`, Metaspace), the normaliser does that instead, and the mask is found
-    in the normalised text: so other special tokens still begin a text anew, as in pretraining, and the mask does not.
+    The mask absorbs the white space before it, in every kind of tokenizer. If the pre-tokenizer puts a space before
+    every text (byte-level with `add_prefix_space`, Metaspace), the normaliser does that instead, and the mask is
+    matched in the normalised text. So other special tokens still begin a new text, as in pretraining, and the mask
+    does not.
     """
     changed = copy.deepcopy(definition)
     token = next(token for token in changed["added_tokens"] if token["content"] == mask)
@@ -249,7 +255,7 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
     steps = _prefix_moved(changed)
     if steps:
         token["normalized"] = True
-        # The normaliser is applied to the mask's own spelling, too, which has to stay as it is.
+        # The normaliser is applied to the mask's own spelling, too, which must not change.
         steps += [
             {"type": "Prepend", "prepend": SPACE},
             {"type": "Replace", "pattern": {"Regex": rf"\A{SPACE}(?={SPACE}|{re.escape(mask)})"}, "content": ""},
@@ -260,9 +266,9 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
 
 
 def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Switch off the pre-tokenizer's space before a text; what the normaliser has to do before it adds that space.
+    """Switch off the pre-tokenizer's space before a text; return the normaliser's steps that add it instead.
 
-    Empty where there is no such space. One empty step stands for "nothing before".
+    Empty if there is no space. One empty step means that no other step comes first.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]
@@ -274,7 +280,7 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
         parts[0]["prepend_scheme"] = "never"
         return [{}]
     if kinds[:1] == ["WhitespaceSplit"] and always[1:2] == [True]:
-        # Every word gets its mark from the one space in front of it, so all white space has to be one space.
+        # Every word gets its mark from the one space before it, so all white space has to be one space.
         definition["pre_tokenizer"]["pretokenizers"].pop(0)
         parts[1].update(prepend_scheme="never", split=True)
         return [
@@ -285,7 +291,7 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _parts(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pre-tokenizers in their order; inner sequences are left as they are."""
+    """Return the pre-tokenizers in their order; nested sequences are not opened."""
     whole = definition["pre_tokenizer"]
     if whole is None:
         return []

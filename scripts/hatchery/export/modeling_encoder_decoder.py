@@ -45,12 +45,12 @@ class HatcheryEncoderDecoderConfig(HatcheryConfig):
         sizes = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4}
         roles = {"is_encoder_decoder": True, "decoder_start_token_id": 0, "bos_token_id": 0, "eos_token_id": 2}
         super().__init__(**{"vocab_size": 20480, **sizes, **roles, **values})
-        # The name under which `generate` looks for the number of layers to keep keys and values of.
+        # The name under which `generate` reads the number of layers with cached keys and values.
         self.decoder_layers = self.architecture().decoder_layers
 
 
 class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, GenerationMixin):
-    """The model that translates; its parts have the names that they have in training."""
+    """The translation model; its parts have the names that they have in training."""
 
     config_class = HatcheryEncoderDecoderConfig
     encoder_class: ClassVar[Any] = SourceEncoder
@@ -62,7 +62,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         super().__init__(config)
         architecture = config.architecture()
         self.encoder = SourceEncoder(architecture)
-        # `generate` asks the encoder for it.
+        # `generate` calls it to get the encoder.
         self.encoder.main_input_name = self.main_input_name  # type: ignore[assignment]
         self.decoder = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.decoder_layers))
         self.decoder_norm = norm(architecture) if architecture.normalisation == "pre_norm" else None
@@ -72,11 +72,11 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
 
     @property
     def layers_to_recompute(self) -> list[nn.Module]:
-        """What gradient checkpointing computes again."""
+        """Return the modules that gradient checkpointing recomputes."""
         return [*self.encoder.layers, *self.decoder]
 
     def get_encoder(self, modality: str | None = None) -> "SourceReader":
-        """What reads the source once, before `generate` writes the first token."""
+        """Return the reader of the source, which `generate` calls once before the first token."""
         return SourceReader(self)
 
     def forward(
@@ -95,19 +95,19 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         cache_position: Tensor | None = None,
         decoder_attention_mask: Tensor | None = None,
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
-        """Logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
+        """Return logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
 
-        The source is `input_ids` int64 [B, S], or `encoder_outputs` where it was read before. With `labels` int64
-        [B, T] (-100: nothing to predict) the mean cross-entropy; the decoder then reads the start and the labels but
-        for the last one, unless it is told what to read. With `past_key_values` it reads what follows those in there;
-        version 4 of `transformers` says in `cache_position`, too, where that is. `decoder_attention_mask` is not read:
-        a token sees nothing that follows it, so padding at the right has no influence.
-        `inputs_embeds` are rows of the word embedding in place of `input_ids`. Raises ValueError where source or target
-        are missing.
+        The source is `input_ids` int64 [B, S], or `encoder_outputs` if it was read before. With `labels` int64 [B, T]
+        (-100: ignored) the mean cross-entropy is returned, too; the decoder then reads the start token and the labels
+        except for the last one, unless its inputs are given. With `past_key_values` it reads the tokens that follow
+        those in the cache; version 4 of `transformers` also passes their positions in `cache_position`.
+        `decoder_attention_mask` is ignored, because a token does not attend to later ones, so padding on the right has
+        no effect. `inputs_embeds` are rows of the word embedding in place of `input_ids`. Raises ValueError if source
+        or target are missing.
         """
         if decoder_input_ids is None:
             if labels is None:
-                raise ValueError("decoder_input_ids: expected what the decoder reads, or labels")
+                raise ValueError("decoder_input_ids: expected the inputs of the decoder, or labels")
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if encoder_outputs is None:
             tokens = given_tokens(self, input_ids, inputs_embeds)
@@ -135,19 +135,21 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """What the decoder reads to predict `labels` int64 [B, T]: the start, and the labels but for the last one."""
+        """Return the decoder's inputs to predict `labels` int64 [B, T]: the start token, and the labels except for
+        the last one.
+        """
         read = labels.roll(1, dims=1)
         read[:, 0] = self.config.decoder_start_token_id
         return read.masked_fill(read == -100, self.config.pad_token_id)
 
     def _state(self, memory: Tensor, mask: Tensor | None, cache: EncoderDecoderCache | None) -> DecoderState:
-        """Where decoding stands: at the start, or behind what `cache` holds, which goes on with it."""
+        """Return the state of decoding: at the start, or after the tokens in `cache`, which grows with it."""
         layers: list[LayerCache] = []
         for index, layer in enumerate(self.decoder_layers):
             if cache is None:
                 layers.append(layer.begun(memory))
                 continue
-            # The source is kept once; then nothing is added, and the cache gives back what it holds.
+            # The source is cached once; afterwards the cache returns its content without adding to it.
             added = memory[:, :0] if cache.is_updated.get(index) else memory
             of_source = HubTokenCache(cache.cross_attention_cache, index)
             kept = of_source.extended(*layer.source_attention.keys_and_values(added))
@@ -157,7 +159,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
 
 
 class SourceReader:
-    """The encoder of a model as `generate` calls it; no module, since its parts are those of the model."""
+    """The encoder of a model as `generate` calls it; not a module, because its parts belong to the model."""
 
     main_input_name = "input_ids"
 
@@ -165,7 +167,7 @@ class SourceReader:
         self.model = model
 
     def __call__(self, *values: Any, **named: Any) -> BaseModelOutput:
-        """As `forward`."""
+        """Call `forward`."""
         return self.forward(*values, **named)
 
     def forward(
@@ -176,10 +178,10 @@ class SourceReader:
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> BaseModelOutput:
-        """What the decoder sees of the source, [B, S, D].
+        """Return the encoder's output for the source, [B, S, D].
 
-        `hidden_states` are the embedding output and one state per layer, before the last norm; `attentions`
-        [B, H, S, S] each layer's probabilities before dropout.
+        `hidden_states` are the embedding output and one state per layer, before the last norm; `attentions` [B, H, S,
+        S] each layer's probabilities before dropout.
         """
         model = self.model
         probabilities: list[Tensor] | None = [] if chosen(model, "output_attentions", output_attentions) else None

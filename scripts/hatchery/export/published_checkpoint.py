@@ -1,9 +1,9 @@
-"""A checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code as a folder that is read like a pretraining's.
+"""A checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code, converted to a folder like a pretraining's.
 
-What the tensors can tell is detected and checked: the family, the gate and the layer weights, the sentence-pair head,
-the position tables and the output matrix, which repeats the word embedding. What they cannot tell has to be said:
-LTG-BERT's BNC and BabyLM code have the same tensors and give other results (docs/papers/ltg-bert.md, "Attention"), and
-so have three variants of ELC-BERT.
+Properties visible in the tensors are detected and checked: the family, the gate and the layer weights, the
+sentence-pair head, the position tables and the output matrix, which repeats the word embedding. Other properties have
+to be given: LTG-BERT's BNC and BabyLM code have equal tensors and give different results (docs/papers/ltg-bert.md,
+"Attention"), and so do three variants of ELC-BERT.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ OPTIONAL = (
     "layer_norm_eps",
 )
 CHOICES = ("family", "layer_weighting", "position_head_layout", "attention_gate")
-"""What a manifest says of how the file was read."""
+"""Keys of a manifest on the interpretation of the file."""
 UNDISTINGUISHED = ("biased", "zero", "normalized")
 LAYOUTS: tuple[str, ...] = get_args(PositionHeadLayout)
 
@@ -52,7 +52,7 @@ def import_checkpoint(
     layer_weighting: str | None = None,
     position_head_layout: str | None = None,
 ) -> None:
-    """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` beside the manifest `output`.
+    """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` next to the manifest `output`.
 
     `weights` is a state dict under the authors' names (see `read_weights`), `config` their JSON configuration. Raises
     ModelError for unusable files and for a choice that is missing or contradicts the weights, TokenizationError for an
@@ -79,7 +79,7 @@ def import_checkpoint(
 
 
 def under_training_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """`state` with the names of the authors' training code, where they are those of a wrapper of GPT-BERT."""
+    """Rename the tensors of a wrapper of GPT-BERT to the authors' training code; other tensors keep their names."""
     trained = {gpt_bert_names.in_training(name): tensor for name, tensor in state.items()}
     return trained if _is_gpt_bert(trained) else dict(state)
 
@@ -91,10 +91,10 @@ def checkpoint_config(
     layer_weighting: str | None = None,
     position_head_layout: str | None = None,
 ) -> ModelConfig:
-    """Our configuration of a published model; `where` is the file that messages name.
+    """Return our configuration of a published model; `where` is the file that messages name.
 
-    Keys of `published` that our configuration does not know (as a wrapper's configuration has them) are passed over.
-    Raises ModelError when a choice is missing, unknown, or contradicts the weights.
+    Keys of `published` that our configuration does not have (as in a wrapper's configuration) are ignored. Raises
+    ModelError if a choice is missing, unknown, or contradicts the weights.
     """
     values: dict[str, Any] = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     configuration: type[ModelConfig] = GptBertConfig if _is_gpt_bert(state) else LtgBertConfig
@@ -118,12 +118,12 @@ def checkpoint_config(
 
 
 def _is_gpt_bert(state: Mapping[str, Tensor]) -> bool:
-    """Whether the tensors are those of GPT-BERT, whose two kinds of blocks are numbered apart."""
+    """Return True if the tensors are those of GPT-BERT, whose two kinds of blocks are numbered separately."""
     return any(name.startswith("transformer.attention_layers.") for name in state)
 
 
 def load_published(state: Mapping[str, Tensor], config: ModelConfig, where: str) -> LanguageModel:
-    """The model with the weights of `state`, in fp32. Raises ModelError naming `where` and the published tensor."""
+    """Load a model with the weights of `state`, in fp32. Raises ModelError naming `where` and the published tensor."""
     assert isinstance(config, LtgBertConfig | GptBertConfig)
     names: ModuleType = ltg_names
     name_in_file = partial(ltg_names.published_name, n_layers=config.num_hidden_layers)
@@ -170,7 +170,11 @@ def _layout(state: Mapping[str, Tensor], weighting: str, where: str, chosen: str
 
 
 def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, undecided: str) -> str:
-    """What is chosen of what is possible; where that is one thing, `only` says so, and `undecided` else why not."""
+    """Return the choice among the possible values.
+
+    If only one value is possible, `only` is the reason; otherwise `undecided` is the reason why the weights do not
+    decide.
+    """
     if chosen is not None and chosen in possible:
         return chosen
     if len(possible) > 1:
@@ -197,4 +201,4 @@ def _check_tables(
 def _check_output_matrix(state: Mapping[str, Tensor], where: str) -> None:
     matrix, embedding = ltg_names.OUTPUT_MATRIX, ltg_names.WORD_EMBEDDING
     if matrix in state and embedding in state and not torch.equal(state[matrix], state[embedding]):
-        raise ModelError(f"{where}: tensor {matrix} differs from {embedding}, which it has to repeat")
+        raise ModelError(f"{where}: tensor {matrix} differs from {embedding}, expected equal values")

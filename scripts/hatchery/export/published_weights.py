@@ -1,4 +1,4 @@
-"""Weights and configurations of others, read without running anything that they hold."""
+"""Weights and configurations of others, read without running any code that they contain."""
 
 import argparse
 import pickle
@@ -16,22 +16,22 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError
 
 STATE_PREFIX = "state."
-"""Before every parameter in our golden npz files, which hold inputs and outputs besides."""
+"""Prefix of every parameter in our golden npz files, which also hold inputs and outputs."""
 PARALLEL_PREFIX = "module."
-"""Before every parameter where the weights were saved from inside DistributedDataParallel."""
+"""Prefix of every parameter if the weights were saved from inside DistributedDataParallel."""
 TORCH_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
 UNREADABLE = (
     *(OSError, RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError),
     *(pickle.UnpicklingError, zipfile.BadZipFile, SafetensorError),
 )
-"""What the readers raise at damaged files."""
+"""Exceptions of the readers for damaged files."""
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The state dict in `path`, told by its ending: .bin, .pt, .pth or .ckpt (torch), .safetensors, .npz.
+    """Read the state dict in `path`, by its suffix: .bin, .pt, .pth or .ckpt (torch), .safetensors, .npz.
 
     A torch file may hold it under the key "model", as the authors' checkpoints do. Raises ModelError naming the file
-    when it is missing, damaged, holds code, or holds no state dict.
+    if it is missing, damaged, holds code, or holds no state dict.
     """
     if not path.is_file():
         raise ModelError(f"{path}: the file with the weights is missing")
@@ -58,7 +58,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _from_torch(path: Path) -> dict[str, Tensor]:
-    # The authors' checkpoints hold their command line, which is data, too.
+    # The authors' checkpoints also hold their command line, which is data, too.
     with torch.serialization.safe_globals([argparse.Namespace]):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):
@@ -81,11 +81,11 @@ def _from_npz(path: Path) -> dict[str, Tensor]:
 
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-"""What a configuration has to say."""
+"""Required keys of a configuration."""
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """The authors' configuration. Raises ModelError naming the file when it is missing, damaged, or lacks a size."""
+    """Read the authors' configuration. Raises ModelError naming the file if it is missing, damaged, or lacks a size."""
     try:
         values = json_value(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

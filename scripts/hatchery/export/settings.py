@@ -50,7 +50,7 @@ class MultilingualSubmissionSettings(Settings):
 
 
 BRANCHES = "branches"
-"""The folder beside the model in which the models of inside its training lie, as folders of their own."""
+"""Folder next to the model with its intermediate checkpoints, each a folder of its own."""
 
 
 @dataclass(frozen=True)

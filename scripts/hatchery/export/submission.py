@@ -1,6 +1,6 @@
-"""The file that BabyLM's leaderboard takes: all predictions of one model, and how its checkpoints did.
+"""The file for BabyLM's leaderboard: all predictions of one model, and the scores of its checkpoints.
 
-Source: docs/papers/babylm-2026.md, "Submission". What was not measured is null; of GLUE it is left out.
+Source: docs/papers/babylm-2026.md, "Submission". Missing measurements are null; those of GLUE are left out.
 """
 
 import csv
@@ -42,9 +42,9 @@ def write_submission(
     output: Path,
     report: Path,
 ) -> None:
-    """Write the file and what is to be said of it; see the stage `write_submission`."""
+    """Write the file and a report on it; see the stage `write_submission`."""
     value = submission(settings, predictions, fast)
-    # NaN, which is no JSON, stands for what is missing in reading: the server's code reads it.
+    # NaN, which is no JSON, represents missing values of reading, because the server's code reads it.
     write_text(output, json.dumps(value) + "\n")
     frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))
     parts = parts_of(frame, settings.suites, settings.tasks, settings.edition)
@@ -54,7 +54,7 @@ def write_submission(
 
 
 def submission(settings: SubmissionSettings, predictions: Found, fast: Found) -> dict[str, Any]:
-    """The content of the file. Raises ManifestError for altered files."""
+    """Return the content of the file. Raises ManifestError for altered files."""
     manifests = {name: read_manifest(path) for name, path in predictions.items()}
     value: dict[str, Any] = {block: _predictions(manifests.get(block)) for block in SUITES}
     value["reading"] = _predictions(manifests.get("reading"))
@@ -70,14 +70,14 @@ def submission(settings: SubmissionSettings, predictions: Found, fast: Found) ->
 
 
 def _predictions(manifest: Manifest | None) -> Any:
-    """What `predictions.json` of an evaluation holds; None without one, as where rows were sampled."""
+    """Return the content of `predictions.json` of an evaluation; None without it, as when rows were sampled."""
     if manifest is None or not manifest.listed("predictions.json"):
         return None
     return json.loads(manifest.file("predictions.json").read_text(encoding="utf-8"))
 
 
 def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dict[str, Any]:
-    """The surprisals of the checkpoints and their score; neither unless all checkpoints are there."""
+    """Return the surprisals of the checkpoints and their score; neither unless all checkpoints exist."""
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}
     surprisals = json.loads(manifest.file("surprisal.json").read_text(encoding="utf-8"))
@@ -90,7 +90,7 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """How a checkpoint did in a fast set: fractions by paradigm, or the two of reading."""
+    """Return the scores of a checkpoint on a fast set: fractions by paradigm, or the two of reading."""
     if manifest is None:
         return None
     reads = block == "reading"
@@ -108,7 +108,7 @@ def report_of(
     parts: Mapping[str, float | None],
     counts: Sequence[RowCount],
 ) -> str:
-    """What people should know of the file before they hand it in, in Markdown."""
+    """Return notes on the file for people before they submit it, in Markdown."""
     rules = RULES[settings.edition]
     written = (value["aoa"] or {}).get("aoa")
     measured = parts.get("acquisition")

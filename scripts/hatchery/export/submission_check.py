@@ -1,7 +1,7 @@
-"""Whether a submission has the structure that BabyLM's server asks for, and the rows that it expects.
+"""A check of a submission's structure and numbers of rows by the rules of BabyLM's server.
 
 Written from the description of the file alone (docs/papers/babylm-2026.md, "Submission" and "Leaderboard"), so that it
-does not repeat what the writer of the file takes for granted.
+does not share the assumptions of the code that writes the file.
 """
 
 import math
@@ -29,7 +29,7 @@ _SHOWN = 3
 
 
 def structure_problems(value: Any, track: Literal["strict", "strict_small"]) -> list[str]:
-    """What is wrong with the content of a file, a line each; nothing where the server would take it."""
+    """Return the problems of a file's content, a line each; empty if the server would accept it."""
     if not isinstance(value, dict):
         return ["the file holds no object"]
     found = [f"the key {key!r} is missing" for key in KEYS if key not in value]
@@ -52,7 +52,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _predicted(block: Any, name: str, fits: Callable[[Any], bool], one: bool = False) -> Iterator[str]:
-    """A block of predictions by paradigm; `one` asks for a single prediction of each."""
+    """Yield the problems of a block of predictions by paradigm; `one` requires a single prediction of each."""
     if block is None:
         return
     if not isinstance(block, dict) or not block:
@@ -153,7 +153,7 @@ def _fast(block: Any, most: int) -> Iterator[str]:
 
 
 def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "strict_small"]) -> list[str]:
-    """Blocks that have results of fewer checkpoints than the track has."""
+    """Return blocks with results of fewer checkpoints than the track has."""
     expected, fast = CHECKPOINTS[track], value.get("fast_eval_results") or {}
     there = {f"fast_eval_results: {block}": sum(map(bool, fast.get(block, ()))) for block in FAST}
     surprisals = value.get("aoa_surprisals") or {"results": []}
@@ -162,13 +162,13 @@ def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "stri
 
 
 def undefined_surprisals(value: Mapping[str, Any]) -> int:
-    """The number of rows of reading with NaN, which is no JSON, for the surprisal of a missing word."""
+    """Return the number of rows of reading whose surprisal is NaN, which is no JSON, for a missing word."""
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
     return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
 
 
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
-    """Blocks whose rows are not those of the official files, which makes the organisers' collator drop them."""
+    """Return blocks whose rows are not those of the official files, so that the organisers' collator drops them."""
     by_block: dict[str, dict[str, int]] = {}
     for count in expected:
         by_block.setdefault(count.block, {})[count.uid] = count.rows

@@ -32,7 +32,7 @@ def submitted_run(project: "Project", name: str, key: SubmissionKey = "submissio
 
 
 def suite_names(wanted: "Submission") -> list[str]:
-    """The suites of a submission by the rules of its edition."""
+    """Return the suites of a submission by the rules of its edition."""
     return [f"{wanted.suites}_{suite}" for part in RULES[wanted.edition].suites for suite in suites_of(part)]
 
 

@@ -1,4 +1,4 @@
-"""What `transformers` expects of a causal language model, which has `generate`."""
+"""The interface of `transformers` for a causal language model, with `generate`."""
 
 from typing import Any, ClassVar
 
@@ -45,11 +45,11 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         return_dict: bool | None = None,
         logits_to_keep: int | Tensor = 0,
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
-        """Logits [B, T, V] of the next subword at every position.
+        """Return logits [B, T, V] of the next subword at every position.
 
-        With `labels` int64 [B, T], mostly `input_ids` themselves (-100: nothing to predict), the mean cross-entropy of
-        each label given the tokens before it. With `past_key_values`, `input_ids` are the tokens that follow the tokens
-        in this cache, which grows by them, and `attention_mask` [B, S] covers both; `use_cache` starts a cache.
+        With `labels` int64 [B, T], mostly `input_ids` themselves (-100: ignored), the mean cross-entropy of each label
+        given the tokens before it is returned, too. With `past_key_values`, `input_ids` are the tokens that follow the
+        tokens in this cache, which grows by them, and `attention_mask` [B, S] covers both; `use_cache` starts a cache.
         `logits_to_keep` is the number of last positions whose logits are returned (0: all), or indices, int64 [K].
         Raises ValueError for a mask that does not cover the cache, and for labels with a part of the logits.
         """
@@ -86,7 +86,9 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         logits_to_keep: int | Tensor = 0,
         **options: Any,
     ) -> dict[str, Any]:
-        """The arguments with which `generate` calls the model: the tokens that follow the cache, and the whole mask."""
+        """Return the arguments with which `generate` calls the model: the tokens that follow the cache, and the
+        whole mask.
+        """
         known = {"past_key_values": past_key_values, "use_cache": past_key_values is not None}
         before = 0 if past_key_values is None else int(past_key_values.get_seq_length())
         known |= {name: options[name] for name in ("output_attentions", "output_hidden_states") if name in options}

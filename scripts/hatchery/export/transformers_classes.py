@@ -1,11 +1,12 @@
-"""What `transformers` expects of a model, around our encoders and heads; the same for every family.
+"""The interface of `transformers` for our encoders and heads, equal for every family.
 
 Weights, arithmetic and names below `model.encoder`, `head` and `pair_head` are those of the training code. Attention
-masks follow the convention of `transformers`: 1 at tokens, 0 at padding, none where all are tokens. The class of a
-language model says whether a token sees what follows it; an encoder alone and a classifier read as the weights were
-trained (`is_decoder`). `inputs_embeds` are rows of the word embedding in place of `input_ids`; attention probabilities
-are kept on a slower path, where they are asked for. `token_type_ids` and, with relative positions, `position_ids` mean
-nothing to these models and are passed over. A family's file names its classes and is then complete (`model_folder`).
+masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if all are tokens. The class of a
+language model determines whether a token attends to later ones; an encoder alone and a classifier attend as in the
+training of the weights (`is_decoder`). `inputs_embeds` are rows of the word embedding in place of `input_ids`;
+attention probabilities are computed on a slower path, if they are requested. `token_type_ids` and, with relative
+positions, `position_ids` have no effect in these models and are ignored. A family's file adds the names of its classes
+(`model_folder`).
 """
 
 import contextlib
@@ -32,43 +33,43 @@ from hatchery.modeling.recomputation import recompute_
 
 
 class HatcheryConfig(PretrainedConfig):
-    """The fields of a model's configuration as attributes, beside those that `transformers` adds.
+    """The fields of a model's configuration as attributes, in addition to those of `transformers`.
 
     `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
-    `classifier_transform` names the head's steps before its output layer (see `TRANSFORMS`). Families give values for
-    the fields without a default, because `transformers` builds configurations from nothing; their constructor has to
-    be written out, or it is replaced by that of a dataclass.
+    `classifier_transform` names the head's steps before its output layer (see `TRANSFORMS`). Families define values
+    for the fields without a default, because `transformers` builds configurations without arguments; their constructor
+    has to be explicit, or it is replaced by that of a dataclass.
     """
 
     architecture_class: ClassVar[Any] = None
-    """Our configuration of the family, whose fields are taken over under their names."""
+    """Our configuration of the family, whose fields become attributes of the same names."""
 
     def __init__(self, **values: Any) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
         head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
-        # Because the library refuses `output_attentions` with the other names, which mean the same attention here.
+        # The library refuses `output_attentions` with the other names, which select the same attention here.
         attention = {"attn_implementation": "eager"}
         super().__init__(**{**attention, **head, **defaults, **values})
 
     def architecture(self) -> Any:
-        """Our configuration. Raises ModelError naming key and value when the values do not describe a model."""
+        """Return our configuration. Raises ModelError naming key and value if the values do not describe a model."""
         names = [f.name for f in dataclasses.fields(self.architecture_class)]
         return self.architecture_class(**{name: getattr(self, name) for name in names})
 
 
 class HatcheryPreTrainedModel(PreTrainedModel):
-    """What the models below share: how weights start, and how the vocabulary grows."""
+    """Common code of the models below: the initial weights, and the resizing of the vocabulary."""
 
     config_class = HatcheryConfig
     base_model_prefix = "model"
     main_input_name = "input_ids"
-    # Every checkpoint holds the language-model head, which the other two models have no use for.
+    # Every checkpoint holds the language-model head, which the other two models do not use.
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
     supports_gradient_checkpointing = True
-    # `attend` uses torch's fused kernel wherever it can, independently of the requested name.
+    # `attend` uses torch's fused kernel whenever possible, independently of the requested name.
     _supports_sdpa = True
-    # Version 4 of `transformers` asks for these before `generate` hands over a cache.
+    # Version 4 of `transformers` reads these before `generate` passes a cache.
     _supports_cache_class = True
     _supports_static_cache = True
 
@@ -78,16 +79,16 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @property
     def word_encoder(self) -> LayeredEncoder:
-        """The encoder inside the base model."""
+        """Return the encoder inside the base model."""
         return cast("LayeredEncoder", self.base_model.encoder)
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The word embedding."""
+        """Return the word embedding."""
         return self.word_encoder.word_embedding
 
     @property
     def layers_to_recompute(self) -> list[nn.Module]:
-        """What gradient checkpointing computes again."""
+        """Return the modules that gradient checkpointing recomputes."""
         return list(self.word_encoder.layers)
 
     def _set_gradient_checkpointing(
@@ -96,17 +97,17 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         gradient_checkpointing_func: Callable[..., Any] = checkpoint,
         every_n_layers: int = 1,
     ) -> None:
-        """What the library calls to begin and to end it."""
+        """Switch gradient checkpointing on or off; called by the library."""
         layers = self.layers_to_recompute
         for layer in layers:
             vars(layer).pop("forward", None)
         if enable:
             recompute_(layers[::every_n_layers], gradient_checkpointing_func)
-        # Where the library looks whether it is on.
+        # The library reads this attribute to see whether it is on.
         self.gradient_checkpointing = enable
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the word embedding, which a tied output layer reads too."""
+        """Replace the word embedding, which a tied output layer also reads."""
         encoder = self.word_encoder
         for module in encoder.modules():
             for name, child in module.named_children():
@@ -115,13 +116,13 @@ class HatcheryPreTrainedModel(PreTrainedModel):
                     return
 
     def get_output_embeddings(self) -> None:
-        """No module of its own: the heads read the word embedding, or hold their matrix as a plain parameter."""
+        """Return None: the heads read the word embedding, or hold their matrix as a plain parameter."""
         return
 
     def resize_token_embeddings(
         self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
     ) -> nn.Embedding:
-        """Grow or shrink the vocabulary at its end; new subwords get the lowest bias of the old ones."""
+        """Resize the vocabulary at its end; new subwords get the lowest bias of the old ones."""
         old_size = self.get_input_embeddings().num_embeddings
         embedding = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         new_size = embedding.num_embeddings
@@ -134,9 +135,10 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Start what a checkpoint does not hold: a truncated normal for matrices, 0 for biases, 1 for norms and scales.
+        """Initialise weights that a checkpoint does not hold: truncated normal for matrices, 0 for biases, 1 for
+        norms.
 
-        Called for every module with parameters or tables of its own that loading did not fill.
+        Scales are 1, too. Called for every module with parameters or tables of its own that loading did not fill.
         """
         deviation = math.sqrt(2 / (5 * self.config.hidden_size))
         if any(True for _ in module.buffers(recurse=False)):
@@ -145,7 +147,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
             for mixture in self.word_encoder.modules():
                 if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
                     for parameter, start in zip(module, mixture.initial_weights(), strict=True):
-                        # The mark of what was loaded, which the library's own functions look at.
+                        # The library's own functions read this mark of loaded parameters.
                         if not getattr(parameter, "_is_hf_initialized", False):
                             parameter.copy_(start)
         else:
@@ -159,14 +161,14 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
 
 class Encoded(NamedTuple):
-    """What heads are given."""
+    """The inputs of heads."""
 
     last: Tensor
-    """[B, T, D], what they read."""
+    """[B, T, D], the input of the heads."""
     hidden_states: tuple[Tensor, ...] | None
-    """All states [B, T, D], if they were asked for."""
+    """All states [B, T, D], if requested."""
     attentions: tuple[Tensor, ...] | None
-    """Of each layer [B, H, T, S], if they were asked for."""
+    """For each layer [B, H, T, S], if requested."""
 
 
 class HatcheryModel(HatcheryPreTrainedModel):
@@ -190,11 +192,11 @@ class HatcheryModel(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> BaseModelOutput | tuple[Any, ...]:
-        """Hidden states of `input_ids` int64 [B, T].
+        """Return hidden states of `input_ids` int64 [B, T].
 
-        `last_hidden_state` [B, T, D] is what heads read. `hidden_states` has the embedding output and one state per
-        layer, and with the layer weighting "weighted_output" the mixture of all as the last. `attentions` [B, H, T, T]
-        are each layer's probabilities before dropout.
+        `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` has the embedding output and one state
+        per layer, and with the layer weighting "weighted_output" the mixture of all as the last. `attentions` [B, H,
+        T, T] are each layer's probabilities before dropout.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -208,9 +210,10 @@ class HatcheryModel(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         cache: Cache | None = None,
     ) -> Encoded:
-        """The states of `tokens` (see `given_tokens`), which follow those in the `cache` of a causal model, if any.
+        """Return the states of `tokens` (see `given_tokens`), which follow those in the `cache` of a causal model, if
+        any.
 
-        `attention_mask` [B, S] covers the tokens in the cache, too. Raises ValueError where the mask does not.
+        `attention_mask` [B, S] covers the tokens in the cache, too. Raises ValueError if the mask does not.
         """
         mask = None if attention_mask is None else attention_mask.bool()
         probabilities: list[Tensor] | None = [] if chosen(self, "output_attentions", output_attentions) else None
@@ -224,7 +227,7 @@ class HatcheryModel(HatcheryPreTrainedModel):
                         f"attention_mask: got {mask.shape[1]} positions, expected {before + n_new}: {before} tokens in "
                         f"past_key_values and {n_new} tokens that follow, which alone are given as input_ids"
                     )
-                # Positions count the tokens of the whole text; those of RoBERTa tell padding by its id.
+                # Positions count the tokens of the whole text; those of RoBERTa recognise padding by its id.
                 known = tokens.new_zeros((len(tokens), before, *tokens.shape[2:]))
                 if tokens.ndim == 2:
                     known += self.config.cls_token_id
@@ -266,7 +269,7 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MaskedLMOutput | tuple[Any, ...]:
-        """Logits [B, T, V], and with `labels` int64 [B, T] (-100: nothing to predict) the mean cross-entropy."""
+        """Return logits [B, T, V], and with `labels` int64 [B, T] (-100: ignored) the mean cross-entropy."""
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         with working_precision(self):
@@ -275,7 +278,7 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         return answer(self, MaskedLMOutput, encoded, return_dict, loss=loss, logits=logits)
 
     def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Log-odds [B] that the two texts of each input belong together. Raises ModelError without such a head."""
+        """Return log-odds [B] that the two texts of each input belong together. Raises ModelError without this head."""
         if not self.config.sentence_pair_head:
             raise ModelError("sentence_pair_logits: the model was trained without sentence pairs")
         encoded = self.model.encoded(input_ids, attention_mask)
@@ -284,17 +287,17 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
 
 
 class HubTokenCache(TokenCache):
-    """Keys and values of one layer that lie in a cache of `transformers`, which reorders them for a beam search."""
+    """Keys and values of one layer in a cache of `transformers`, which reorders them for a beam search."""
 
     def __init__(self, cache: Cache, index: int) -> None:
         super().__init__()
         self.cache, self.index = cache, index
 
     def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the tokens in the cache and of the next tokens, which the cache then holds, too.
+        """Return keys and values of the tokens in the cache and of the next tokens, and add the latter to the cache.
 
-        A static cache returns room for further tokens as well, which is left out here. Version 4 of `transformers`
-        needs to know the places of the next tokens in a static cache.
+        A static cache also returns its free places, which are cut off here. Version 4 of `transformers` needs the
+        positions of the next tokens in a static cache.
         """
         before = int(self.cache.get_seq_length(self.index))
         after = before + keys.shape[2]
@@ -304,12 +307,14 @@ class HubTokenCache(TokenCache):
 
 
 def norm_names(model: nn.Module) -> list[str]:
-    """The names of the layer norms: they compute in fp32, and on the CPU their parameters have to be of that type."""
+    """Return the names of the layer norms: they compute in fp32, and on the CPU their parameters must have that
+    type.
+    """
     return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
 
 
 def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
-    """Autocast to the type of the parameters where that is a half-precision one.
+    """Return autocast to the type of the parameters if it is a half-precision one.
 
     Layer norms and softmax compute in fp32 in these models, so products of half-precision weights need it.
     """
@@ -326,19 +331,19 @@ def given_tokens(
     attention_mask: Tensor | None = None,
     position_ids: Tensor | None = None,
 ) -> Tensor:
-    """What was given of `input_ids` int64 [B, T] and `inputs_embeds` [B, T, E]; encoders take either.
+    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E], whichever was given; encoders read either.
 
-    Raises ValueError for none or both, and where `position_ids` number the tokens otherwise than a model with absolute
-    positions does, which counts them itself.
+    Raises ValueError for neither or both, and if `position_ids` differ from the positions that a model with absolute
+    positions counts itself.
     """
     if (input_ids is None) == (inputs_embeds is None):
-        raise ValueError("input_ids, inputs_embeds: expected one of them")
+        raise ValueError("input_ids, inputs_embeds: expected exactly one of these two arguments")
     tokens = input_ids if inputs_embeds is None else inputs_embeds
     assert tokens is not None
     if position_ids is not None and model.word_encoder.config.position_limit is not None:
         batch, length = tokens.shape[:2]
         mask = tokens.new_ones((batch, length), dtype=torch.bool) if attention_mask is None else attention_mask.bool()
-        # Where counting begins is a convention: 0 in BERT, 2 in RoBERTa.
+        # The first position is a convention: 0 in BERT, 2 in RoBERTa.
         steps = (position_ids.expand(batch, length) - mask.cumsum(dim=1))[mask]
         if bool((steps != steps[:1]).any()):
             raise ValueError("position_ids: expected none, or one more at each token: the model counts tokens itself")
@@ -346,19 +351,21 @@ def given_tokens(
 
 
 def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
-    """The argument of the call, or the configuration's where there is none."""
+    """Return the argument of the call, or the configuration's value if it is None."""
     return bool(getattr(model.config, name)) if value is None else value
 
 
 def answer(model: PreTrainedModel, kind: Any, encoded: Encoded, return_dict: bool | None, **made: Any) -> Any:
-    """The output of the library's class `kind`, or a tuple of it: what a head has `made`, and what the encoder kept."""
+    """Return the output of the library's class `kind`, or a tuple of it: the head's results `made`, and the kept
+    states.
+    """
     output = kind(**made, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
     return output if chosen(model, "return_dict", return_dict) else output.to_tuple()
 
 
 @torch.no_grad()
 def _restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
-    """Compute the tables of `module` in `encoder` anew: they are not stored, and loading leaves them without values."""
+    """Compute the tables of `module` in `encoder` again: they are not stored, so loading leaves them without values."""
     for name, child in encoder.named_modules():
         if child is module:
             for key, table in fresh.get_submodule(name).named_buffers(recurse=False):

@@ -1,7 +1,7 @@
-"""What `transformers` expects of models with a fresh head: of texts, of their tokens, of answers in them, of choices.
+"""The interface of `transformers` for models with a new head: for texts, tokens, answers in texts, and choices.
 
-The heads are those of fine-tuning here, on what they read there: one vector of a text is that of its first token, and
-in a causal model, whose first token has seen nothing, that of its last.
+The heads are those of fine-tuning here, with the same inputs: the vector of a text is that of its first token, and in
+a causal model, whose first token has no context, that of its last.
 """
 
 from typing import Any, ClassVar, cast
@@ -29,7 +29,7 @@ from hatchery.modeling.norm_and_dropout import full_precision, set_dropout
 
 
 class HatcheryWithFreshHead(HatcheryPreTrainedModel):
-    """An encoder with a head that pretraining knows nothing of."""
+    """An encoder with a head that was not pretrained."""
 
     base_class: ClassVar[Any] = None
 
@@ -39,7 +39,7 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
         self.model = self.base_class(config)
 
     def fresh_head(self, n_outputs: int, transform: Any = None) -> ScoreHead:
-        """A head of that many outputs; `transform` is the configuration's if it is None."""
+        """Return a head with this number of outputs; `transform` is the configuration's if it is None."""
         config = self.config
         transform = config.classifier_transform if transform is None else transform
         head = ScoreHead(config.hidden_size, n_outputs, config.layer_norm_eps, transform)
@@ -48,12 +48,12 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
         return head
 
     def scores(self, head: ScoreHead, vectors: Tensor) -> Tensor:
-        """What `head` says of `vectors` [..., D], in full precision."""
+        """Return the outputs of `head` for `vectors` [..., D], in full precision."""
         with working_precision(self):
             return full_precision(head(vectors))
 
     def vectors_of_texts(self, states: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """The vectors [B, D] of `states` [B, T, D] that heads of whole texts read, whichever side the padding is on."""
+        """Return the vectors [B, D] of `states` [B, T, D] for heads of whole texts, for padding on either side."""
         causal, length = self.model.encoder.causal, states.shape[1]
         if attention_mask is None:
             return states[:, -1 if causal else 0]
@@ -83,10 +83,10 @@ class HatcheryForSequenceClassification(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> SequenceClassifierOutput | tuple[Any, ...]:
-        """Logits [B, num_labels] and, with `labels`, the loss of the configuration's `problem_type`.
+        """Return logits [B, num_labels] and, with `labels`, the loss of the configuration's `problem_type`.
 
         `labels` are int64 [B] for one label out of several, float [B, num_labels] for several at once, float [B] or
-        [B, num_labels] for regression. Without a problem type it is taken from the number and type of the labels.
+        [B, num_labels] for regression. The default of the problem type follows from the number and type of the labels.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -115,7 +115,7 @@ class HatcheryForTokenClassification(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> TokenClassifierOutput | tuple[Any, ...]:
-        """Logits [B, T, num_labels], and with `labels` int64 [B, T] (-100: nothing to say) the mean cross-entropy."""
+        """Return logits [B, T, num_labels], and with `labels` int64 [B, T] (-100: ignored) the mean cross-entropy."""
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         logits = self.scores(self.classifier, encoded.last)
@@ -124,11 +124,11 @@ class HatcheryForTokenClassification(HatcheryWithFreshHead):
 
 
 class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
-    """Where an answer begins, and which token is its last."""
+    """The first and the last token of an answer."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
-        # The name by which the library's companions tell what is fresh; two scores and nothing before them.
+        # PEFT and other libraries recognise a new head by this name; it has two outputs and no layers before them.
         self.qa_outputs = self.fresh_head(2, "none")
         self.post_init()
 
@@ -145,9 +145,10 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> QuestionAnsweringModelOutput | tuple[Any, ...]:
-        """Start and end logits [B, T] each, and with both positions int64 [B] the mean of the two cross-entropies.
+        """Return start and end logits [B, T] each, and with both positions int64 [B] the mean of the two
+        cross-entropies.
 
-        Positions outside of the input, as truncation leaves them, are not counted.
+        Positions outside of the input, which follow from truncation, are not counted.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -163,7 +164,7 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
 
 
 class HatcheryForMultipleChoice(HatcheryWithFreshHead):
-    """Which of several texts is the right one."""
+    """A choice of the right one of several texts."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
@@ -182,7 +183,7 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MultipleChoiceModelOutput | tuple[Any, ...]:
-        """Logits [B, C] of `input_ids` int64 [B, C, T], and with `labels` int64 [B] the mean cross-entropy."""
+        """Return logits [B, C] of `input_ids` int64 [B, C, T], and with `labels` int64 [B] the mean cross-entropy."""
         given = input_ids if inputs_embeds is None else inputs_embeds
         n_choices = 1 if given is None else given.shape[1]
         input_ids, attention_mask, position_ids, inputs_embeds = (
@@ -198,7 +199,7 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
 
 
 def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
-    """The mean loss of `logits` [B, K] by problem type, which is settled at the first call and then kept."""
+    """Return the mean loss of `logits` [B, K] by problem type, which is determined at the first call and then kept."""
     if config.problem_type is None:
         if config.num_labels == 1:
             config.problem_type = "regression"

@@ -1,7 +1,7 @@
-"""An exported model as a repository of the Hugging Face hub: what would be uploaded, and the upload.
+"""An exported model as a repository of the Hugging Face hub: the plan of an upload, and the upload.
 
-The model itself is the branch `main`, each model of inside its training that was exported with it a branch of its name,
-as the BabyLM challenge wants them (`chck_1M`). The hub's own library does the work, with the login that its user has.
+The model itself is the branch `main`. Each intermediate checkpoint exported with it is a branch of its name, as the
+BabyLM challenge requires (`chck_1M`). The hub's own library does the work, with the user's login.
 """
 
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ MAIN = "main"
 
 
 class HubInterface(Protocol):
-    """What is asked of `huggingface_hub.HfApi`."""
+    """The functions of `huggingface_hub.HfApi` that are used."""
 
     def create_repo(self, repo_id: str, *, private: bool, exist_ok: bool) -> object:
-        """Make a repository of a model."""
+        """Create a repository of a model."""
 
     def create_branch(self, repo_id: str, *, branch: str, exist_ok: bool) -> object:
-        """Make a branch."""
+        """Create a branch."""
 
     def upload_folder(
         self, *, repo_id: str, folder_path: str, revision: str, allow_patterns: list[str], commit_message: str
@@ -44,16 +44,16 @@ class Branch:
 
 @dataclass(frozen=True)
 class Upload:
-    """What goes where."""
+    """The repository, and the branches to upload."""
 
     repository: str
     private: bool
     licence: str
     branches: tuple[Branch, ...]
-    """`main` last: a branch that is made anew begins with what `main` has then, which is nothing."""
+    """`main` last: a new branch begins with the content of `main`, which is empty then."""
 
     def listing(self) -> str:
-        """All of it, for people."""
+        """Return the whole plan as text for people."""
         lines = [
             f"{branch.name:<12} {size:>14,}  {path}"
             for branch in self.branches
@@ -67,15 +67,15 @@ class Upload:
 
 
 def planned_upload(project: Project, experiment: str, run: str, results: Path) -> Upload:
-    """What would be uploaded of an exported model, whose files are compared with their checksums.
+    """Return the planned upload of an exported model, after comparing its files with their checksums.
 
-    Raises ConfigError where the experiment names no repository, or one for several runs, ManifestError for a model
-    that was not exported or was changed since.
+    Raises ConfigError if the experiment names no repository, or one for several runs, ManifestError for a model that
+    was not exported or was changed since.
     """
     hub: HubRepository | None = project.experiment(experiment).hub
     chosen, runs = project.seeded_run(experiment, run), project.seeded_runs(experiment)
     if hub is None:
-        raise ConfigError(f"experiment {experiment!r}: hub: nothing was said, expected repository: owner/name")
+        raise ConfigError(f"experiment {experiment!r}: hub: the key is missing, expected repository: owner/name")
     if len(runs) > 1 and RUN not in hub.repository:
         raise ConfigError(
             f"experiment {experiment!r}: hub.repository: got {hub.repository!r}, expected {RUN} in it: there are "
@@ -98,7 +98,7 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
     return Upload(hub.of(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
 
 
-# Remedies for refusals of the hub, by HTTP status.
+# Remedies for errors of the hub, by HTTP status.
 _REMEDIES = {
     401: "log in with `hf auth login`",
     403: "log in with a token that may write there, or name another repository in the experiment's `hub`",
@@ -106,9 +106,9 @@ _REMEDIES = {
 
 
 def upload(planned: Upload, hub: HubInterface) -> None:
-    """Make the repository if it is not there, and upload branch by branch.
+    """Create the repository if it is missing, and upload branch by branch.
 
-    Raises UploadError where the hub cannot be reached or refuses; branches that are uploaded stay.
+    Raises UploadError if the hub is unreachable or refuses; uploaded branches stay.
     """
     doing = "making the repository"
     try:
@@ -128,6 +128,6 @@ def upload(planned: Upload, hub: HubInterface) -> None:
         status = getattr(getattr(error, "response", None), "status_code", 0)
         remedy = _REMEDIES.get(int(status), "see whether the hub can be reached from here")
         raise UploadError(
-            f"{planned.repository}: {doing} failed: {first_line(error)}; {remedy}, and give the same command again: "
-            "what is uploaded already stays"
+            f"{planned.repository}: {doing} failed: {first_line(error)}; {remedy}, and run the same command again: "
+            "uploaded branches stay"
         ) from error

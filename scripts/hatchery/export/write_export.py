@@ -1,8 +1,7 @@
-"""A model as a folder for `transformers`, and its card: what the model is, what it was trained on and on which terms.
+"""A model as a folder for `transformers`, and its card: facts on the model, its training data and their terms.
 
-The card also says how the model scores and how it is loaded. Everything comes from the configuration, the manifests and
-the summary; what is not known is said to be unknown. In particular no licence is made up for a model whose data has
-none.
+The card also has the model's scores and a code example. Everything is from the configuration, the manifests and the
+summary; unknown facts are named as unknown. In particular, a model gets no licence if its data has none.
 """
 
 import json
@@ -68,7 +67,7 @@ def _write_branch(
     examples: tuple[()] | tuple[FilledSentences, str],
     end: str = "",
 ) -> "ModelFacts":
-    """Write model, tokenizer, code and card into `folder`; `end` is that of the model's name."""
+    """Write model, tokenizer, code and card into `folder`; `end` is the suffix of the model's name."""
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
     generation = generation_settings(pretraining, tokenizer) if isinstance(model, TranslationModel) else None
@@ -96,7 +95,7 @@ def _write_branch(
 
 
 def generation_settings(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
-    """What `generate` does by itself: our beam search, as closely as the library's comes to it."""
+    """Return the defaults of `generate`: our beam search, as closely as the library's can match it."""
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
     if not isinstance(objective, TranslationSettings):
@@ -121,7 +120,7 @@ def _digests(manifest: Manifest) -> dict[str, str]:
 
 ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
 TRANSFORMERS = ("4.51.3", "5.23.0")
-"""The versions of `transformers` that our tests load exported folders with."""
+"""The versions of `transformers` with which our tests load exported folders."""
 HIDDEN = ("stage", "stage_version", "model")
 HUB_METRICS = {
     "accuracy_percent": "accuracy",
@@ -136,30 +135,30 @@ HUB_METRICS = {
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What the files of a model say about it."""
+    """Facts on a model from its files."""
 
     name: str
     parameters: int
     config: Mapping[str, Any]
     training: Mapping[str, Any]
-    """Settings of pretraining as its manifest has them."""
+    """Settings of pretraining, from its manifest."""
     measures: Mapping[str, Any]
-    """What pretraining counted: steps, tokens."""
+    """Counts of pretraining: steps, tokens."""
     digests: Mapping[str, str]
-    """SHA-256 by what it is of."""
+    """SHA-256 by the name of the file."""
     position_limit: int | None
     mask_token: str
     kinds: Sequence[ModelKind]
-    """What the model can be used as."""
+    """Uses of the model."""
 
     @property
     def causal(self) -> bool:
-        """Whether the model predicts next tokens."""
+        """True if the model predicts next tokens."""
         return "causal" in self.kinds
 
     @property
     def translates(self) -> bool:
-        """Whether the model writes a text in another language."""
+        """True if the model translates."""
         return "translation" in self.kinds
 
 
@@ -170,7 +169,7 @@ def model_card(
     written: FilledSentences | None = None,
     text: str = "text",
 ) -> str:
-    """The text of README.md; `written` are examples of what the model writes, of sentences of the corpus's `text`."""
+    """Return the text of README.md; `written` are examples that the model wrote, from the corpus's `text`."""
     return render(
         "model_card.md.j2",
         front_matter=_front_matter(settings, scores, facts),
@@ -196,7 +195,7 @@ def model_card(
 
 
 def licence_statement(sources: Sequence[DataSource]) -> str:
-    """In words what `licence_id` says, naming the sources that leave it open."""
+    """Return the meaning of `licence_id` in words, naming the sources with open terms."""
     kind = licence_id(source.licence for source in sources)
     if kind == "apache-2.0":
         return "All training data is under Apache-2.0, and so is the model."
@@ -215,7 +214,7 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
-    """A text to try the model on: of the corpus, so in the language of the model, where there is one."""
+    """Return a text to try the model on: from the corpus, so in the language of the model, if there is one."""
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
     if written and written.examples:
         given = written.examples[0].given
@@ -225,7 +224,7 @@ def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentenc
 
 
 def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
-    """Languages of source and target of a model that translates, as far as the corpus names two."""
+    """Return the languages of source and target of a model that translates, if the corpus names two."""
     if not facts.translates or len(settings.languages) != 2:
         return None
     first, second = settings.languages
@@ -252,9 +251,9 @@ def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts:
 
 
 def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dict[str, object]]:
-    """The scores in the hub's form, one result per suite and task: empty where the model has none.
+    """Return the scores in the hub's format, one result per suite and task: empty if the model has none.
 
-    The metric is named as in the summary, which says its unit, and has the hub's type where the hub has one.
+    The metric has the name of the summary, which includes its unit, and the hub's type if the hub has one.
     """
     results: dict[tuple[str, str], list[dict[str, object]]] = {}
     for score in scores:
@@ -318,7 +317,7 @@ def _number(value: float | None) -> str:
 
 
 def _examples_table(written: FilledSentences) -> Table:
-    """The examples of the model."""
+    """Return the examples of the model as a table."""
     wording = written.wording
     rows = [
         (each.given, each.original, *map(_answer, each.answers[: len(wording.answers)])) for each in written.examples

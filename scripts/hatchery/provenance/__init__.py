@@ -1,1 +1,1 @@
-"""A number's way back to the raw data: the chain of manifests behind a cell of a table."""
+"""The way from a number back to the raw data: the chain of manifests that a cell of a table was computed from."""

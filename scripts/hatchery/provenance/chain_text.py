@@ -1,6 +1,6 @@
-"""A chain as a tree for the terminal, each manifest with its settings once and only by name where it comes again.
+"""A chain as a tree for the terminal, with the settings of each manifest at its first occurrence only.
 
-And as JSON for machines: the row, every manifest once with all its settings, and what did not match.
+Also as JSON for machines: the row, every manifest once with all its settings, and the mismatches.
 """
 
 import textwrap
@@ -18,7 +18,7 @@ NAMED_OUTPUTS = 4
 
 @dataclass
 class _Branch:
-    """A title, lines that belong to it, and what hangs on it."""
+    """A title, its lines, and the branches below it."""
 
     title: str
     lines: list[str] = field(default_factory=list)
@@ -26,10 +26,10 @@ class _Branch:
 
 
 def tree_text(title: str, chain: Chain, full: bool = False) -> str:
-    """The whole chain below `title`, ending in a newline.
+    """Return the whole chain below `title`, ending in a newline.
 
-    Unless `full`, settings are shortened, a further run of a stage shows only how it differs from the first one, and
-    of the raw files of a source the first few are listed.
+    Unless `full`, settings are shortened, a further run of a stage shows only its differences from the first one, and
+    only the first few raw files of a source are listed.
     """
     writer = _Writer(chain, full)
     root = _Branch(title, branches=[writer.branch(link) for link in chain.roots])
@@ -44,7 +44,7 @@ class _Writer:
         self._first: dict[str, Node] = {}
 
     def branch(self, link: Link) -> _Branch:
-        """What hangs on a link, in full where it comes for the first time."""
+        """Return the branch of a link, in full at its first occurrence."""
         node = self._chain.nodes[link.digest]
         label = f"{link.name}: " if link.name else ""
         title = f"{label}{self._title(node)}"
@@ -94,7 +94,7 @@ class _Writer:
 
 
 def source_facts(place: str, node: Node) -> list[str]:
-    """Where a source lies (`place`), how large it is, its licence, its terms and its origin."""
+    """Return the place of a source (`place`), its size, its licence, its terms and its origin."""
     source = node.source
     assert source is not None
     count = len(source.files)
@@ -135,7 +135,7 @@ def _children(branches: Sequence[_Branch]) -> Iterable[str]:
 
 
 def chain_json(row: Mapping[str, object], chain: Chain, problems: Sequence[str]) -> dict[str, object]:
-    """A JSON object with `row`, `manifests` (the digests that the row names), `nodes` by digest and `problems`."""
+    """Return a JSON object with `row`, `manifests` (the digests in the row), `nodes` by digest and `problems`."""
     return {
         "row": dict(row),
         "manifests": [link.digest for link in chain.roots],

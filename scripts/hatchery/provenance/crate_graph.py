@@ -1,4 +1,4 @@
-"""The graph of an RO-Crate: entities with identifiers that refer to each other, and the files that the crate holds.
+"""The graph of an RO-Crate: entities with identifiers that refer to each other, and the files in the crate.
 
 RO-Crate 1.1 writes the graph as flat JSON-LD. Files that the crate does not hold, such as weights and raw text, are
 named by their SHA-256 (RFC 6920).
@@ -20,7 +20,7 @@ FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".txt": "text/plain",
 }
-"""Media types by the ending of a name; the types that Python knows depend on the machine."""
+"""Media types by file suffix; the types that Python knows depend on the machine."""
 BYTES = "application/octet-stream"
 
 Entity = dict[str, Any]
@@ -32,7 +32,7 @@ def reference(identifier: str) -> dict[str, str]:
 
 
 def named_by_digest(sha256: str) -> str:
-    """Return the URI of a file by its SHA-256, as RFC 6920 writes it."""
+    """Return the URI of a file by its SHA-256, in the form of RFC 6920."""
     return f"ni:///sha-256;{base64.urlsafe_b64encode(bytes.fromhex(sha256)).decode().rstrip('=')}"
 
 
@@ -48,7 +48,10 @@ class Crate:
     files: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, identifier: str, kind: str | list[str], /, **properties: Any) -> str:
-        """Add an entity without empty properties, with a list of one item as the item; return its identifier."""
+        """Add an entity without empty properties and return its identifier.
+
+        A list of one item is replaced by the item.
+        """
         filled = {name: value for name, value in properties.items() if value not in (None, "", [])}
         for name, value in filled.items():
             filled[name] = value[0] if isinstance(value, list) and len(value) == 1 else value

@@ -1,8 +1,8 @@
-"""The metadata of an RO-Crate of a run: its workflow, its results, and which stage made which file from which files.
+"""The metadata of an RO-Crate of a run: its workflow, its results, and the inputs and outputs of each stage.
 
 The metadata follow RO-Crate 1.1 and the profile Provenance Run Crate 0.5, which includes the profiles of workflows and
-of workflow runs. Each manifest of the chain is a `CreateAction`. People pass crates on, so the metadata name no host,
-no user and no folder outside of the project. Identifiers follow from digests: equal results make equal crates.
+of workflow runs. Each manifest of the chain is a `CreateAction`. Because people share crates, the metadata name no
+host, no user and no folder outside of the project. Identifiers follow from digests: equal results give equal crates.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,12 +34,12 @@ LANGUAGE = "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"
 SNAKEMAKE = "https://snakemake.github.io"
 WORKFLOW_TYPE = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
-"""Of the workflow; results have no licence of ours."""
+"""Licence of the workflow; results have no licence of ours."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a crate is about: an experiment or a study, its description, and texts of files that the crate holds.
+    """The subject of a crate: an experiment or a study, its description, and texts of files that the crate holds.
 
     `results` are paths in the project, `workflow` is the Snakefile, and `version` is that of Hatchery.
     """
@@ -54,9 +54,9 @@ class Run:
 
 
 def run_crate(run: Run, chain: Chain) -> Crate:
-    """Return the crate of a run, whose numbers the chain leads back to raw files.
+    """Return the crate of a run, with the chain from its numbers back to raw files.
 
-    The description of the crate says how many files are missing or have changed.
+    The description of the crate states the number of missing or changed files.
     """
     crate = Crate()
     order = _in_order(chain)
@@ -74,13 +74,13 @@ def run_crate(run: Run, chain: Chain) -> Crate:
 
 
 def _in_order(chain: Chain) -> list[str]:
-    """The digests of the chain, each after all that it was made from."""
+    """Return the digests of the chain, each after the digests that it was made from."""
     made_from = {digest: [link.digest for link in node.inputs] for digest, node in chain.nodes.items()}
     return list(TopologicalSorter(made_from).static_order())
 
 
 def _facts(node: Node) -> Mapping[str, Any]:
-    """Return when and with which software a stage ran; nothing if the facts are damaged, which the chain notes."""
+    """Return time and software of a stage's run; empty if the facts are damaged, which the chain records."""
     assert node.path is not None
     try:
         return volatile_facts(node.path)
@@ -89,7 +89,7 @@ def _facts(node: Node) -> Mapping[str, Any]:
 
 
 def _packages(facts: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The versions of each package with which the stages were run, in order."""
+    """Return the versions of each package with which the stages were run, in order."""
     found: dict[str, set[str]] = {}
     for entry in facts:
         for package, version in entry.get("packages", {}).items():
@@ -114,7 +114,7 @@ def _add_skeleton(crate: Crate, run: Run) -> None:
 
 
 def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
-    """Add what a digest of the chain names, and return the identifier of what other stages read of it."""
+    """Add the node of a digest, and return the identifier that other stages use for it as an input."""
     if node.manifest is not None and node.path is not None:
         for output in node.manifest.outputs:
             crate.file(_name(chain, output.path), output.sha256, output.bytes)
@@ -145,7 +145,7 @@ def _is_inside(chain: Chain, path: Path) -> bool:
 
 
 def _name(chain: Chain, path: Path) -> str:
-    """Return a path in the project; the name alone of a file outside."""
+    """Return a path in the project; for a file outside only its name."""
     return chain.shown(path) if _is_inside(chain, path) else path.name
 
 

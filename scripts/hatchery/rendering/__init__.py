@@ -1,1 +1,1 @@
-"""What people see: one table in every form, pages and cards from templates, and what all drawings share."""
+"""Rendering for people: one table in every format, pages and cards from templates, and the common parts of drawings."""

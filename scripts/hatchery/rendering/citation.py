@@ -1,4 +1,4 @@
-"""How Hatchery is cited, from the file that says it (CITATION.cff)."""
+"""The citation of Hatchery, from CITATION.cff."""
 
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ def version() -> str:
 
 @cache
 def how_to_cite() -> str:
-    """A sentence for pages and cards."""
+    """Return a sentence with the citation for pages and cards."""
     cited = _citation()
     authors = ", ".join(author["name"] for author in cited["authors"])
     return (

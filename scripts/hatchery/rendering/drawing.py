@@ -1,9 +1,8 @@
-"""What all figures share beside the look of each model: one font size, and files without a date.
+"""Common parts of all figures except the look of each model: font size, legends, and files without a date.
 
-A figure of a page is drawn twice, for wide screens and for phones; both drawings are in its one file.
-
-An SVG of the same numbers has the same bytes:
-identifiers are hashed with a fixed salt, and neither time nor software version is written.
+A figure of a page is drawn twice, for wide screens and for phones, and its one file contains both drawings. An SVG of
+the same numbers has the same bytes: identifiers are hashed with a fixed salt, and neither time nor software version is
+written.
 """
 
 import io
@@ -31,20 +30,22 @@ from hatchery.rendering.style import ModelStyle, Style
 from hatchery.rendering.templates import NARROW_ID, prefixed_ids
 
 Keywords = dict[str, Any]
-"""Of a call of Matplotlib, such as `Axes.plot`."""
+"""Keyword arguments of a call of Matplotlib, such as `Axes.plot`."""
 
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
-# Points of the letters of a remark, about.
+# Approximate width of the letters of a remark, in points.
 REMARK = 8
 MOST_NAMED = 3
-# What a phone shows without making letters smaller.
+# Largest width that a phone shows without reducing the letters.
 NARROW_INCHES = 3.8
 
 
 def outline(colour: str) -> str:
-    """The colour as a line on white: darker where it is so light (yellow, light greys) that the line would be lost."""
+    """Return the colour for a line on white: darker if the colour is so light (yellow, light greys) that it is hard
+    to see.
+    """
     red, green, blue = to_rgb(colour)
     # Relative luminance (Rec. 709).
     if 0.2126 * red + 0.7152 * green + 0.0722 * blue < LIGHT:
@@ -54,7 +55,7 @@ def outline(colour: str) -> str:
 
 @contextmanager
 def figure_style(style: Style) -> Iterator[None]:
-    """Fonts, lines and SVG options for everything drawn and saved inside; nothing leaks out."""
+    """Set fonts, lines and SVG options for all drawing and saving in the block, and restore them after it."""
     size = style.font_size
     parameters: Any = {
         "font.family": "DejaVu Sans",
@@ -72,7 +73,7 @@ def figure_style(style: Style) -> Iterator[None]:
         "grid.color": GRID,
         "grid.linewidth": 0.6,
         "hatch.linewidth": 0.6,
-        # That of SVG and PDF.
+        # Width of lines in SVG and PDF.
         "figure.dpi": 72,
         "svg.hashsalt": "hatchery",
         "svg.fonttype": "path",
@@ -83,7 +84,7 @@ def figure_style(style: Style) -> Iterator[None]:
 
 
 def is_narrow(style: Style) -> bool:
-    """Whether a figure of this width has no room for panels side by side."""
+    """Return True if a figure of this width is too narrow for panels side by side."""
     return style.width_inches < 1.5 * NARROW_INCHES
 
 
@@ -95,10 +96,10 @@ def save_drawings(
     remark: str = "",
     pdf: Path | None = None,
 ) -> None:
-    """Write what `draw` makes of `style` to `path` (and as `pdf`), and with it what it makes of a phone's width.
+    """Write the drawing for `style` to `path` (and as `pdf`), together with the drawing for a phone's width.
 
-    The file shows the first; the second stands in it as a `symbol`, which a page may show instead. There is none where
-    the figure is narrow as it is. A remark, of models that are left out say, stands above the drawing.
+    The file shows the first drawing; the second is in it as a `symbol`, which a page may show instead. There is no
+    second drawing if the figure is narrow already. A remark, for example on omitted models, is above the drawing.
     """
     with figure_style(style):
         figure = draw(style)
@@ -112,7 +113,7 @@ def save_drawings(
 
 
 def save_svg(figure: Figure, path: str | Path, title: str) -> None:
-    """Write the figure to `path` atomically; the bytes depend on nothing but the figure. Call inside `figure_style`."""
+    """Write the figure to `path` atomically; the bytes depend only on the figure. Call inside `figure_style`."""
     write_text(path, _svg(figure, title))
 
 
@@ -122,7 +123,8 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
         figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        # Once: saving would do it twice, and again for each format, and takes longer for it than for all else.
+        # The layout is computed once: saving would compute it twice, and again for each format, which takes most of
+        # the time.
         engine.execute(figure)
         figure.set_layout_engine(None)
     buffer = io.StringIO()
@@ -131,7 +133,7 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
 
 
 def _pdf(figure: Figure, title: str) -> bytes:
-    """The figure as it was drawn last, with text that stays text; the bytes hold no time."""
+    """Return the last drawing of the figure as PDF, with text that stays text; the bytes contain no time."""
     buffer = io.BytesIO()
     metadata: Any = {"Title": title, "Creator": "Hatchery", "Producer": None, "CreationDate": None}
     figure.savefig(buffer, format="pdf", metadata=metadata)
@@ -139,7 +141,7 @@ def _pdf(figure: Figure, title: str) -> bytes:
 
 
 def _with_symbol(wide: str, narrow: str) -> str:
-    """The document `wide` with the drawing of `narrow` in a symbol; its ids must not be those of the other drawing."""
+    """Return the document `wide` with the drawing of `narrow` in a symbol; their ids must differ."""
     inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
     sizes = re.search(r'<svg[^>]*?(viewBox="[^"]*")', inside)
     assert sizes is not None
@@ -150,50 +152,53 @@ def _with_symbol(wide: str, narrow: str) -> str:
 
 
 def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = "") -> None:
-    """Write a figure of an experiment with `save_drawings`, beside it the wide drawing as PDF, and their checksums."""
+    """Write a figure with `save_drawings`, the wide drawing also as PDF next to it, and their checksums."""
     pdf = Path(path).with_suffix(".pdf")
     save_drawings(draw, style, path, title, remark, pdf)
     write_checksums([path, pdf])
 
 
 def legend_columns(labels: Sequence[str], style: Style) -> int:
-    """How many legend entries fit side by side below a figure; a glyph is about 0.6 of the font size wide."""
+    """Return the number of legend entries that fit side by side below a figure.
+
+    A glyph is about 0.6 of the font size wide.
+    """
     longest = max(len(line) for label in labels for line in label.split("\n"))
     entry_points = style.font_size * 0.9 * (0.6 * longest + 5)
     return max(1, min(len(labels), int(style.width_inches * 72 / entry_points)))
 
 
 def entry_rows(labels: Sequence[str], style: Style) -> int:
-    """How many rows the entries of a legend stand in."""
+    """Return the number of rows of a legend's entries."""
     return -(-len(labels) // legend_columns(labels, style))
 
 
 def legend_rows(handles: Sequence[Artist], style: Style) -> int:
-    """How many lines of text `legend_below` will use."""
+    """Return the number of text lines that `legend_below` will use."""
     labels = [_legend_label(handle, style) for handle in handles]
     return entry_rows(labels, style) * most_lines(labels)
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
-    """One legend below the figure that is read row by row, in the order of `handles`."""
+    """Draw one legend below the figure that is read row by row, in the order of `handles`."""
     labels = [_legend_label(handle, style) for handle in handles]
     for handle, label in zip(handles, labels, strict=True):
         handle.set_label(label)
     columns, rows = legend_columns(labels, style), entry_rows(labels, style)
-    # Matplotlib fills a legend column by column, the first columns one longer; hand it the entries transposed.
+    # Matplotlib fills a legend column by column, the first columns longer by one, so the entries are transposed.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
     figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
 
 
 def _legend_label(handle: Artist, style: Style) -> str:
-    """The label of an entry, in several lines where one would be wider than the figure."""
+    """Return the label of an entry, on several lines if it would be wider than the figure."""
     size = style.font_size * 0.9
     return wrapped(str(handle.get_label()), style.width_inches * 72 - 5 * size, size)
 
 
 def wrapped(text: str, width_points: float, font_size: float) -> str:
-    """Break a name after spaces, underscores and hyphens, so that its lines are at most about `width_points` wide."""
+    """Break a name after spaces, underscores and hyphens into lines of at most about `width_points`."""
     limit = max(8, int(width_points / (font_size * 0.58)))
     lines = [""]
     for piece in re.findall(r"[^ _-]*[ _-]?", text):
@@ -209,7 +214,7 @@ def most_lines(labels: Sequence[str]) -> int:
 
 
 def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
-    """Say beside the title of a panel which models have no numbers in it; nothing where all have."""
+    """Name the models without numbers next to the title of a panel; do nothing if all models have numbers."""
     if models:
         named = ", ".join(models) if len(models) <= MOST_NAMED else f"{len(models)} models"
         text = wrapped(f"not evaluated: {named}", style.width_inches * 72 * 0.5, style.font_size * 0.8)
@@ -217,12 +222,12 @@ def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
 
 
 def no_measurements(axes: Axes, text: str = "no measurements") -> None:
-    """Say in the middle of an empty panel why it is."""
+    """Write the reason for an empty panel into its middle."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=MUTED)
 
 
 def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **line: Any) -> list[Line2D]:
-    """An entry of a legend for the line of every model."""
+    """Return a legend entry for the line of every model."""
     return [
         Line2D([], [], color=looks[model].colour, linestyle=looks[model].dashes, label=label, **line)
         for model, label in labels.items()
@@ -230,9 +235,9 @@ def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **l
 
 
 def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
-    """A scale of colours below the panels of `grid`."""
+    """Draw a colour scale below the panels of `grid`."""
     made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
-    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show hairlines.
+    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show thin gaps.
     if made.solids is not None:
         made.solids.set(rasterized=False, edgecolor="face")
     made.set_label(label)
@@ -240,13 +245,15 @@ def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label:
 
 
 def colour_on(fill: np.ndarray) -> str:
-    """Black or white, by the relative luminance of the RGBA colour behind (Rec. 709): every number can be read."""
+    """Return black or white, by the relative luminance of the RGBA background (Rec. 709), so that numbers are
+    readable.
+    """
     red, green, blue, _ = fill
     return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45 else "black"
 
 
 def abbreviated(value: float, _: int | None = None) -> str:
-    """A count for an axis, in thousands (k), millions (M) or billions (B)."""
+    """Format a count for an axis, in thousands (k), millions (M) or billions (B)."""
     for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:g}{unit}"
@@ -254,6 +261,6 @@ def abbreviated(value: float, _: int | None = None) -> str:
 
 
 def grid_shape(count: int, columns: int) -> tuple[int, int]:
-    """Rows and columns for `count` panels in at most `columns` columns."""
+    """Return rows and columns for `count` panels in at most `columns` columns."""
     columns = max(1, min(count, columns))
     return -(-count // columns), columns

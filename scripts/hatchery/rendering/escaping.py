@@ -1,6 +1,6 @@
-"""Text made harmless for the form in which it is shown: Markdown, HTML and LaTeX.
+"""Text escaped for the format in which it is shown: Markdown, HTML and LaTeX.
 
-Words, samples and names come from texts that anybody may have written: nothing of them reaches a page as markup.
+Words, samples and names come from texts of strangers, so no part of them may reach a page as markup.
 """
 
 import re
@@ -25,7 +25,7 @@ _LATEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    # Bare, the older font encodings show a bar and angles as other characters.
+    # Without commands, the older font encodings print other characters for the bar and the angle brackets.
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
@@ -44,12 +44,12 @@ _LATEX = {
 
 
 def html_text(text: str) -> Markup:
-    """The text for an HTML element or a quoted attribute; what is markup already stays as it is."""
+    """Escape text for an HTML element or a quoted attribute; `Markup` is unchanged."""
     return text if isinstance(text, Markup) else escape(visible(text))
 
 
 def readable(name: str) -> str:
-    """A name of the configuration as words."""
+    """Convert a name of the configuration to words."""
     return name.replace("_", " ")
 
 
@@ -61,29 +61,29 @@ def listed(names: Iterable[str]) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Like `html_text`, for names in narrow columns: lines may break behind an underscore."""
+    """Escape like `html_text`, for names in narrow columns: lines may break after an underscore."""
     return Markup(re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text)))
 
 
 def markdown_text(text: str, foreign: bool = True) -> str:
-    """The text on one line of Markdown, without meaning as Markdown or HTML, also inside a table.
+    """Escape text on one line of Markdown, also inside a table: it has no meaning as Markdown or HTML.
 
-    Of text that is not `foreign`, names and notes of our own, only what it may contain is escaped, so that it can be
-    read in the file as well.
+    Text that is not `foreign`, such as names and notes of our own, is escaped only as needed, so that the file itself
+    stays readable.
     """
     escaped = _FOREIGN_MARKDOWN if foreign else _OWN_MARKDOWN
     return escaped.sub(r"\\\1", " ".join(visible(text).split()))
 
 
 def markdown_paragraph(text: str) -> str:
-    """Like `markdown_text`, for foreign text that begins a line, where it must not begin a heading or a list."""
+    """Escape like `markdown_text` for foreign text at the beginning of a line, so that it begins no heading or list."""
     return _BLOCK.sub(r"\1\\\2", markdown_text(text))
 
 
 def latex_text(text: str) -> str:
-    """Text in ASCII without what LaTeX would read as commands. Raises ConfigError for a character without a command."""
+    """Convert text to ASCII without LaTeX commands. Raises ConfigError for a character without a command."""
     written = "".join(_LATEX.get(character, character) for character in " ".join(visible(text).split()))
     if not written.isascii():
         strange = sorted({character for character in written if not character.isascii()})
-        raise ConfigError(f"LaTeX: {text!r} has {', '.join(strange)}, which no command is known for; use ASCII")
+        raise ConfigError(f"LaTeX: {text!r} has {', '.join(strange)}, characters without a known command; use ASCII")
     return written

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping
 
 UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
 POWERS_OF_TEN = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-"""The bounds of the hub's size categories, in rows, from a thousand on."""
+"""Bounds of the hub's size categories, in rows, from a thousand on."""
 
 
 def front_matter(entries: Mapping[str, object]) -> list[str]:
-    """Lines of YAML between the two `---` of a card; empty values are left out. JSON is YAML, too."""
+    """Return lines of YAML between the two `---` of a card; empty values are left out. JSON is valid YAML."""
     return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
 
 
 def licence_entries(licences: Iterable[str]) -> dict[str, object]:
-    """The hub's entries for a model or data set that is made from sources under `licences`."""
+    """Return the hub's entries for a model or data set made from sources under `licences`."""
     licence = licence_id(licences)
     if licence != "other":
         return {"license": licence}
@@ -22,9 +22,10 @@ def licence_entries(licences: Iterable[str]) -> dict[str, object]:
 
 
 def licence_id(licences: Iterable[str]) -> str:
-    """The licence in the hub's vocabulary: `unknown` where a source has none, `apache-2.0` for generated data alone.
+    """Return the licence in the hub's vocabulary.
 
-    Everything else is `other`: which terms of its data bind a model is not for a program to say.
+    It is `unknown` if a source has no licence, `apache-2.0` for generated data alone, and `other` in all other cases:
+    a program cannot decide which terms of its data bind a model.
     """
     found = set(licences)
     if not found or any(map(is_unknown, found)):
@@ -33,13 +34,13 @@ def licence_id(licences: Iterable[str]) -> str:
 
 
 def is_unknown(licence: str) -> bool:
-    """Whether the name of a licence says that none is known, or that each document has its own."""
+    """Return True if the name of a licence means that none is known, or that each document has its own."""
     text = licence.lower().strip()
     return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
 
 
 def size_category(rows: int) -> str:
-    """The hub's category of a data set with this number of rows, such as `1K<n<10K`."""
+    """Return the hub's category of a data set with this number of rows, such as `1K<n<10K`."""
     if rows < 1_000:
         return "n<1K"
     place = min(len(str(rows)) - 4, len(POWERS_OF_TEN) - 1)

@@ -1,4 +1,4 @@
-"""Settings as words: nested values as dotted keys, long ones shortened, and what differs between two of them."""
+"""Settings as words: nested values as dotted keys, long ones shortened, and the differences between two of them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 class Difference:
     """A setting that changed; None on a side that does not have it.
 
-    Of many named things that came or went, `counts` says how many.
+    If many named entries were added or removed, `counts` has their numbers.
     """
 
     key: str
@@ -32,7 +32,10 @@ class Difference:
 
 
 def flatten(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Every value under its dotted key, as text; entries of lists of objects are called by their `name` or number."""
+    """Return every value under its dotted key, as text.
+
+    Entries of lists of objects are keyed by their `name` or index.
+    """
     return {key: _text(value) for key, value in _leaves("", settings)}
 
 
@@ -50,20 +53,20 @@ def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def shorten(text: str, length: int = VALUE_LENGTH) -> str:
-    """`text` in one line of at most `length` characters."""
+    """Return `text` on one line of at most `length` characters."""
     text = " ".join(text.split())
     return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 
 
 def described(settings: Mapping[str, Any]) -> list[str]:
-    """`key: value` for every single setting under its dotted key, complete, without stage and version."""
+    """Return `key: value` for every single setting under its dotted key, without stage and version."""
     return [f"{key}: {value}" for key, value in flatten(stage_body(settings)).items()]
 
 
 def brief(settings: Mapping[str, Any]) -> list[str]:
-    """The same for a quick look: single values together, then a text for each group; empty and long ones cut short.
+    """Return a summary of settings: single values together, then a text for each group; empty values are left out.
 
-    Of a list of named things only the names are told.
+    Long values are shortened. For a list of named entries, only the names are listed.
     """
     single: list[str] = []
     groups: list[str] = []
@@ -93,9 +96,10 @@ def _inner(value: Any) -> str:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
-    """What changed from `old` to `new`: the stage's version, then other values, then keys that came or went.
+    """Return the changes from `old` to `new`: the stage's version, then other values, then added or removed keys.
 
-    Of entries of a list that have names, and of more than a few keys of one place, only the number that came and went.
+    For entries of a list with names, and for more than a few keys of one place, only the numbers of added and removed
+    ones are returned.
     """
     found = list(_compared("", old, new))
     found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))
@@ -103,7 +107,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
 
 
 _FEW = 6
-"""Values of one place that came or went, which are told one by one."""
+"""Maximum number of added or removed values of one place that are listed one by one."""
 
 
 def _compared(prefix: str, old: Any, new: Any) -> Iterator[Difference]:
@@ -140,13 +144,13 @@ def _text(value: Any) -> str:
 
 
 def _named(value: Any) -> bool:
-    """Whether a value is a list of things with names, each of which there is once."""
+    """Return True if a value is a list of entries with unique names."""
     names = [entry.get("name") for entry in value] if _listed(value) else []
     return bool(names) and None not in names and len(set(names)) == len(names)
 
 
 def _entries(value: Any) -> dict[str, Any] | None:
-    """What stands in a value by key, name or number; None where it is a value itself."""
+    """Return the entries of a value by key, name or index; None if it is a single value."""
     if _named(value):
         return {str(entry["name"]): entry for entry in value}
     if _listed(value):

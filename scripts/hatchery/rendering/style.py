@@ -1,7 +1,7 @@
 """The look that all figures share, as a setting, and that of each model in figures, tables and cards.
 
-It stands apart from the drawing, because settings and pages load no matplotlib. Colours are those of Okabe and Ito
-(Color Universal Design, 2008), which colour-blind readers tell apart.
+Separate from the drawing, because settings and pages do not import Matplotlib. Colours are those of Okabe and Ito
+(Color Universal Design, 2008), which colour-blind readers can distinguish.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from hatchery.settings.base import Range, Settings
 
-# Yellow comes last: as a line on white it is the hardest to see.
+# Yellow is last, because a yellow line on white is the hardest to see.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
 GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
 HATCHES = ("", "//", "xx", "..", "\\\\", "++")
@@ -34,9 +34,9 @@ class Style(Settings):
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """How one model is drawn in every figure; hatch and dashes change when the colours start again.
+    """Look of one model in every figure; hatch and dashes change when the colours repeat.
 
-    The marker changes from model to model, so that dots are told apart in grey print as well.
+    The marker changes from model to model, so that dots can be distinguished in grey print as well.
     """
 
     colour: str
@@ -46,9 +46,9 @@ class ModelStyle:
 
 
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
-    """A look for every model, by its place in the configuration."""
+    """Return a look for every model, by its place in the configuration."""
     palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
-    # Greys are told apart by more than their shade from the first model on.
+    # In grey, hatches and dashes distinguish the models from the first one on.
     stride = len(palette) if style.colours == "okabe_ito" else 1
     return {
         model: ModelStyle(

@@ -1,7 +1,7 @@
-r"""A table on its way to people: columns, groups of rows, caption and notes, in every form in which we show tables.
+r"""A table for people: columns, groups of rows, caption and notes, in every format in which tables are shown.
 
-Cells are plain text, or a `Cell` with a deviation, a remark, bold face or a link; every form escapes them by its own
-rules. `Markup` is HTML that a template made; a table that holds it has an HTML form alone.
+Cells are plain text, or a `Cell` with a deviation, a remark, bold face or a link; every format escapes them by its own
+rules. `Markup` is HTML from a template; a table that contains it can only be shown as HTML.
 """
 
 import textwrap
@@ -19,9 +19,9 @@ from hatchery.sanitize import csv_text, visible
 NOT_COMPARABLE = "†"
 MOST_COLUMNS_OF_A_PHONE = 3
 _HEADING_CHARACTERS = 16
-# Of LaTeX: cells of words that are longer break, in columns that share so much of the line.
+# For LaTeX: cells of words longer than this are wrapped, in columns with this share of the line.
 _CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
-# Longer LaTeX tables leave room only for small notes.
+# LaTeX tables with more rows leave space only for small notes.
 _LINES_WITH_NOTES = 40
 
 Item = TypeVar("Item")
@@ -37,9 +37,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A field that is more than a text: `text ± deviation (remark)`, bold, a link, or a number nobody can compare with.
+    """A field with more than text: `text ± deviation (remark)`, bold, a link, or a number that is not comparable.
 
-    `spoken` is what a pointer that rests on a link is told.
+    `spoken` is the tooltip of a link.
     """
 
     text: str
@@ -57,7 +57,7 @@ Content = str | Cell
 
 @dataclass(frozen=True)
 class Row:
-    """A row with a name that other pages can link to."""
+    """A row with a name to which other pages can link."""
 
     cells: Sequence[Content]
     anchor: str = ""
@@ -65,7 +65,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows that stand together, below a heading that may be empty."""
+    """Rows in one group, below a heading that may be empty."""
 
     rows: Sequence[Sequence[Content] | Row]
     heading: Content = ""
@@ -73,10 +73,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `caption` is shown above it and names it for screen readers, `label` only does the latter.
+    """A table. `caption` is shown above it and names it for screen readers; `label` only names it for screen readers.
 
-    `foreign` says that cells hold text from outside, and `names` that they are names of the configuration, which may
-    be broken behind an underscore.
+    `foreign` is true if cells hold text from outside, `names` if they are names of the configuration, which may be
+    wrapped after an underscore.
     """
 
     columns: Sequence[Column]
@@ -87,24 +87,24 @@ class Table:
     foreign: bool = False
     names: bool = False
     kind: str = field(default="", kw_only=True)
-    """A class of the HTML element, for the style of a page."""
+    """Class of the HTML element, for the style of a page."""
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of all groups."""
+        """Rows of all groups."""
         return [_row(row) for group in self.groups for row in group.rows]
 
     @property
     def headings(self) -> list[str]:
-        """The headings of the columns."""
+        """Headings of the columns."""
         return [column.heading for column in self.columns]
 
     def csv(self) -> str:
-        """The texts of all cells under the headings; what a spreadsheet would calculate is made harmless."""
+        """Return the texts of all cells under the headings as CSV; formulas of spreadsheets are escaped."""
         return csv_text(self.headings, ([_plain(cell) for cell in row.cells] for row in self.rows))
 
     def records(self) -> list[dict[str, str]]:
-        """The texts of all cells of each row by the headings, and the heading of its group as `group`."""
+        """Return the texts of all cells of each row by heading, and the heading of its group as `group`."""
         return [
             {"group": _plain(group.heading), **dict(zip(self.headings, map(_plain, _row(row).cells), strict=True))}
             for group in self.groups
@@ -112,7 +112,7 @@ class Table:
         ]
 
     def markdown(self, aligned: bool = False) -> str:
-        """The table alone, in Markdown; with `aligned`, its columns line up in the file, too."""
+        """Return the table without caption in Markdown; with `aligned`, its columns are aligned in the file, too."""
         header = [markdown_text(text, self.foreign) for text in self.headings]
         rows = [header, [":--" if column.words else "--:" for column in self.columns]]
         for group in self.groups:
@@ -124,16 +124,16 @@ class Table:
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
     def captioned_markdown(self) -> str:
-        """The table in Markdown with its caption as a paragraph above."""
+        """Return the table in Markdown with its caption as a paragraph above."""
         return f"{markdown_paragraph(self.caption)}\n\n{self.markdown()}"
 
     def _markdown(self, cell: Content) -> str:
         if isinstance(cell, Markup):
-            raise TypeError("a table with cells of HTML has no other form")
+            raise TypeError("a table with cells of HTML has no other format")
         if not isinstance(cell, Cell):
             return markdown_text(cell, self.foreign)
         text = markdown_text(cell.text, self.foreign)
-        # A code span knows no escapes, so what would end it or the cell is shown as text.
+        # A code span has no escapes, so a text that would end the span or the cell is shown as plain text.
         code = cell.code and not set(cell.text) & set("`|\r\n")
         text = f"`{visible(cell.text)}`" if code else f"[{text}]({cell.link})" if cell.link else text
         parts = [f"**{text}**" if cell.bold else text, f"± {cell.deviation}" if cell.deviation else ""]
@@ -158,11 +158,11 @@ class Table:
         )
 
     def latex(self, title: str, label: str, wrap: bool = False) -> str:
-        """A `table` environment with booktabs, caption, label and notes; ends in a newline.
+        """Return a `table` environment with booktabs, caption, label and notes; ends in a newline.
 
-        It needs `booktabs`, and `graphicx` to shrink what is wider than the line. `title` says which table of which
-        paper it is; with `wrap`, columns of sentences break their lines instead of shrinking the table. All text is
-        escaped to ASCII, so that any engine compiles it.
+        It needs `booktabs`, and `graphicx` to shrink tables wider than the line. `title` names the table and the
+        paper; with `wrap`, columns of sentences are wrapped and the table is not shrunk. All text is escaped to ASCII,
+        so that any engine compiles it.
         """
         sides, long = "".join(self._latex_sides(wrap)), len(self.rows) > _LINES_WITH_NOTES
         caption = self.caption.removesuffix(".")
@@ -170,15 +170,15 @@ class Table:
             rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
             r"\begin{table}[p]",
             r"\centering",
-            # The classes expect captions below, and leave no room under one above.
+            # The document classes expect captions below, and leave no space under a caption above.
             r"\setlength{\belowcaptionskip}{4pt}",
             rf"\caption{{{latex_text(f'{caption} ({title}).')}}}",
             rf"\label{{tab:{label}}}",
             r"\scriptsize",
             r"\setlength{\tabcolsep}{3pt}",
-            # A table of many rows also fits in the height of the page, with its caption and notes.
+            # A table of many rows is also limited to the height of the page, with its caption and notes.
             *([_WITHIN_HEIGHT] if long else []),
-            # No wider than the line, and no larger than it is.
+            # At most as wide as the line, and at most its natural size.
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{sides}}}",
             r"\toprule",
@@ -198,7 +198,7 @@ class Table:
             ]
         lines += [r"\bottomrule", r"\end{tabular}}" + "}" * long]
         if self.notes:
-            # LaTeX's notes have no code.
+            # Notes in LaTeX have no code.
             sentences = (f"{note.removesuffix('.')}.".replace("`", "") for note in self.notes)
             notes, size = " ".join(map(latex_text, sentences)), r"\tiny" if long else r"\scriptsize"
             # In a box of its own, because a caption is as wide as the page and the notes are long.
@@ -206,7 +206,7 @@ class Table:
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
     def _latex_sides(self, wrap: bool) -> list[str]:
-        """How the columns stand; those of sentences that break their lines share most of the width."""
+        """Return the column specification of LaTeX; wrapped columns of sentences share most of the width."""
         cells = [[_plain(row.cells[index]) for row in self.rows] for index in range(len(self.columns))]
         sentences = [
             wrap and column.words and max(map(len, texts), default=0) > _CHARACTERS_ON_A_LINE
@@ -217,9 +217,9 @@ class Table:
         return [width if wraps else "l" if column.words else "r" for column, wraps in pairs]
 
     def text(self, widths: Sequence[int]) -> list[str]:
-        """The rows as lines of a terminal, headings first: columns of these widths, without blanks at the ends.
+        """Return the rows as lines of a terminal, headings first: columns of these widths, without trailing blanks.
 
-        The last part of a width of a number is the gap before it; what is too long ends in two dots.
+        The width of a number includes the gap before it; longer texts are truncated with two dots.
         """
         sides = [column.words for column in self.columns]
         rows = [self.headings, *([_plain(cell) for cell in row.cells] for row in self.rows)]
@@ -241,7 +241,9 @@ _PREAMBLE = r"""% Shows all tables, whose files lie beside this one.
 
 
 def latex_of_files(numbers: Iterable[tuple[str, int]]) -> str:
-    """A document that shows tables, whose files of these names lie beside it, each on a page, with their numbers."""
+    """Return a document that includes the files of tables with these names in its folder, one per page, with their
+    numbers.
+    """
     inputs = (
         f"\\setcounter{{table}}{{{number - 1}}}\n\\input{{{name}.tex}}\n\\clearpage\n" for name, number in numbers
     )
@@ -249,7 +251,7 @@ def latex_of_files(numbers: Iterable[tuple[str, int]]) -> str:
 
 
 def as_json(table: Table) -> dict[str, Any]:
-    """A table as JSON, for a stage that shows it later; the anchors of rows are left out."""
+    """Return a table as JSON, for a stage that shows it later; the anchors of rows are left out."""
     written = asdict(table)
     for group in written["groups"]:
         group["rows"] = [row["cells"] if isinstance(row, dict) else row for row in group["rows"]]
@@ -257,7 +259,7 @@ def as_json(table: Table) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any]) -> Table:
-    """The table that `as_json` wrote."""
+    """Return the table from the output of `as_json`."""
     groups = [
         Group([[_read(cell) for cell in row] for row in group["rows"]], _read(group["heading"]))
         for group in value["groups"]
@@ -279,26 +281,28 @@ def table(
     foreign: bool = False,
     names: bool = False,
 ) -> Table:
-    """A table of one group; `words` are the numbers of the columns of words, or how many of the first ones are."""
+    """Return a table of one group; `words` are the indices of the columns of words, or the number of leading ones."""
     worded = range(words) if isinstance(words, int) else [index % len(header) for index in words]
     columns = [Column(heading, index in worded) for index, heading in enumerate(header)]
     return Table(columns, [Group(list(rows))], caption, label, (), foreign, names)
 
 
 def divided(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """The items in their order, in as few parts of at most `most` as do, of about equal size."""
+    """Split the items in their order into the smallest number of parts with at most `most` items, of about equal
+    size.
+    """
     parts = -(-len(items) // most)
     bounds = [round(index * len(items) / parts) for index in range(parts + 1)] if parts else []
     return [items[first:end] for first, end in pairwise(bounds)]
 
 
 def shortened(text: str, width: int) -> str:
-    """The text, or its beginning and two dots where it is wider."""
+    """Return the text, or its beginning and two dots if it is wider."""
     return text if len(text) <= width else text[: width - 2] + ".."
 
 
 GAP = 2
-"""Blanks between the columns of a terminal."""
+"""Number of blanks between the columns of a terminal."""
 
 
 def _fitted(text: str, width: int, words: bool) -> str:
@@ -323,20 +327,20 @@ def _lined_up(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[list
 
 
 def _latex_heading(text: str) -> str:
-    """The heading of a column of numbers, a long one in several lines."""
+    """Return the heading of a column of numbers, a long one on several lines."""
     lines = textwrap.wrap(text, _HEADING_CHARACTERS, break_long_words=False, break_on_hyphens=False)
     parts = [latex_text(line) for line in lines]
     return parts[0] if len(parts) == 1 else r"\shortstack[r]{" + r" \\ ".join(parts) + "}"
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    # A bracket or a star at the beginning of a row would be read as the option of the line break before it.
+    # A bracket or a star at the beginning of a row would be read as the option of the preceding line break.
     return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in cells) + r" \\"
 
 
 def _latex_cell(cell: Content, column: Column) -> str:
     if not isinstance(cell, Cell):
-        # Among numbers, a hyphen is a range, or stands where there is none.
+        # Among numbers, a hyphen is a range, or marks a missing number.
         return latex_text(cell) if column.words else latex_text(cell).replace("-", "--")
     number = latex_text(cell.text) if column.words else _latex_number(cell.text)
     parts = [rf"\textbf{{{number}}}" if cell.bold else number]
@@ -348,5 +352,5 @@ def _latex_cell(cell: Content, column: Column) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A lone dash stands where there is no number.
+    # A single dash marks a missing number.
     return "--" if text == "-" else latex_text(text).replace("-", "$-$").replace("+", "$+$")

@@ -1,13 +1,13 @@
-"""Pages and cards as Jinja2 templates, which lie in `templates/` beside this file, and drawings that stand in them.
+"""Pages and cards as Jinja2 templates, from `templates/` next to this file, and drawings embedded in them.
 
-What a template fills in is escaped: as HTML in `*.html.j2`, as Markdown in `*.md.j2`; only `Markup` is not. An unknown
-name is an error, never an empty place.
+Inserted values are escaped: as HTML in `*.html.j2`, as Markdown in `*.md.j2`; only `Markup` is not. An unknown name is
+an error, never an empty place.
 
-A page holds the SVG files themselves, so that page and file cannot disagree. A file may hold a second drawing for
-phones (`drawing.save_drawings`); the page then shows the one that fits.
+A page contains the SVG files themselves, so that page and file cannot disagree. A file may hold a second drawing for
+phones (`drawing.save_drawings`); the page then shows the drawing that fits.
 
-A card is a page of short sections, each with prose of our own, tables, figures and texts. Its Markdown version leaves
-figures and texts out.
+A card is a page of short sections, each with prose of our own, tables, figures and texts. Its Markdown version omits
+figures and texts.
 """
 
 import re
@@ -35,7 +35,7 @@ FOLDER = Path(__file__).with_name("templates")
 
 
 def render(template: str, **values: Any) -> Markup:
-    """The text that a template makes of the values; `.html.j2` and `.md.j2` escape what they fill in."""
+    """Render a template; `.html.j2` and `.md.j2` escape inserted values."""
     return Markup(_environment(template.endswith(".html.j2")).get_template(template).render(values))
 
 
@@ -51,7 +51,7 @@ def _script_digest() -> str:
 
 @cache
 def _environment(html: bool) -> "Environment":
-    # Commands that show no page need not wait for it.
+    # Imported here, because commands that show no page need not wait for it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -72,12 +72,12 @@ def _environment(html: bool) -> "Environment":
 
 
 def anchor(text: str) -> str:
-    """The id of a heading."""
+    """Return the id of a heading."""
     return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text.lower()).split())
 
 
 def coded(text: str) -> Markup:
-    """Prose of our own for HTML, in which `this` is code."""
+    """Convert prose of our own to HTML, in which `this` is code."""
     parts = [html_text(part) for part in text.split("`")]
     return Markup("").join(Markup("<code>{}</code>").format(p) if n % 2 else p for n, p in enumerate(parts))
 
@@ -91,17 +91,16 @@ def _markdown(value: Any) -> Any:
 
 
 NARROW_ID = "narrow"
-# Letters grow with a drawing: beyond this factor they would be larger than those of headings.
+# Letters grow with a drawing: above this factor they would be larger than those of headings.
 MOST_ENLARGED = 1.35
 _POINTS = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"')
 _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</symbol>\n?', flags=re.DOTALL)
 
 
 def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -> Markup:
-    """The SVG file at `path` as a figure of an HTML page; its caption is also its text for those who cannot see it.
+    """Return the SVG file at `path` as a figure of an HTML page; its caption is also its alternative text.
 
-    The paragraphs of `explanation` can be folded out.
-    Raises EvaluationError when the file is missing or not an SVG.
+    The paragraphs of `explanation` can be unfolded. Raises EvaluationError if the file is missing or not an SVG.
     """
     text = read_text(path)
     start = text.find("<svg")
@@ -131,12 +130,12 @@ def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -
 
 
 def prefixed_ids(svg: str, prefix: str) -> str:
-    """The drawing with `prefix` before every id and every reference to one."""
+    """Return the drawing with `prefix` before every id and every reference to one."""
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that a page shows. Raises EvaluationError when it cannot be read."""
+    """Read the text of a file that a page shows. Raises EvaluationError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -144,13 +143,13 @@ def read_text(path: Path) -> str:
 
 
 def _most_pixels(points: float) -> int:
-    """The width that keeps a drawing from growing too large."""
+    """Return the width that keeps a drawing from growing too large."""
     return round(points * 4 / 3 * MOST_ENLARGED)
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text of the corpus, with what is known of it."""
+    """A text of the corpus, with the known facts about it."""
 
     heading: str
     text: str
@@ -167,10 +166,10 @@ class Section:
 
 
 def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
-    """The page."""
+    """Return the card as an HTML page."""
     return render("card.html.j2", title=title, description=description, sections=sections)
 
 
 def card_markdown(title: str, description: str, sections: Sequence[Section], front_matter: Sequence[str] = ()) -> str:
-    """Title, prose and tables of the card in Markdown, below `front_matter`, lines of YAML."""
+    """Return title, prose and tables of the card in Markdown, below `front_matter`, lines of YAML."""
     return render("card.md.j2", title=title, description=description, sections=sections, front_matter=front_matter)

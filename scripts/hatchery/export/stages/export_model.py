@@ -1,4 +1,4 @@
-"""The stage `export_model`: a model as a folder for `transformers`."""
+"""The stage `export_model`: write a model as a folder for `transformers`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ NOTHING: Mapping[str, Path] = MappingProxyType({})
 
 
 def export_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """A model as a folder for the `transformers` library."""
+    """Return the settings of a model's folder for the `transformers` library."""
     block = project.experiment(experiment)
     chosen = project.seeded_run(experiment, run)
     settings = block.runs[chosen.model]
@@ -43,13 +43,13 @@ def export_settings(project: "Project", experiment: str, run: str) -> dict[str, 
 
 
 def _hub_dataset(project: "Project", source: str) -> str | None:
-    """The data set of the hub that a raw input comes from; None for embedded ones and where the user gives a path."""
+    """Return the hub's data set of a raw input; None for embedded ones and if the user gives a path."""
     data = project.raw_input(source)
     return None if data is None or data.hub is None or data.path is not None else data.hub.dataset
 
 
 def export_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Manifests of the model, of what it wrote, and of its checkpoints; and the scores of all models."""
+    """Return manifests of the model, of its filled sentences, and of its checkpoints; and the scores of all models."""
     return {
         "pretraining": of("pretrain"),
         "summary": of("summarise", "parquet"),
@@ -79,11 +79,11 @@ def export_model(
 ) -> None:
     """Write the folder of one model.
 
-    `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model the
-    card shows (None: the card says that the model was not evaluated), `filled` the manifest of examples of what it
-    writes, the first of which is the card's example. `checkpoints` are manifests of models of inside its training by
-    name, such as `chck_1M`: each becomes a folder of the same kind in `branches/`. Raises ManifestError, ModelError and
-    TokenizationError for unusable inputs, EvaluationError for examples that are none.
+    `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model
+    the card shows (None: the card states that the model was not evaluated), `filled` the manifest of examples that it
+    wrote, the first of which is the card's example. `checkpoints` are manifests of intermediate checkpoints by name,
+    such as `chck_1M`: each becomes a folder of the same kind in `branches/`. Raises ManifestError, ModelError and
+    TokenizationError for unusable inputs, EvaluationError for invalid examples.
     """
     from hatchery.export.write_export import write_export
 

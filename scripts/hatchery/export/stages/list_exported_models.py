@@ -1,4 +1,4 @@
-"""The stage `list_exported_models`: a page that lists the models of an experiment; it reads manifests, and no model."""
+"""The stage `list_exported_models`: write a page that lists the models of an experiment, from manifests only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class ListingSettings(Settings):
 
 
 def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """The list of exported models."""
+    """Return the settings of the list of exported models."""
     names = [run.name for run in project.seeded_runs(experiment)]
     return {"experiment": experiment, "description": project.experiment(experiment).description, "runs": names}
 
@@ -47,7 +47,7 @@ def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
 def list_exported_models(settings: ListingSettings, model: Mapping[str, Path], output: Path) -> None:
     """Write the page that lists an experiment's exported models, given as manifests by run.
 
-    Raises ConfigError when the models are not those of the settings, ManifestError for a damaged manifest.
+    Raises ConfigError if the models are not those of the settings, ManifestError for a damaged manifest.
     """
     from hatchery.rendering.table import Cell, table
     from hatchery.rendering.templates import render

@@ -1,4 +1,4 @@
-"""The stage `write_submission`: the file that BabyLM's leaderboard takes, and a report on it."""
+"""The stage `write_submission`: write the file for BabyLM's leaderboard, and a report on it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,21 +25,21 @@ MARKS = {"strict_small": BABYLM_MARKS[:19], "strict": BABYLM_MARKS}
 
 
 def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"]:
-    """What an experiment hands in. Raises ConfigError for one that hands nothing in, and for a run that it has not."""
+    """Return the submission and its run. Raises ConfigError without a submission, and for an unknown run."""
     block, where = project.experiment(experiment), project.place("experiment", experiment)
     if block.submission is None:
         raise ConfigError(f"{where}: there is no `submission`; write `submission: {{track: strict_small}}`")
     wanted = block.submission
     if wanted.edition != 2026:
         raise ConfigError(
-            f"{where}: submission.edition: got {wanted.edition}, whose leaderboard takes no more files; its average "
-            f"stands in results/{experiment}/analyses/babylm_leaderboard/numbers.csv"
+            f"{where}: submission.edition: got {wanted.edition}, whose leaderboard accepts no more files; its average "
+            f"is in results/{experiment}/analyses/babylm_leaderboard/numbers.csv"
         )
     return wanted, submitted_run(project, experiment)
 
 
 def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Which run, and which of its checkpoints: those of the track, or its own where it has none of these."""
+    """Return the run and its checkpoints: those of the track, or its own if it has none of these."""
     wanted, run = chosen(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
     official = [mark_name(words) for words in MARKS[wanted.track]]
@@ -49,7 +49,7 @@ def submission_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """The evaluations of the run and of its checkpoints that there are, the tidy table, and the official numbers."""
+    """Return the existing evaluations of the run and of its checkpoints, the tidy table, and the official numbers."""
     project = results.project
     wanted, run = chosen(project, experiment)
     known = {experiment: results.evaluations(experiment)}
@@ -100,7 +100,7 @@ def write_submission(
     output: Path,
     report: OutputPath,
 ) -> None:
-    """Write the submission of one model to `output`, and to `report` what is to be known of it, in Markdown.
+    """Write the submission of one model to `output`, and a report for people to `report`, in Markdown.
 
     Raises ManifestError for altered files.
     """
