@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_named(
         ({"files": {"any": ["a"]}, "columns": ["0", "1"]}, "columns: got '0', expected numbers from 1"),
         (
             {"files": {"dev": ["a", "b"]}, "columns": ["1", "2"]},
-            "columns: got columns, expected none beside the two text files of files.dev",
+            "columns: got columns, expected none together with the two text files of files.dev",
         ),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_language_that_goes_on_is_told_with_the_file_that_ended(source_of: Sou
 
 def test_a_segment_over_two_lines_is_told_with_its_line(source_of: Sources) -> None:
     source = source_of(t__de__xml="<seg id='1'>Eins\n</seg>\n", t__en__xml="<seg id='1'>One</seg>\n")
-    with pytest.raises(SourceError, match=r"t\.de\.xml: line 1: a segment that does not end in its line"):
+    with pytest.raises(SourceError, match=r"t\.de\.xml: line 1: a segment does not end in its line"):
         talks_of(source, test=["t.de.xml", "t.en.xml"])
 
 

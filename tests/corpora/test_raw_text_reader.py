@@ -73,7 +73,7 @@ def test_texts_that_are_sentences_are_joined(source_of: Sources) -> None:
         ("mine/books/000000", "one . Two\ntwo"),
         ("mine/books/000001", "three"),
     ]
-    with pytest.raises(ConfigError, match="lines_per_document: must be set where `texts_are_sentences` is"):
+    with pytest.raises(ConfigError, match="lines_per_document: must be set if `texts_are_sentences` is set"):
         RawTextReaderOptions("sentences", texts_are_sentences=True)
 
 

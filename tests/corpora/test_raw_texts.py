@@ -100,7 +100,10 @@ def test_a_parquet_text_may_be_a_field_of_an_object(source_of: Sources) -> None:
     content = parquet({"id": [1, 2, 3, 4], "translation": pairs})
     found = texts_of(source_of(a=content), "parquet", field="translation.en")
     assert [text.text for text in found] == ["One", "", "", "Three"]
-    for field, complaint in (("translation.fr", "there is no 'fr', only: de, en"), ("id.en", "no 'en', only: int64")):
+    for field, complaint in (
+        ("translation.fr", "it has no field 'fr', only: de, en"),
+        ("id.en", "no field 'en', only: int64"),
+    ):
         with pytest.raises(SourceError, match=rf"a: column '{field}': .*{complaint}"):
             texts_of(source_of(a=content), "parquet", field=field)
 

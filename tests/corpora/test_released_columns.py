@@ -123,11 +123,11 @@ def test_a_sample_keeps_licences(tmp_path: Path) -> None:
         ({"leave_out": {"kind": ["x"]}}, "there is no column 'kind'; there are: age-estimate, category"),
         (
             {"licence_column": "license", "document_column": "doc-id"},
-            "licence_column: cannot be set beside `document_column`, by which a document has several rows",
+            "licence_column: cannot be set together with `document_column`, with which a document has several rows",
         ),
         (
             {"licence_column": "license", "lines_per_document": 2},
-            "licence_column: cannot be set beside `lines_per_document`",
+            "licence_column: cannot be set together with `lines_per_document`",
         ),
     ],
 )

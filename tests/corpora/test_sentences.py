@@ -238,7 +238,7 @@ def test_a_model_of_another_language_is_taken_from_its_folder_and_never_guessed(
     assert open_splitter(source).split("Mr. Finch ran. He fell.") == ["Mr. Finch ran.", "He fell."]
     with pytest.raises(SourceError, match="none alone in a folder `dutch`"):
         open_splitter(source, language="dutch")
-    with pytest.raises(SourceError, match="only the model of English comes with Hatchery"):
+    with pytest.raises(SourceError, match="Hatchery contains an English model only"):
         open_splitter(None, language="german")
 
 

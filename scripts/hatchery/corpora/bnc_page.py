@@ -1,12 +1,11 @@
-"""A BNC text on its way to Markdown: safe parsing, the page of blocks, the title and the names of speakers.
+"""Conversion of a BNC text to Markdown: safe parsing, a page of blocks, the title and the names of speakers.
 
-Strangers may have made the XML: entities are refused in every encoding, a document type is never loaded, nothing is
-fetched, and the limits of libxml2 on depth (256 elements) and on text nodes (10 million bytes) stay on. Comments and
-processing instructions are dropped. What cannot be read gives one clear error with file and line.
+The XML is untrusted input: entities are refused in every encoding, a document type is never loaded, nothing is fetched,
+and the limits of libxml2 on depth (256 elements) and on text nodes (10 million bytes) stay on. Comments and processing
+instructions are dropped. Unreadable input gives one error with file and line.
 
 Page, title and speakers: docs/papers/ltg-bert.md, "Elements of the BNC". A block is prefix, sentences (one per line)
-and suffix; the prefix stands once, on the first line. What is left out although it holds words is counted, never
-silently lost.
+and suffix; only the first line has the prefix. Elements with words that are left out are counted.
 """
 
 import re
@@ -22,9 +21,10 @@ from hatchery.settings.base import ReadingName
 
 
 def parse(content: bytes, where: str) -> etree._Element:
-    """The root of an XML document.
+    """Return the root of an XML document.
 
-    Raises SourceError naming `where` and the line when it is damaged or hostile, MemoryError when it does not fit.
+    Raises SourceError naming `where` and the line if the document is damaged or hostile, and MemoryError if it does not
+    fit in memory.
     """
     if not content:
         raise SourceError(f"{where}: line 1: the file is empty, expected XML")
@@ -48,8 +48,8 @@ def parse(content: bytes, where: str) -> etree._Element:
         raise SourceError(f"{where}: line {error.lineno or 1}: not well-formed XML: {message}") from error
     except (LookupError, ValueError) as error:
         raise SourceError(f"{where}: line 1: cannot be read as XML: {error}") from error
-    # Asking the tree finds declarations in any encoding and costs nothing, unlike a search in all bytes beforehand;
-    # until here libxml2 has fetched nothing and has bounded what the entities expand to.
+    # Entity declarations are found in the tree, in any encoding and without a search of all bytes. Up to this line,
+    # libxml2 has fetched nothing and has limited the expansion of entities.
     document_type = root.getroottree().docinfo.internalDTD
     if document_type is not None and next(document_type.iterentities(), None) is not None:
         raise _refusal(content, where)
@@ -57,8 +57,8 @@ def parse(content: bytes, where: str) -> etree._Element:
 
 
 def _entity_line(content: bytes) -> int:
-    """The line of the first entity declaration, 0 where there is none."""
-    # UTF-16 and UTF-32 are ASCII with zero bytes between, as far as this word goes.
+    """Return the line of the first entity declaration, or 0 if there is no declaration."""
+    # For this word, UTF-16 and UTF-32 are ASCII with zero bytes between the characters.
     narrow = content.replace(b"\0", b"") if b"\0" in content[:4] else content
     declared = narrow.find(b"<!ENTITY")
     return 1 + narrow.count(b"\n", 0, declared) if declared >= 0 else 0
@@ -70,13 +70,15 @@ def _refusal(content: bytes, where: str) -> SourceError:
 
 
 def line_of(element: etree._Element) -> str:
-    """The place of an element for messages: "line 12". From line 65,535 on the parser knows it only roughly."""
+    """Return the position of an element for messages: "line 12". From line 65,535 on, the parser's numbers are
+    approximate.
+    """
     line = element.sourceline or 0
     return f"line {line}" if line < 65535 else f"about line {line}"
 
 
 def unexpected(element: etree._Element) -> SourceError:
-    """The error for an element that the rules do not know at its place."""
+    """Return the error for an element that the rules do not allow at its position."""
     parent = element.getparent()
     inside = "at the top" if parent is None else f"in <{parent.tag}>"
     return SourceError(f"{line_of(element)}: element <{element.tag}> is not expected {inside}")
@@ -87,7 +89,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def characters(element: etree._Element, between: str = "") -> str:
-    """The characters of the words and marks below an element, `[UNK] ` for each gap and unclear passage.
+    """Return the characters of the words and marks below an element, with `[UNK] ` for each gap and unclear passage.
 
     Only the direct text of `w` and `c` counts; `between` follows every sentence inside the element.
     """
@@ -107,17 +109,17 @@ def characters(element: etree._Element, between: str = "") -> str:
 
 
 def is_caption(element: etree._Element) -> bool:
-    """Whether the element is a paragraph of type `caption:...`."""
+    """Return whether the element is a paragraph of type `caption:...`."""
     return element.tag == "p" and element.get("type", "").startswith("caption:")
 
 
 def is_heading(block: str) -> bool:
-    """Whether a block of a page is a heading."""
+    """Return whether a block of a page is a heading."""
     return re.match(r"#+ ", block) is not None
 
 
 class Page:
-    """Collects the blocks of one text in one of the two readings."""
+    """The blocks of one text, collected in one of the two readings."""
 
     def __init__(self, reading: ReadingName, rejections: Rejections) -> None:
         self.corrected = reading == "corrected"
@@ -126,22 +128,26 @@ class Page:
         self.blocks: list[str] = []
 
     def clean(self, text: str) -> str:
-        """Text after the cleaning of this reading."""
+        """Return the text after the cleaning of this reading."""
         return clean(text, self._rules)
 
     def sentence(self, element: etree._Element) -> str:
-        """The characters of one `s`, not yet cleaned. Mended: a line break inside a word is a space."""
+        """Return the characters of one `s`, not yet cleaned. `corrected` replaces a line break inside a word with a
+        space.
+        """
         text = characters(element)
         return text.replace("\n", " ") if self.corrected and "\n" in text else text
 
     def name(self, element: etree._Element) -> str:
-        """A head, caption, label or speaker in one line. Mended: its sentences have a space between them."""
+        """Return a head, caption, label or speaker as one line. `corrected` puts a space between its sentences."""
         if not self.corrected:
             return self.clean(characters(element))
         return self.clean(characters(element, " ").replace("\n", " "))
 
     def title_with_colon(self, element: etree._Element) -> str:
-        """`Name: ` for a speaker or the head of a list. Mended: no second colon, and no colon after nothing."""
+        """Return `Name: ` for a speaker or the head of a list. `corrected` writes no second colon, and no colon after
+        an empty name.
+        """
         name = self.name(element)
         if not self.corrected:
             return f"{name}: "
@@ -149,24 +155,26 @@ class Page:
         return f"{name}: " if name else ""
 
     def heading(self, level: int, name: str, prefix: str = "", suffix: str = "") -> None:
-        """A heading line with `level` hash signs. Mended: none where there is no name."""
+        """Add a heading line with `level` hash signs. `corrected` adds no heading for an empty name."""
         if name or not self.corrected:
             self.blocks.append(f"{prefix}{'#' * level} {name}{suffix}")
 
     def block(self, sentences: Sequence[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool) -> bool:
-        """Add the sentences, cleaned together, as one block if `keep` holds; returns whether it did."""
+        """Add the sentences, cleaned together, as one block if `keep` holds; return whether the block was added."""
         text = self.clean("\n".join([sentence for sentence in sentences if sentence])) if sentences else ""
         if kept := keep(text):
             self.blocks.append(f"{prefix}{text}{suffix}")
         return kept
 
     def leave_out(self, element: etree._Element, reason: str = "") -> None:
-        """Count an element that the rules leave out, if it holds words."""
+        """Count an element that the rules leave out, if it contains words."""
         if words := characters(element, " ").strip():
             self._rejections.count(reason or f"element <{element.tag}> left out", sample=words)
 
     def division_heading(self, division: etree._Element, number: str, prefix: str = "", suffix: str = "") -> None:
-        """The heading of a `div`: the text of its head or caption in first place, else its type and `number`."""
+        """Add the heading of a `div`: the text of a head or caption that is its first child, else its type and
+        `number`.
+        """
         if len(division) and (division[0].tag == "head" or is_caption(division[0])):
             name = self.name(division[0])
         else:
@@ -175,7 +183,7 @@ class Page:
         self.heading(_level(division) + 1, name, prefix, suffix)
 
     def text(self) -> str:
-        """The blocks so far, every line stripped, a blank line behind every block."""
+        """Return the blocks so far: every line stripped, a blank line after every block."""
         text = "\n".join([line.strip() for line in "\n\n".join(self.blocks).split("\n")])
         if "\n\n\n" in text:
             text = _BLANK_LINES.sub("\n\n", text)
@@ -183,7 +191,7 @@ class Page:
 
 
 def children_after_name(division: etree._Element) -> Iterator[etree._Element]:
-    """The children of a division but for the one in first place that served as its name."""
+    """Yield the children of a division, except a first child that served as its name."""
     for index, child in enumerate(division):
         if index or not (child.tag == "head" or is_caption(child)):
             yield child
@@ -203,7 +211,7 @@ _TEXT_ID = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 
 
 def text_id(root: etree._Element, file: str) -> str:
-    """The id of a text in the BNC, such as `A00`; the file's name where the text does not say it."""
+    """Return the id of a text in the BNC, such as `A00`; for a text without an id, the file's name."""
     stored = root.get(XML_ID)
     if stored is None:
         return PurePosixPath(file).stem
@@ -216,10 +224,11 @@ _STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
 
 
 def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
-    """The title without the statement about the sample. Raises SourceError when the header has none.
+    """Return the title without the statement about the sample. Raises SourceError if the header has no title.
 
-    Mended: the statement is found by its words, so that a title without a full stop is not emptied nor one with a stop
-    cut; where no title has a word, `text_id` stands in, because a text without one is not recognised as an article.
+    `corrected` finds the statement by its words, so a title without a full stop is not emptied and a title with a full
+    stop is not truncated. If no title has a word, the result is `text_id`, because a later stage does not recognise a
+    text without a title as an article.
     """
     source = header.find("fileDesc/sourceDesc")
     children = [] if source is None else list(source)
@@ -241,7 +250,9 @@ def _finished(title: str, page: Page) -> str:
 
 
 class Speakers:
-    """Names by the value of `@who`. `draw` gives a random first name; who is unlisted gets one at the first turn."""
+    """The names of the speakers by `@who`. `draw` returns a random first name; a speaker who is not listed gets a name
+    at the first turn.
+    """
 
     def __init__(self, header: etree._Element, page: Page, draw: Callable[[], str]) -> None:
         self._draw = draw
@@ -261,7 +272,7 @@ class Speakers:
         return "[UNK]" if "unknown" in name.lower() else name
 
     def name(self, who: str) -> str:
-        """The name of a speaker, remembered for the rest of the text."""
+        """Return the name of a speaker and keep it for the rest of the text."""
         if who not in self._names:
             self._names[who] = self._draw()
         return self._names[who]

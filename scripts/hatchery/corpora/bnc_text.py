@@ -1,31 +1,32 @@
 """The BNC XML Edition: one document per text, as Markdown with a title, headings and named speakers.
 
 Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). `as_published`
-gives that converter's bytes, as far as the golden texts and that page show; what we only concluded from its rules
-is marked "inferred". `corrected` keeps the rules and mends what they damage:
+gives that converter's bytes, as far as the golden texts and that page show; conclusions from its rules alone are marked
+"inferred". `corrected` keeps the rules and fixes these defects:
 
-- titles: without a full stop emptied, with one cut; an empty one is a `#` that no later stage takes for an article
+- a title without a full stop is emptied and a title with a full stop truncated; an empty title is a `#` that no later
+  stage recognises as an article
 - second heads, heads of poems, a caption that begins the text: lost; now paragraphs
-- stage directions in a paragraph of a speech: lost; now blocks like those beside it
-- sentences of a head (inferred: also of a label or speaker): glued; now a space between
-- `- x - iv. inner`: item marks pile up; now each stands once, before its item, behind the marks of a quote around it
+- stage directions in a paragraph of a speech: lost; now blocks of their own
+- sentences of a head (inferred: also of a label or speaker): joined without a space; now with a space
+- `- x - iv. inner`: item marks pile up; now each item has its mark once, after the marks of a quote around the list
 - `Name::`, colons after nothing (inferred), headings of hash signs only; empty names of speakers (inferred)
 - `Tom' s`, `and' tis`, `U. S. A.`, `... .`, `... ?`, contractions before comma and stop
 - entities cut at their semicolon (`caf&eacute; s`)
 - line breaks inside a word, which end the sentence (inferred)
-- `'##### Chapter'`: the heading of a division inside an item, quote or speech has their marks around it, and at its end
-  they stand alone (`>`, `-`, `BOB: ''`)
+- `'##### Chapter'`: the marks of an item, quote or speech are around the heading of a division inside it, and alone at
+  the division's end (`>`, `-`, `BOB: ''`)
 
 In both readings unnamed speakers get names drawn by the text's id (published: one generator over all files, in the
-order of the file system), a `<head>` of a spoken text is read on (the published converter stops there with an error),
-any other unknown element or `<u>` without `who` is an error with file and line, and what is left out by rule (notes,
-references, stage directions between blocks, turns without a letter) is counted. The list of first names is our own (the
-published one is missing).
+order of the file system), a `<head>` of a spoken text is read (the published converter stops with an error), any other
+unknown element or `<u>` without `who` is an error with file and line, and elements that are left out by rule (notes,
+references, stage directions between blocks, turns without a letter) are counted. The list of first names is our own (the published
+one is missing).
 
-Each element of the body has one method; an element that the rules do not know at its place ends the reading with an
-error that names it and its line. In spoken texts pauses, noises and what could not be heard outside sentences leave no
-trace; a turn is kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. A `<head>` there
-names the division in first place, and only `corrected` keeps a later one.
+Each element of the body has one method; an element that the rules do not allow at its position
+is an error that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped; a
+turn is kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. A `<head>` there names the
+division in first place, and only `corrected` keeps a later one.
 """
 
 import random
@@ -61,10 +62,11 @@ def convert_text(
     reading: ReadingName = "corrected",
     identifier: str = "",
 ) -> str:
-    """A text as Markdown with a blank line behind every block, also the last one, as the published converter writes it.
+    """Return a text as Markdown with a blank line after every block, also the last block, as the published converter
+    writes it.
 
-    `draw_name` gives the name of an unnamed speaker, `identifier` stands in for a missing title. Raises SourceError
-    that begins with the line when the header or the body is missing, or an element is not expected at its place.
+    `draw_name` returns a name for an unnamed speaker; `identifier` replaces a missing title. Raises SourceError that
+    begins with the line if the header or the body is missing, or an element is not expected at its position.
     """
     if root.tag != "bncDoc" or not len(root) or root[0].tag != "teiHeader":
         raise SourceError("line 1: expected <bncDoc> with a <teiHeader> in first place")
@@ -82,7 +84,7 @@ def convert_text(
 
 
 def read_text(source: RawSource, file: str, context: ReaderContext) -> RawDocument:
-    """The document of one file; blank lines at its end are dropped. Raises SourceError naming file and line."""
+    """Return the document of one file without blank lines at its end. Raises SourceError naming file and line."""
     where = where_in(source, file)
     root = parse(source.read_bytes(file), where)
     try:
@@ -95,24 +97,24 @@ def read_text(source: RawSource, file: str, context: ReaderContext) -> RawDocume
 
 
 def usable_names(lines: Sequence[str]) -> tuple[str, ...]:
-    """The purely alphabetic names among `lines`, with a capital."""
+    """Return the purely alphabetic names among `lines`, capitalised."""
     stripped = [line.strip() for line in lines]
     return tuple(name[0].upper() + name[1:] for name in stripped if name.isalpha())
 
 
 @cache
 def first_names() -> tuple[str, ...]:
-    """The names for unnamed speakers, one per line in `first_names.txt`."""
+    """Return the first names for unnamed speakers, one per line in `first_names.txt`."""
     return usable_names((Path(__file__).parent / "first_names.txt").read_text(encoding="utf-8").splitlines())
 
 
 def name_drawer(seed: str, names: Sequence[str]) -> Callable[[], str]:
-    """Draws names, with replacement; the draws depend on `seed` and `names` only."""
+    """Return a function that draws names with replacement; the draws depend on `seed` and `names` only."""
     rng = random.Random(seed)
     return lambda: rng.choice(names)
 
 
-# Left out wherever blocks may stand.
+# Elements that are left out between blocks.
 _SILENT = frozenset({"note", "bibl", "pb", "gap"})
 
 
@@ -123,7 +125,9 @@ class WrittenBody:
         self._page = page
 
     def text(self, element: etree._Element) -> None:
-        """The children of `wtext`. Published, a caption in first place is lost; mended, it is a paragraph."""
+        """Write the children of `wtext`. As published, a caption that is the first child is lost; `corrected` writes it
+        as a paragraph.
+        """
         for index, child in enumerate(element):
             if index == 0 and is_caption(child) and not self._page.corrected:
                 self._page.leave_out(child, "caption in first place left out")
@@ -135,13 +139,13 @@ class WrittenBody:
         if self._page.corrected:
             own = own or None
         number = parent if own is None else f"{parent}.{own}" if parent else own
-        # As published, what stands around a division (the mark of an item, quotation marks) stands around its heading.
+        # As published, the marks around a division (of an item, of a quotation) also enclose its heading.
         around = ("", "") if self._page.corrected else (prefix, suffix)
         self._page.division_heading(division, "" if own is None else number, *around)
         for child in children_after_name(division):
             self._block(child, prefix, suffix, number)
         if not self._page.corrected and (prefix or suffix):
-            # Published, a division ends with an empty block, of which only these are left.
+            # As published, a division ends with an empty block; only its marks are left.
             self._page.blocks.append(f"{prefix}{suffix}")
 
     def _block(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
@@ -157,14 +161,15 @@ class WrittenBody:
             case "div":
                 self._division(element, prefix, suffix, number)
             case "head" if self._page.corrected:
-                # Second and later heads, and the heads of poems, are lost in the published reading.
+                # The published reading drops second and later heads, and the heads of poems.
                 self._paragraph(element, prefix, suffix, number)
             case tag if tag in _SILENT or tag == "head":
                 self._page.leave_out(element)
             case "stage" if not suffix.startswith("'"):
                 self._page.leave_out(element, "stage direction outside a speech left out")
             case "stage" if self._page.corrected:
-                # In a paragraph of a speech: a block with the name and without the quotation marks.
+                # In a paragraph of a speech, a stage direction is a block with the speaker's name and without the
+                # quotation marks.
                 self._paragraph(element, prefix.removesuffix("'"), suffix.removeprefix("'"), number)
             case "stage":
                 self._page.leave_out(element, "stage direction in a paragraph of a speech left out")
@@ -202,7 +207,7 @@ class WrittenBody:
         self._count_unused(label, len(self._page.blocks))
 
     def _count_unused(self, name: etree._Element | None, start: int) -> None:
-        """Count a label or speaker that none of the blocks from number `start` on shows."""
+        """Count a label or speaker that appears in no block from number `start` on."""
         if name is not None and not any(self._page.name(name) in block for block in self._page.blocks[start:]):
             self._page.leave_out(name, f"<{name.tag}> without text behind it left out")
 
@@ -218,7 +223,9 @@ class WrittenBody:
         self._count_unused(label, start)
 
     def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
-        """Mended: the mark of an item stands once, on its first block, behind the marks of quotes around the list."""
+        """Write the mark of an item once, on its first block, after the marks of quotes around the list
+        (`corrected`).
+        """
         for index, block in enumerate(self._page.blocks[start:], start):
             if not is_heading(block):
                 quoted = len(prefix) - len(prefix.lstrip("> "))
@@ -254,7 +261,7 @@ class SpokenBody:
         self._name_of = name_of
 
     def text(self, element: etree._Element) -> None:
-        """The children of `stext`."""
+        """Write the children of `stext`."""
         for child in element:
             self._block(child)
 
@@ -263,7 +270,7 @@ class SpokenBody:
             case "u":
                 self._utterance(element)
             case "div":
-                # Without the number of the division around it, unlike in written texts.
+                # Use no number of the enclosing division, unlike in written texts.
                 self._page.division_heading(element, element.get("n", ""))
                 for child in children_after_name(element):
                     self._block(child)
@@ -278,7 +285,7 @@ class SpokenBody:
         who = element.get("who")
         if who is None:
             raise SourceError(f"{line_of(element)}: <u> has no `who`, expected the id of its speaker")
-        # The name is asked for before the turn is judged, so that a dropped turn does not shift the drawn names.
+        # Draw the name before the turn is judged, so that a dropped turn does not shift the drawn names.
         name = self._name_of(who)
         sentences = []
         for child in element:

@@ -1,8 +1,8 @@
 """Repair of whitespace, contractions and quotes in text whose words were written apart, as corpora often store it.
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text" (the BNC converter), and docs/papers/elc-bert.md, "Cleaning of text"
-(the BabyLM revision). The rules of both are the same but for the spots that `CleaningRules` names, and so is what we
-mend. Each function works on one line or on a block of lines.
+(the BabyLM revision). Both have the same rules and the same fixes, except for the fields of `CleaningRules`. Each
+function works on one line or on a block of lines.
 """
 
 import re
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 
-# White space that is neither a space nor a newline.
+# White space other than spaces and newlines.
 _OTHER_SPACE = re.compile("[\t\r\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _SPACE_RUN = re.compile(r"[^\S\n]+")
 _OPENING = frozenset("‘([{")
-# Rules 1-6: a mark with something right behind it; what that is decides. A closing quote, the most frequent, matters
-# to rule 3 only, which asks for three full stops.
+# Rules 1-6: a mark that is directly followed by another character, which decides. A closing quote, the most frequent
+# mark, matters only to rule 3, which requires three full stops.
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
 # Rule 7.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
-# Rule 8. Behind three full stops or more, rule 3 inserts again what rule 8 has deleted, unless exactly three begin the
-# text. Behind a fourth one, the mark of an inserted space stands in the middle of the three.
+# Rule 8. After three or more full stops, rule 3 inserts again the space that rule 8 has deleted, unless the text begins
+# with exactly three. After a fourth full stop, the placeholder of an inserted space is in the middle of the three.
 _UNLESS_BEHIND_STOPS = r"(?:(?<!\.\.\. )(?<!\t\. )|(?<=^\.\.\. ))"
 _BEFORE_MARK = {
     (brace, whole): re.compile(f" (?=[.;:?!…,’)\\]{'}' * brace}])" + ("" if whole else _UNLESS_BEHIND_STOPS))
@@ -32,29 +32,31 @@ _AFTER_CURRENCY = re.compile(r"([$£€]) (?=(\S))")
 _BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
 _APART = re.compile(" [nN]?'")
 _CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
-# ’ that is no closing quote: in a contraction, also behind a gap (`[UNK]’s`); where a word begins (`’tis`, `’90s`, a
-# contraction that was written apart); behind a single letter (o’clock, O’Brien, d’you, y’all, l’Oréal).
+# ’ that is not a closing quote: in a contraction, also after a gap (`[UNK]’s`); at the beginning of a word (`’tis`,
+# `’90s`, a contraction that was written apart); after a single letter (o’clock, O’Brien, d’you, y’all, l’Oréal).
 _CURLY_APOSTROPHE = re.compile(
     r"(?<=[\w\]])’(?=(?:s|t|d|m|ll|re|ve)\b)|(?<![^\s(\[{‘“])’(?=\w)|(?<=\b[odyl])’(?=\w)", re.IGNORECASE
 )
-# What a space never stands before, corrected also not behind full stops.
+# Characters that no space precedes; in `corrected`, not even after full stops.
 _CLOSING = frozenset(".;:?!…,’)]}")
 
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """Where the published cleaners differ, and where we mend them."""
+    """Differences between the published cleaners, and our fixes."""
 
     contraction_ends: str = " "
-    """What may follow a contraction that is joined to the word before it."""
+    """Characters that may follow a contraction that is joined to the previous word."""
     space_before_brace: bool = False
-    """Whether a space before `}` goes."""
+    """Whether a space before `}` is deleted."""
     straight_apostrophes: bool = False
-    """Whether ’ in or before a word is made straight first; otherwise it is a closing quote to rule 2 (`don' t`)."""
+    """Whether ’ in or before a word is made straight first; otherwise rule 2 takes it for a closing quote
+    (`don' t`).
+    """
     entities_first: bool = False
-    """Whether HTML entities are decoded first; otherwise rule 5 cuts them behind the semicolon (`café s`)."""
+    """Whether HTML entities are decoded first; otherwise rule 5 splits them after the semicolon (`café s`)."""
     whole_abbreviations: bool = False
-    """Whether `U.S.A.`, `....` and `...?` stay whole; otherwise rules 1 and 3 cut them (`U. S. A.`, `... .`)."""
+    """Whether `U.S.A.`, `....` and `...?` stay whole; otherwise rules 1 and 3 split them (`U. S. A.`, `... .`)."""
 
 
 BNC_PUBLISHED_RULES = CleaningRules()
@@ -72,21 +74,22 @@ BABYLM_RULES = CleaningRules(
 
 
 def collapse_spaces(text: str) -> str:
-    """Every run of white space on one line as a single space; newlines stay."""
+    """Return the text with one space for every run of white space within a line; newlines stay."""
     if "  " in text or _OTHER_SPACE.search(text):
         return _SPACE_RUN.sub(" ", text)
     return text
 
 
 def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
-    """Rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
+    """Apply rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
-    The published procedure scans from right to left, edits in place and never looks at a space again that it has
-    inserted. What it decides at a place depends on the text as it was, but for a space that it deletes and inserts
-    again behind full stops. So one pass for each kind of edit does the same. Inserted spaces are tabs until the end,
-    which tells them from those of the text; after the collapse there are no others.
+    The published procedure scans from right to left, edits in place and never reads a space again that it has inserted.
+    Each decision depends on the original text only, except for a space that is deleted and inserted again after full
+    stops. So one pass for each kind of edit gives the same result. Inserted spaces are tabs until the end, which
+    distinguishes them from the spaces of the text; after the collapse there are no other tabs.
     """
-    # Line breaks at the ends stay for now: behind one, a contraction or three full stops are not at an end of the text.
+    # Line breaks at the ends stay for now: a contraction or three full stops before a line break are not at the end of
+    # the text.
     text = collapse_spaces(text).strip(" ")
     whole = rules.whole_abbreviations
 
@@ -99,7 +102,7 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
         return mark + "\t" if _wants_space(text, start, mark, before, after) else mark
 
     result = _MARK.sub(spaced, text)
-    # Looking for one character is many times faster than looking for two, or for a pattern.
+    # A search for one character is many times faster than a search for two, or for a pattern.
     if "(" in result or "[" in result or "{" in result:
         result = _AFTER_OPENING.sub(r"\1", result)
     result = _BEFORE_MARK[rules.space_before_brace, whole].sub("", result)
@@ -124,13 +127,13 @@ def _wants_space(text: str, start: int, mark: str, before: str, after: str) -> b
 
 
 def _inside_abbreviation(text: str, stop: int) -> bool:
-    """Whether the full stop at `stop` stands between two single capitals, as in `U.S.A`."""
+    """Return whether the full stop at `stop` is between two single capitals, as in `U.S.A`."""
     left, right = text[max(stop - 2, 0) : stop], text[stop + 1 : stop + 3]
     return left[-1:].isupper() and not left[:-1].isalnum() and right[:1].isupper() and not right[1:].isalnum()
 
 
 def join_contractions(text: str, ends: str = " ") -> str:
-    """ "do n't go" as "don't go", for each contraction in lower or upper case that one of `ends` follows."""
+    """Join contractions in lower or upper case that one of `ends` follows: "do n't go" becomes "don't go"."""
     if "'" not in text or not _APART.search(text):
         return text
     for end in ends:
@@ -141,11 +144,11 @@ def join_contractions(text: str, ends: str = " ") -> str:
 
 
 def repair_quotes(text: str) -> str:
-    """Spaces around ASCII double quotes, taken alternately as opening and closing (docs/papers/ltg-bert.md, "Cleaning
-    of text").
+    """Repair the spaces around ASCII double quotes, taken alternately as opening and closing (docs/papers/ltg-bert.md,
+    "Cleaning of text").
 
-    Text with an odd number of quotes, or with two quotes side by side, is returned as it is; so is text that would
-    need more than two changes and more than two thirds of its quotes, because then the pairing is probably wrong.
+    Text with an odd number of quotes, or with two adjacent quotes, is returned unchanged; so is text that would need
+    more than two changes and more than two thirds of its quotes, because then the pairing is probably wrong.
     """
     count = text.count('"')
     if count == 0 or count % 2 or '""' in text or '" "' in text:
@@ -168,10 +171,10 @@ def repair_quotes(text: str) -> str:
 
 
 def clean(text: str, rules: CleaningRules) -> str:
-    """The full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped.
+    """Return the text after the full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped.
 
-    Again on its own result it changes nothing but around double quotes, brackets, long dashes and runs of full stops:
-    there later rules make what earlier ones look for.
+    A second cleaning changes text only around double quotes, brackets, long dashes and runs of full stops, where the
+    results of later rules match earlier rules.
     """
     if rules.entities_first and "&" in text and "<" not in text:
         text = _without_entities(text)
@@ -192,5 +195,5 @@ def _without_entities(text: str) -> str:
 
 
 def clean_minimal(text: str) -> str:
-    """The minimal cleaning of seven of the ten BabyLM corpora: encoding only; stripped."""
+    """Return the text after the minimal cleaning of seven of the ten BabyLM corpora: encoding only; stripped."""
     return repair_encoding(text).strip()

@@ -1,8 +1,9 @@
-"""Raw sources to document shards: files are read in parallel, merged in order, given splits, counted.
+"""Conversion of raw sources to document shards: files are read in parallel, merged in order, assigned to splits, and
+counted.
 
 Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks, and a large file
-that its reader can divide is several tasks. Each is read to one file of documents in one process. The shards hold the
-documents in the order of the configuration and of the file names, whatever the number of processes, so the same sources
+that its reader can divide is several tasks. Each is read to one file of documents in one process. The documents in the
+shards are ordered by source, as configured, and by file name, whatever the number of processes, so the same sources
 give the same bytes. Memory stays flat: a process holds one row group of documents. A killed conversion goes on with the
 files that are missing; a damaged source leaves no shard and no table behind.
 """
@@ -49,13 +50,15 @@ PART_SCHEMA_WITH_LICENCES = pa.schema([*SCHEMA, LICENCE, *KEYS])
 
 @cache
 def opened(manifest: Path) -> RawSource:
-    """The source of a manifest, read once per process: some have a hundred thousand entries."""
+    """Return the source of a manifest, read once per process, because some manifests have a hundred thousand
+    entries.
+    """
     return open_source(manifest)
 
 
 @dataclass(frozen=True)
 class FileGroup:
-    """A task: files of one source, and how to read them."""
+    """A task for one process: files of one source, and the options of their reader."""
 
     source: SourceSettings
     settings: ConvertSettings
@@ -63,26 +66,28 @@ class FileGroup:
     sentence_model: Path | None
     files: tuple[str, ...]
     files_digest: str
-    """Digest of the names of all files that are read of this source: a reader may look at which there are."""
+    """Digest of the names of all files that are read of this source, because a reader may depend on the list
+    of files.
+    """
     count: int
-    """How many files of the source are read."""
+    """Number of files of the source that are read."""
     piece: Piece | None = None
-    """The part of its one file that is read; None for whole files."""
+    """The part of the single file that is read; None for whole files."""
 
     @property
     def bytes(self) -> int:
-        """How much there is to read."""
+        """Return the number of bytes to read."""
         if self.piece is not None:
             return self.piece.end - self.piece.start
         return sum(size for _, size, _ in self._content())
 
     def _content(self) -> list[tuple[str, int, str]]:
-        """Name, size and checksum of the files, and of what is read together with them."""
+        """Return name, size and checksum of the files and of their companion files."""
         raw = opened(self.manifest)
         return [(file, *raw.files[file]) for file in _with_others(self.source, raw, self.files)]
 
     def key(self) -> list[Any]:
-        """What determines the part: the reader's settings and the content of the files."""
+        """Return the values that determine the part: the reader's settings and the content of the files."""
         return [
             asdict(self.source),
             self._content(),
@@ -96,7 +101,7 @@ class FileGroup:
 
 
 def reader_of(source: SourceSettings) -> tuple[Reader, Any]:
-    """The reader of a source and its checked options. Raises ConfigError naming the source."""
+    """Return the reader of a source and its checked options. Raises ConfigError naming the source."""
     return reader_and_options(source.reader, source.options, f"source {source.name!r}")
 
 
@@ -106,13 +111,13 @@ def has_licences(options: Any) -> bool:
 
 
 def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
-    """All files that are read of a source. Raises SourceError when its reader finds none."""
+    """Return all files that are read of a source. Raises SourceError if its reader finds no file."""
     reader, options = reader_of(source)
     return _with_others(source, raw, reader.files(raw, options))
 
 
 def _with_others(source: SourceSettings, raw: RawSource, files: Iterable[str]) -> list[str]:
-    """These files, and behind them what is read together with them."""
+    """Return these files, followed by their companion files."""
     reader, options = reader_of(source)
     companions, chosen = reader.companions, list(files)
     if companions is None:
@@ -123,7 +128,7 @@ def _with_others(source: SourceSettings, raw: RawSource, files: Iterable[str]) -
 def file_groups(
     source: SourceSettings, settings: ConvertSettings, manifest: Path, sentence_model: Path | None = None
 ) -> Iterator[FileGroup]:
-    """The tasks of one source, in reading order. Raises SourceError when the reader finds no file in it."""
+    """Yield the tasks of one source, in reading order. Raises SourceError if the reader finds no file in the source."""
     raw = opened(manifest)
     reader, options = reader_of(source)
     names = reader.files(raw, options)
@@ -161,7 +166,7 @@ def _counted(pieces: Iterator[Piece], source: RawSource, file: str) -> Iterator[
 def write_documents(group: FileGroup, path: Path) -> Facts:
     """Read the group's files and write their documents to `path`.
 
-    Returns the number of documents, and what was rejected and assumed. Raises CorpusError when two documents of one
+    Returns the number of documents, the rejections and the assumptions. Raises CorpusError when two documents of one
     file have the same name.
     """
     source, seed = group.source, group.settings.split.seed
@@ -218,12 +223,12 @@ def convert(
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
     _merge(settings, groups, parts, run)
-    _tell_skipped(settings, source)
+    _report_skipped(settings, source)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
-    """The parts; where there is too little memory for one, the error names its source and files."""
+    """Return the parts. If memory is too small for a part, the error names its source and files."""
     sizes = [group.bytes // 1000 for group in groups]
     parts = []
     with Progress(sum(sizes), "read sources", "kB") as progress:
@@ -237,13 +242,14 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
             more = f" and {len(group.files) - 1} more files" if len(group.files) > 1 else ""
             raise CorpusError(
                 f"source {group.source.name!r}: not enough memory to read {group.files[0]}{more}; start again with "
-                "fewer processes (compute.corpus_threads in config/config.yaml) or more memory; what is finished stays"
+                "fewer processes (compute.corpus_threads in config/config.yaml) or more memory; "
+                "finished parts are kept"
             ) from error
     return parts
 
 
 def _splits(settings: SplitSettings, keys: TextKeys) -> list[str]:
-    """The split of each document. Raises CorpusError where training or development would have no document."""
+    """Return the split of each document. Raises CorpusError if the training or development split would be empty."""
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)
     else:
@@ -254,10 +260,10 @@ def _splits(settings: SplitSettings, keys: TextKeys) -> list[str]:
     return [split or splitter(place) for split, place in zip(keys.given, places, strict=True)]
 
 
-def _tell_skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> None:
-    """Say how many files of each source nobody chose and nobody reads, by their ending.
+def _report_skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> None:
+    """Report the number of unread files of each source by file suffix, unless options chose the files.
 
-    That is no part of the corpus, which does not depend on what lies beside its files.
+    This is not part of the corpus, which does not depend on files next to its own.
     """
     for source in settings.sources:
         reader, options = reader_of(source)
@@ -294,7 +300,7 @@ def _merge(
                     kept := _kept(row["text"], duplicates, index, settings, corpus.rejections[row["source"]])
                 ) is not None:
                     split = duplicates.splits[index]
-                    # A text that is as it was has the counts that it had.
+                    # An unchanged text keeps its counts.
                     same = kept == row["text"]
                     licence = row.get("licence")
                     corpus.write(
@@ -319,7 +325,7 @@ def _merge(
 def _kept(
     text: str, duplicates: Duplicates, document: int, settings: ConvertSettings, rejections: Rejections
 ) -> str | None:
-    """What stays of the text of a document; what does not is counted."""
+    """Return the text that is kept of a document, or None; count the removed texts."""
     if settings.duplicates == "keep":
         return text
     if duplicates.documents[document]:

@@ -1,14 +1,14 @@
-"""The folder of a corpus: which split a document is of, shards per split, and tables of what is in it and what is not.
+"""The folder of a corpus: splits of documents, shards per split, and tables of kept and rejected documents.
 
 Every stage that makes documents (conversion, sampling, grouping) writes through here, so all corpora look the same:
-`{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; where a reader decided something by
-itself, `assumed.csv` says what.
+`{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; `assumed.csv` lists the decisions that
+a reader made without an option.
 
-A split is drawn from a document's own text, so neither order, place nor neighbours matter, and documents with the same
-text are in the same split. With fractions, a document that appears, vanishes or moves leaves the split of every other
-document as it was. With an exact number of development documents (the 35 texts of LTG-BERT), those with the smallest
-draws are taken. A fraction above zero gives one development document at least, the one with the smallest draw: an empty
-development split would be noticed only after the pretraining.
+A split is drawn from a document's own text, so neither the order of documents nor other documents matter, and documents
+with the same text are in the same split. With fractions, a document that appears, vanishes or moves leaves the split of
+every other document as it was. With an exact number of development documents (the 35 texts of LTG-BERT), those with the
+smallest draws are taken. A fraction above zero gives at least one development document, that with the smallest draw: an
+empty development split would be noticed only after the pretraining.
 """
 
 import hashlib
@@ -43,19 +43,21 @@ _NO_POINTS = np.zeros(0, dtype=np.uint64)
 
 
 def point(*names: object) -> int:
-    """A uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names, such as a seed and a text."""
+    """Return a uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names, such as a seed
+    and a text.
+    """
     return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:8], "big")
 
 
 class OneDocumentError(CorpusError):
-    """A corpus has one document only, so no other document is left for training if it is held out."""
+    """A corpus has only one document, so holding it out would leave no document for training."""
 
 
 class Splitter:
-    """Assigns splits by the draws of documents (`point` of seed and text), of which `points` are all, in any order.
+    """Assigns splits by the draws of documents (`point` of seed and text). `points` are all draws, in any order.
 
-    Leave them out where a source of the corpus brings development documents of its own. Raises CorpusError when there
-    are fewer documents than the development split is to have, and where it would take the only text, with the remedy.
+    Leave `points` out if a source of the corpus has development documents of its own. Raises CorpusError, with the
+    remedy, if there are fewer documents than the development split needs, or if the only text would be held out.
     """
 
     def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:
@@ -74,13 +76,14 @@ class Splitter:
         else:
             if len(ordered) < wanted:
                 raise CorpusError(f"split.development_documents: got {wanted}, the corpus has {len(ordered)} documents")
-            # Copies of the last of them come with it.
+            # Copies of the last development document are development documents, too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
-        # Above the development documents, so that an exact number of those leaves the share of the test split.
+        # Draws of the test split are above those of the development split, so an exact number of development documents
+        # does not change the share of the test split.
         self._test = self._development + int(settings.test_fraction * _POINTS)
 
     def __call__(self, place: int) -> Split:
-        """The split of the document with this draw."""
+        """Return the split of the document with this draw."""
         if place < self._development:
             return "dev"
         return "test" if place < self._test else "train"
@@ -102,7 +105,8 @@ LICENCES = "licences.csv"
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
 _TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED, DUPLICATES, LICENCES)
-# Offered to the choice of samples at once; choosing after every document would hash the chosen ones each time.
+# Number of texts offered to the choice of samples at once; choosing after every document would hash the chosen texts
+# each time.
 _SAMPLED_AT_ONCE = 1000
 
 
@@ -117,7 +121,7 @@ def schema_of(with_licences: bool) -> pa.Schema:
 def document_row(
     doc_id: str, source: str, split: str | None, text: str, licence: str | None = None
 ) -> dict[str, object]:
-    """A row of a document shard, with its counts."""
+    """Return a row of a document shard, with its counts."""
     return {
         "doc_id": doc_id,
         "source": source,
@@ -130,16 +134,16 @@ def document_row(
 
 
 class CorpusWriter:
-    """Takes the documents of a corpus in their order; after an exception no shard and no table stays.
+    """Writes the documents of a corpus in their order; after an exception no shard and no table is left.
 
-    `sources` are the names that documents may carry, in the order of the tables. On success the outputs are noted in
+    `sources` are the names that documents may carry, in the order of the tables. On success the outputs are recorded in
     `run`, and the counts of each split in its measures.
     """
 
     def __init__(
         self, run: StageRun, sources: Sequence[str], documents_per_shard: int, with_licences: bool = False
     ) -> None:
-        """`with_licences` keeps the licence of each document, and sums the documents by licence."""
+        """Create a writer. `with_licences` keeps the licence of each document, and counts the documents by licence."""
         self._run = run
         self._licences: dict[tuple[str, str], Counter[str]] | None = {} if with_licences else None
         schema = schema_of(with_licences)
@@ -149,7 +153,7 @@ class CorpusWriter:
         self.rejections: dict[str, Rejections] = {source: Rejections() for source in dict.fromkeys(sources)}
         self.assumed: dict[str, Counter[str]] = {source: Counter() for source in self.rejections}
         self.duplicates: list[tuple[Any, ...]] = []
-        """The rows of `duplicates.csv`; empty where nobody looked for them."""
+        """Rows of `duplicates.csv`; empty if duplicates were not counted."""
         self._samples: dict[str, list[str]] = {source: [] for source in self.rejections}
         self._shards = {split: ShardWriter(run.folder, split, schema, documents_per_shard) for split in SPLITS}
         self._stack = ExitStack()
@@ -180,9 +184,10 @@ class CorpusWriter:
     ) -> None:
         with self._stack:
             if error is not None:
-                # Raised again inside, so that every writer abandons its shards.
+                # Raise the error inside the `with` block, so that every writer removes its shards.
                 raise error
-            # Whatever a full disk may stop comes before the renaming: the shards of all splits appear, or none.
+            # Finish everything that a full disk can stop before the renaming: the shards of all splits appear, or no
+            # shard does.
             for shards in self._shards.values():
                 shards.complete()
             try:
@@ -235,8 +240,8 @@ class CorpusWriter:
 
 
 def write_csv(run: StageRun, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table into the run's folder atomically and note it as an output."""
+    """Write a table into the run's folder atomically and record it as an output."""
     path = run.folder / name
-    # The card of the corpus reads the samples again, as they were written.
+    # The card of the corpus reads the samples again in this encoding.
     write_text(path, csv_text(header, rows, as_they_are=True))
     run.add_output(path)

@@ -4,7 +4,7 @@ Four habits beyond RFC 4180 are read:
 
 - blank rows, and Excel's line `sep=;`, above the header;
 - the header of R's `write.table`, which has no name for the column of row names;
-- quotes inside a quoted cell with a backslash before them, which is R's default, too;
+- quotes inside a quoted cell with a backslash before them, as R also writes;
 - between tabs, quotes that are letters.
 """
 
@@ -42,10 +42,10 @@ class TableHead(NamedTuple):
 
 
 def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
-    """Return the header of the table that `lines` belong to, also if they begin inside of the table.
+    """Return the header of the table of a table, also if `lines` begin inside the table.
 
-    The delimiter of a line `sep=;` holds; without that line, `delimiter`; without both, the most frequent mark of the
-    header. Raises SourceError for a header that is not well formed or names two columns alike.
+    A line `sep=;` sets the delimiter; without that line it is `delimiter`, and without both it is the most frequent
+    delimiter in the header. Raises SourceError for a header that is not well formed or names two columns alike.
     """
     whole = Lines(lines.source, lines.name, lines.encoding, has_options=lines.has_options)
     whole.where, whole.mark = lines.where, lines.mark
@@ -69,10 +69,10 @@ def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
 def csv_rows(
     lines: Lines, delimiter: str | None = ",", head: TableHead | None = None
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield pairs of a place for messages (file and line) and the row of a table with a header; see `has_surplus`.
+    """Yield pairs of a position for messages (file and line) and a row of a table with a header; see `has_surplus`.
 
-    `delimiter` is as in `read_head`, whose result may be given. The place, and `lines.record_line`, are those of the
-    line in which the row begins. Between tabs, quotes count only if they enclose a cell on its line: all others are
+    `delimiter` is as in `read_head`, whose result may be passed as `head`. The position and `lines.record_line` refer
+    to the first line of the row. Between tabs, quotes count only if they enclose a cell on its line: all others are
     letters, and every line is a row. Raises SourceError for a table that is not well formed, such as one that ends
     inside quotes or names two columns alike.
     """
@@ -83,7 +83,7 @@ def csv_rows(
     columns = head.columns
     missing = [None] * len(columns)
     for cells in _records(lines, head.delimiter, len(columns)):
-        # The first row that is longer than the header is one of row names only if the header was extended above.
+        # The first row that is longer than the header has a row name only if the header was extended above.
         row: dict[Any, Any] = dict(zip(columns, [*cells, *missing[len(cells) :]], strict=False))
         if len(cells) > len(columns):
             row[SURPLUS] = cells[len(columns) :]
@@ -91,7 +91,7 @@ def csv_rows(
 
 
 def has_surplus(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a table has more fields than its header, as when a text with commas has no quotes."""
+    """Return whether a row of a table has more fields than its header, as for an unquoted text with commas."""
     return SURPLUS in row
 
 
@@ -103,7 +103,7 @@ def _most_frequent(header: str) -> str:
 
 
 def _first_record(first: str, rest: Lines, delimiter: str) -> list[str]:
-    """The cells of the header, which may go on in further lines."""
+    """Return the cells of the header, which may span several lines."""
     if delimiter == "\t":
         return _tab_cells(first)
 
@@ -118,7 +118,7 @@ def _first_record(first: str, rest: Lines, delimiter: str) -> list[str]:
 
 
 def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
-    """The cells of the rows that have any; `lines.record_line` is the line in which the row at hand begins."""
+    """Yield the cells of the non-empty rows; `lines.record_line` is the first line of the current row."""
     if delimiter == "\t":
         for line in lines:
             if line:
@@ -137,7 +137,7 @@ def _records(lines: Lines, delimiter: str, width: int) -> Iterator[list[str]]:
 
 
 def _tab_cells(line: str, width: int | None = None) -> list[str]:
-    """The cells between tabs; quotes around them go if the line is well formed, with `width` cells."""
+    """Return the cells between tabs; quotes around cells are removed if the line is well formed, with `width` cells."""
     plain = line.split("\t")
     if '"' not in line:
         return plain
@@ -154,7 +154,7 @@ def _with_ends(lines: Lines, delimiter: str) -> Iterator[str]:
 
 
 def _with_doubled_quotes(line: str, delimiter: str) -> str:
-    r"""The line with `""` for each `\"`, if its quotes are escaped by backslashes.
+    r"""Return the line with `""` for each `\"`, if its quotes are escaped by backslashes.
 
     In RFC 4180, a backslash before a quote is the end of a quoted cell: a delimiter or the end of the line follows. If
     another character follows anywhere in the line, all of its quotes are escaped by backslashes. A line without a quote
@@ -168,7 +168,7 @@ def _with_doubled_quotes(line: str, delimiter: str) -> str:
 
 def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_options: bool) -> None:
     for column, count in Counter(columns).items():
-        # Spreadsheets leave columns without a name.
+        # Spreadsheets export columns without a name.
         if count > 1 and column:
             raise SourceError(f"{place}: {count} columns are called {column!r}; rename all but one")
     if len(columns) == 1 and (found := [mark for mark in DELIMITERS if mark in columns[0]]):
@@ -177,7 +177,7 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
 
 
 def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
-    """Whether all rows have one cell more than the header, and their first cells are distinct numbers or names.
+    """Return whether all rows have one cell more than the header, and their first cells are distinct numbers or names.
 
     Texts with commas outside of quotes, too, make rows longer than their header. So the first cells must be whole
     numbers, as R writes by default, or the header must be quoted, as R writes it and no table without quotes is.

@@ -1,12 +1,12 @@
-"""Documents on their way from a raw input to a shard, and what reads them: the text form, losses, readers.
+"""Documents between a raw input and a shard, and the interface of readers: the text form, rejections, readers.
 
 The text of a document has one sentence per line and one blank line between paragraphs; headings, lists and quotes may
-carry Markdown marks where the source had them.
+carry Markdown marks if the source had these.
 
-A reader is a record (`READER`) in its own file of `readers/`, beside its options and what a corpus says of it. It says
-which files of a source it reads and turns one file into documents, streaming. Files are read in different processes, so
-a document depends on nothing but its file. Whoever plans imports the file too, so what is slow to import (lxml,
-pyarrow) waits inside the functions or in modules that they import.
+A reader is a record (`READER`) in its own file of `readers/`, with its options and the keys of its source. The record
+lists the files of a source that are read, and streams the documents of one file. Files are read in different processes,
+so a document depends on nothing but its file. Planning imports the file too, so slow imports (lxml, pyarrow) are inside
+the functions or in modules that the functions import.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ SAMPLE_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class RawDocument:
-    """A document as a reader yields it. `split` is set only where the source itself is split."""
+    """A document as a reader yields it. `split` is set only if the source itself is split."""
 
     doc_id: str
     source: str
@@ -40,7 +40,7 @@ class RawDocument:
 
 @dataclass
 class Rejections:
-    """What a reader left out: counts by reason (`rejected.csv`), and a few samples (`samples.csv`)."""
+    """Records that a reader left out: counts by reason (`rejected.csv`), and a few samples (`samples.csv`)."""
 
     counts: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[str]] = field(default_factory=dict)
@@ -52,16 +52,16 @@ class Rejections:
             self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), sample])
 
     def merge(self, other: "Rejections") -> None:
-        """Add what another reader left out."""
+        """Add the rejections of another reader."""
         self.counts.update(other.counts)
         for reason, samples in other.samples.items():
             self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), *samples])
 
 
 def chosen_samples(texts: Iterable[str]) -> list[str]:
-    """Up to SAMPLES_KEPT different texts, cut to SAMPLE_CHARACTERS: those with the smallest SHA-256.
+    """Return up to SAMPLES_KEPT different texts, truncated to SAMPLE_CHARACTERS: those with the smallest SHA-256.
 
-    The choice is the same whatever the order of the texts and however they were divided among processes.
+    The choice depends neither on the order of the texts nor on their division among processes.
     """
     cut_texts = {text[:SAMPLE_CHARACTERS] for text in texts}
     return sorted(cut_texts, key=lambda text: hashlib.sha256(text.encode("utf-8", "replace")).digest())[:SAMPLES_KEPT]
@@ -69,33 +69,33 @@ def chosen_samples(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """What a reader gets beside the file: how its source is called, its options, and the tools of the corpus."""
+    """Inputs of a reader other than the file: name of its source, options, and the tools of the corpus."""
 
     name: str
     """Name of the source in the corpus, the first part of every document's name."""
     options: Any
     """The reader's options dataclass."""
     rejections: Rejections
-    """Takes what is left out."""
+    """Collects the records that are left out."""
     split_sentences: Callable[[str], list[str]]
-    """The sentences of one paragraph."""
+    """Splits one paragraph into sentences."""
     files: int | None = None
-    """How many files of the source are read; None where nobody counted."""
+    """Number of files of the source that are read; None if unknown."""
     piece: Piece | None = None
     """The part of its file that is read; None for the whole file."""
     english: bool = False
-    """Whether the corpus says that all its text is English."""
+    """Whether all text of the corpus is English according to its settings."""
     assumed: Counter[str] = field(default_factory=Counter)
-    """Takes what a reader decides by itself, and how often."""
+    """Counts the decisions that a reader makes without an option."""
 
     @property
     def before(self) -> int:
-        """How many records its file has before that part."""
+        """Number of records in the file before that part."""
         return 0 if self.piece is None else self.piece.first
 
 
 def document_text(paragraphs: Iterable[Sequence[str]]) -> str:
-    """The shared text form of paragraphs of sentences; empty sentences and paragraphs vanish."""
+    """Return the shared text form of paragraphs of sentences, without empty sentences and paragraphs."""
     blocks = (
         "\n".join(stripped for sentence in paragraph if (stripped := sentence.strip())) for paragraph in paragraphs
     )
@@ -103,20 +103,19 @@ def document_text(paragraphs: Iterable[Sequence[str]]) -> str:
 
 
 def count_sentences(text: str) -> int:
-    """Number of lines that are not blank."""
+    """Return the number of lines that are not blank."""
     return sum(1 for line in text.split("\n") if line)
 
 
 def count_words(text: str) -> int:
-    """Number of words separated by white space."""
+    """Return the number of words separated by white space."""
     return len(text.split())
 
 
 def cut(lines: Iterable[str], lines_per_document: int | None) -> Iterator[list[str]]:
     """Group lines into documents: an empty line ends one, and so does reaching `lines_per_document` lines.
 
-    The cut is what makes a corpus without boundaries (AO-CHILDES, the Children's Book Test) one that can be split and
-    shuffled.
+    So a corpus without boundaries (AO-CHILDES, the Children's Book Test) can be split and shuffled.
     """
     document: list[str] = []
     for line in lines:
@@ -148,22 +147,22 @@ class CorpusSourceKeys(OneOfKeys):
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader: its source in a corpus's file, the files that it reads, and the documents of one of them."""
+    """A reader: the keys of its source in a corpus's file, the files that it reads, and the documents of one file."""
 
     source: Any
-    """What a corpus says of a source with this reader: its `reader` is the name of the reader's file."""
+    """Class of a source with this reader; the value of its key `reader` is the name of the reader's file."""
     files: Callable[[RawSource, Any], list[str]]
-    """Names of the members that are read, in reading order. Raises SourceError when there is none."""
+    """Returns the names of the files to read, in reading order. Raises SourceError if there is no file."""
     read: Callable[[RawSource, str, ReaderContext], Iterator[RawDocument]]
-    """The documents of one file, or of its piece. Raises SourceError or CorpusError naming file and place."""
+    """Yields the documents of one file, or of its piece. Raises SourceError or CorpusError naming file and position."""
     divide: Callable[[RawSource, str, Any, int], Iterator[Piece]] | None = None
-    """The pieces of one of so many files of a source, with the documents of the whole; none where it is not divided."""
+    """Yields the pieces of a file, given the number of files of its source; no piece for a file that is not divided."""
     companions: Callable[[RawSource, str, Any], list[str]] | None = None
-    """Files that are read together with one of those that are listed, such as its translation."""
+    """Returns files that are read together with a listed file, such as its translation."""
     skipped: Callable[[RawSource, Any], Counter[str]] | None = None
-    """Files that nobody chose to leave out and that are not read, by the ending of their names."""
+    """Counts, by file suffix, the files that are not read although no option leaves them out."""
 
     @property
     def options(self) -> Any:
-        """The class of its options."""
+        """Return the class of its options."""
         return hints_of(self.source)["options"]

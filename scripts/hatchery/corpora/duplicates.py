@@ -1,7 +1,7 @@
-"""Texts that stand in a corpus more than once: whole documents, and long lines, wherever they stand.
+"""Texts that occur in a corpus more than once: whole documents, and long lines in any document.
 
-They are told by keys of 64 bits. Of the billion lines of the largest corpora, two different ones have the same key with
-a chance of 3 %. What a corpus keeps in memory is a key for each document and for each long line.
+Equal texts are recognised by keys of 64 bits. Among the billion lines of the largest corpora, two different lines have
+the same key with a probability of 3 %. Memory holds a key for each document and for each long line.
 """
 
 import hashlib
@@ -18,16 +18,16 @@ from hatchery.artifacts.parquet import read_groups
 from hatchery.corpora.documents import document_text
 
 LONG_LINE = 100
-"""Characters from which on a line counts: so much text is not the same by chance."""
+"""Minimum number of characters of a long line: equal lines of this length are no coincidence."""
 DUPLICATES = "duplicates.csv"
 HEADER = (
     *("source", "split", "documents", "repeated_documents", "documents_in_training"),
     *("long_lines", "repeated_long_lines", "long_lines_in_training"),
 )
 NOTED_SHARE = 0.01
-"""Share of documents or long lines above which the job says how many stand in the corpus twice."""
+"""Share of repeated documents or long lines above which the job reports their number."""
 KEYS = [pa.field("point", pa.uint64()), pa.field("long_lines", pa.list_(pa.field("item", pa.uint64())))]
-"""The columns of the keys: that of the document is its draw (`corpus_writer.point`)."""
+"""The columns of the keys; the key of a document is its draw (`corpus_writer.point`)."""
 
 Uints = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
@@ -38,12 +38,12 @@ def _key(line: str) -> int:
 
 
 def line_keys(text: str) -> list[int]:
-    """The keys of the long lines of a document, in their order."""
+    """Return the keys of the long lines of a document, in their order."""
     return [_key(line) for line in text.split("\n") if len(line) >= LONG_LINE]
 
 
 def without_lines(text: str, dropped: Iterable[bool]) -> str:
-    """The text without those of its long lines for which `dropped` says so."""
+    """Return the text without its long lines at which `dropped` is true."""
     drops = iter(dropped)
     return document_text(
         [line for line in paragraph.split("\n") if len(line) < LONG_LINE or not next(drops)]
@@ -52,7 +52,7 @@ def without_lines(text: str, dropped: Iterable[bool]) -> str:
 
 
 def repeated(keys: Uints) -> Bools:
-    """Which keys have come before, shape as `keys`."""
+    """Return which keys occurred before, shape as `keys`."""
     found = np.ones(len(keys), dtype=np.bool_)
     found[np.unique(keys, return_index=True)[1]] = False
     return found
@@ -60,7 +60,9 @@ def repeated(keys: Uints) -> Bools:
 
 @dataclass(frozen=True)
 class TextKeys:
-    """The keys of a corpus in its order. The long lines of document `d` are `starts[d]` to before `starts[d + 1]`."""
+    """The keys of a corpus in its order. The long lines of document `d` have the indices `starts[d]` to `starts[d + 1]
+    - 1`.
+    """
 
     points: Uints
     """Shape (documents,)."""
@@ -74,7 +76,7 @@ class TextKeys:
 
     @classmethod
     def read(cls, parts: Iterable[Path]) -> "TextKeys":
-        """The keys of the documents in some Parquet files."""
+        """Return the keys of the documents in some Parquet files."""
         points, lines, counts = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)], [np.zeros(1, np.int64)]
         sources: list[str] = []
         given: list[str | None] = []
@@ -91,7 +93,7 @@ class TextKeys:
 
 
 class Duplicates:
-    """What of a corpus stands in it before: `documents`, and `lines`, the long ones; both in the corpus's order."""
+    """Flags of repeated texts of a corpus, in its order: `documents`, and `lines` for long lines."""
 
     def __init__(self, keys: TextKeys, splits: list[str]) -> None:
         self.keys = keys
@@ -100,13 +102,13 @@ class Duplicates:
         self.lines = repeated(keys.lines)
 
     def lines_of(self, document: int) -> Iterator[bool]:
-        """Of each long line of a document, whether it stands in the corpus before."""
+        """Yield for each long line of a document whether the line occurs earlier in the corpus."""
         yield from self.lines[self.keys.starts[document] : self.keys.starts[document + 1]].tolist()
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """Counts by source and split, in the order of the corpus; see HEADER.
+        """Return counts by source and split, in the order of the corpus; see HEADER.
 
-        Of text that is held out, it is counted how much stands in the training text, wherever that is.
+        For held-out text, the counts are those of texts that occur anywhere in the training text.
         """
         lengths = np.diff(self.keys.starts)
         trained = np.array([split == "train" for split in self.splits], dtype=np.bool_)
@@ -129,12 +131,12 @@ class Duplicates:
         return [(*group, *counted[:, indices].sum(axis=1).tolist()) for group, indices in groups.items()]
 
     def _sums(self, flags: Bools) -> npt.NDArray[np.int64]:
-        """Number of set flags of each document."""
+        """Return the number of set flags of each document."""
         return np.diff(np.concatenate([[0], np.cumsum(flags)])[self.keys.starts])
 
 
 def duplicates_note(rows: Iterable[tuple[Any, ...]], source: str) -> str:
-    """What the job says of a source: nothing where little stands in it twice."""
+    """Return the job's note about repeated texts of a source; empty if few texts are repeated."""
     counts = [row[2:] for row in rows if row[0] == source]
     documents, again, _, lines, lines_again, _ = (
         (sum(column) for column in zip(*counts, strict=True)) if counts else [0] * 6

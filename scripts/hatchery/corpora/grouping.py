@@ -1,16 +1,18 @@
-"""Sentences and spans to sequences that fill a model's input: their order, and greedy grouping by number of words.
+"""Grouping of sentences and spans into sequences that fill a model's input: order, and greedy grouping by number of
+words.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are put together, in order,
 while the words, times 1.2 tokens per word, stay below the 128 tokens of the input. `as_published` keeps what the
-authors' code does: an item is added with a space behind it, and the pieces between spaces are counted, so the last
-space makes one empty piece and a sequence has at most 105 words; the sequence before the first item is given out when
-that item does not fit it, empty; the last, partial sequence is lost; sequences run across corpora (inferred).
-`corrected` counts words, gives out no empty sequence and loses none, ends a sequence with its selection, and separates
-the items by newlines, so that sentence boundaries survive. In both, an item longer than a sequence (a span of 110
-words) is a sequence of its own.
+authors' code does: an item is added with a space after it, and the pieces between spaces are counted, so the last space
+makes one empty piece and a sequence has at most 105 words; if the first item does not fit, an empty sequence is written
+before it; the last, partial sequence is lost; sequences run across corpora (inferred). `corrected` counts words, writes
+no empty sequence and loses no sequence, ends a sequence with its selection, and separates the items by newlines, so
+that sentence boundaries survive. In both, an item longer than a sequence (a span of 110 words) is a sequence of its
+own.
 
 The authors' code puts the texts of a save unit ("Selection of text") through a set, which leaves them in an order that
-no seed governs; here it is a seeded permutation. Units of any size pass in flat memory: sorted runs on disk, merged.
+no seed governs; here it is a seeded permutation. Memory is constant for units of any size: runs are sorted on disk and
+merged.
 """
 
 import heapq
@@ -38,7 +40,7 @@ class Item(NamedTuple):
 
 
 class Sequence(NamedTuple):
-    """A grouped sequence; `selection` is that of its first item, `items` how many it holds."""
+    """A grouped sequence; `selection` is the selection of its first item, `items` the number of items."""
 
     selection: str
     text: str
@@ -48,7 +50,7 @@ class Sequence(NamedTuple):
 def grouped(
     items: Iterable[Item], length: SequenceLength, reading: ReadingName, lost: Callable[[Item], None]
 ) -> Iterator[Sequence]:
-    """The sequences of the items of one level, in order; `lost` is called for every item that is in none of them."""
+    """Yield the sequences of the items of one level, in order; `lost` is called for every item in no sequence."""
     if reading == "as_published":
         yield from _as_published(items, length, lost)
         return
@@ -58,7 +60,7 @@ def grouped(
 
 def _as_published(items: Iterable[Item], length: SequenceLength, lost: Callable[[Item], None]) -> Iterator[Sequence]:
     group: list[Item] = []
-    # Splitting an empty text on the space gives one piece already: the empty one behind the last space.
+    # Splitting an empty text at spaces gives one piece: the empty piece after the last space.
     pieces = 1
     for item in items:
         size = item.text.count(" ") + 1
@@ -78,7 +80,7 @@ def _corrected(items: Iterable[Item], length: SequenceLength, lost: Callable[[It
     words = 0
     selection = ""
     for item in items:
-        # A line end inside an item is one of its document's: a sentence boundary like the ones between items.
+        # A line end inside an item comes from its document: a sentence boundary, like those between items.
         lines = [line for part in item.text.splitlines() if (line := " ".join(part.split()))]
         size = sum(line.count(" ") + 1 for line in lines)
         if not size:
@@ -97,14 +99,15 @@ def _corrected(items: Iterable[Item], length: SequenceLength, lost: Callable[[It
 RUN_CHARACTERS = 32 << 20
 _POINTS_PER_BLOCK = 1 << 20
 _ROWS_PER_BATCH = 1000
-# What Python needs for a short text beyond its characters.
+# Bytes that Python needs for a short text in addition to its characters.
 _OVERHEAD = 200
 _RUN_SCHEMA = pa.schema([("point", pa.uint64()), ("index", pa.int64()), ("text", pa.string())])
 Keyed = tuple[int, int, str]
 
 
 def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
-    """Exact numbers of items without replacement: those with the smallest points, the next smallest, and so on.
+    """Draw exact numbers of items without replacement: first those with the smallest points, then the next smallest,
+    and so on.
 
     Returns uint8 codes: 1 for an item of the first number, 2 for one of the second, ..., 0 for the rest.
     """
@@ -118,9 +121,10 @@ def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
 
 
 def point_of_the_last(points: Iterable[int], number: int) -> int:
-    """The `number`-th smallest of the points (1 for the smallest), in memory for about three times `number` of them.
+    """Return the `number`-th smallest of the points (1 for the smallest), in memory for about three times `number`
+    points.
 
-    Raises ValueError when there are fewer points.
+    Raises ValueError if there are fewer points.
     """
     points = iter(points)
     kept = np.zeros(0, dtype=np.uint64)
@@ -134,9 +138,10 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
 
 
 def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
-    """The texts of each unit in a random order, units in their own. `texts` are pairs of unit and text.
+    """Yield the texts of each unit in a random order; units keep their order. `texts` are pairs of unit and text.
 
-    The order depends on `seed`, `name`, unit and place within the unit. Runs of large units lie in `folder` meanwhile.
+    The order depends on `seed`, `name`, unit and position within the unit. Runs of large units are stored in `folder`
+    meanwhile.
     """
     for unit, group in groupby(texts, key=itemgetter(0)):
         keyed = ((point("order", seed, name, unit, index), index, text) for index, (_, text) in enumerate(group))
@@ -145,7 +150,7 @@ def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folde
 
 
 def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
-    """The texts by their points; in runs on disk where they are more than memory should hold."""
+    """Yield the texts sorted by their points, with runs on disk if there are more than fit in memory."""
     runs: list[Path] = []
     held: list[Keyed] = []
     characters = 0

@@ -1,7 +1,7 @@
-"""Rows and texts of Parquet files that somebody hands out, such as the data sets of the Hugging Face hub.
+"""Rows and texts of Parquet files, such as the data sets of the Hugging Face hub.
 
-Row groups are read in batches, and the pages of a column through a small buffer, so that memory stays flat whatever
-the size of file and row group.
+Row groups are read in batches, and the pages of a column through a small buffer, so that memory stays flat whatever the
+size of file and row group.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from hatchery.errors import SourceError, first_line
 from hatchery.raw.registration import RawSource
 
 UNREAD = object()
-"""What a row holds in a column that nobody asked for."""
+"""Value of a row in a column that is not read."""
 _ROWS_PER_BATCH = 8192
 # Texts may be whole books.
 _TEXTS_PER_BATCH = 1000
@@ -33,7 +33,7 @@ _NULL = pa.null()
 def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -> Iterator[pq.ParquetFile]:
     """Open a file for reading. `done` returns the number of rows read so far, for the SourceError of a damaged file.
 
-    Raises SourceError for columns that Arrow cannot tell apart.
+    Raises SourceError for columns that Arrow cannot distinguish.
     """
     try:
         with source.open(name) as handle:
@@ -64,7 +64,7 @@ def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> Non
 
 
 def _is_json(kind: pa.DataType) -> bool:
-    """Whether values of a type are what JSON can hold."""
+    """Return whether JSON can hold values of a type."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _is_json(kind.storage_type)
@@ -84,12 +84,12 @@ def _is_text(kind: pa.DataType) -> bool:
 def parquet_rows(
     source: RawSource, name: str, wanted: Collection[str] | None, where: str = "", piece: Piece | None = None
 ) -> Iterator[PlacedRow]:
-    """Pairs of a place for messages (file and row) and the row of a Parquet file, or of its piece.
+    """Yield pairs of a position for messages (file and row) and a row of a Parquet file, or of its piece.
 
-    Read are the columns in `wanted`; of the others, a row has the names alone (`UNREAD`). None reads all columns,
-    whatever they hold. Columns of texts and numbers go through NumPy, several times as fast as Arrow's own conversion.
-    Raises SourceError naming file and row for a damaged file, and naming a wanted column for values that are neither
-    text nor numbers, such as bytes and dates.
+    Only the columns in `wanted` are read; the others have the value `UNREAD`. `wanted=None` reads all columns, of any
+    type. Columns of texts and numbers go through NumPy, several times as fast as Arrow's own conversion. Raises
+    SourceError naming file and row for a damaged file, and naming a wanted column for values that are neither text nor
+    numbers, such as bytes and dates.
     """
     number, where = 0 if piece is None else piece.first, where or where_in(source, name)
     last = None if piece is None else number + piece.count
@@ -102,7 +102,7 @@ def parquet_rows(
         unread = {column: UNREAD for column in there if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
-            # Not by the columns' lengths: a file may have none of the wanted columns.
+            # The number of rows is not taken from the columns, because a file may have no wanted column.
             for values in zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows)):
                 number += 1
                 yield f"{where}, row {number}", {**unread, **dict(zip(columns, values, strict=True))}
@@ -113,16 +113,16 @@ def _values(column: pa.Array) -> list[Any]:
         column = column.dictionary_decode()
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    # A null number would come out of NumPy as a float.
+    # NumPy would return a null number as a float.
     if is_text or (column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind))):
         return list(column.to_numpy(zero_copy_only=False).tolist())
     return list(column.to_pylist())
 
 
 def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
-    """Pairs of row and text of the column `field`, in the order of the rows; a null is an empty text.
+    """Yield pairs of row and text of the column `field`, in the order of the rows; a null is an empty text.
 
-    `a.b` is the field `b` of the objects in `a`. The encoding is of no meaning here: Parquet text is UTF-8. Raises
+    `a.b` is the field `b` of the objects in `a`. The encoding is ignored, because Parquet text is UTF-8. Raises
     SourceError for a damaged file, a missing column, or a column of something else than text.
     """
     done = lines.first
@@ -142,7 +142,7 @@ def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
 def _batches(
     table: pq.ParquetFile, rows: int, columns: list[str], first: int, last: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows from `first` to before `last`, so many at a time; row groups without any of them are not read."""
+    """Yield the rows from `first` to before `last` in batches of `rows`; row groups without these rows are not read."""
     before, groups = 0, []
     for group in range(table.num_row_groups):
         size = table.metadata.row_group(group).num_rows
@@ -160,7 +160,7 @@ def _batches(
 
 
 def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
-    """So many rows that a batch has about _BATCH_BYTES where texts are long, as the largest row group says."""
+    """Return the number of rows per batch: about _BATCH_BYTES for long texts, estimated from the largest row group."""
     wanted, largest = _leaves(table, columns), 1
     for group in (table.metadata.row_group(index) for index in range(table.num_row_groups)):
         size = sum(group.column(leaf).total_uncompressed_size for leaf in wanted)
@@ -169,9 +169,9 @@ def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
 
 
 def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
-    """The numbers of the stored columns below some columns.
+    """Return the indices of the stored columns below some columns.
 
-    Raises Arrow's error for an encrypted column: asked for its size, Arrow would abort the process.
+    Raises Arrow's error for an encrypted column, because Arrow would abort the process when asked for its size.
     """
     if table.num_row_groups and columns:
         next(table.iter_batches(1, [0], columns, use_threads=False), None)
@@ -180,7 +180,9 @@ def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
 
 
 def pieces_of_column(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:
-    """The file divided into pieces of about `piece_bytes` of its text, each of a multiple of `every` rows."""
+    """Yield pieces of the file with about `piece_bytes` of its text; the number of rows of each is a multiple of
+    `every`.
+    """
     with _opened_texts(lines, field) as table:
         rows = table.metadata.num_rows
         groups = [table.metadata.row_group(group) for group in range(table.num_row_groups)]
@@ -208,7 +210,7 @@ def _check_column(schema: pa.Schema, field: str, where: str) -> None:
     for part in below:
         there = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
         if part not in there:
-            raise SourceError(f"{where}: column {field!r}: there is no {part!r}, only: {', '.join(there) or kind}")
+            raise SourceError(f"{where}: column {field!r}: it has no field {part!r}, only: {', '.join(there) or kind}")
         kind = kind.field(part).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

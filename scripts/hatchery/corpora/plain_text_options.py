@@ -1,4 +1,4 @@
-"""How files of the user's own text are read."""
+"""Options for reading files of the user's own text."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -60,14 +60,18 @@ class PlainTextOptions(ProseOptions):
 
     @property
     def punkt_language(self) -> str | None:
-        """The language whose sentences the options say to cut at, if any."""
+        """Return the language whose sentence model the options select, if any."""
         return self.sentences.removeprefix("punkt:") if self.sentences and ":" in self.sentences else None
 
     def __post_init__(self) -> None:
         if self.licence_column is not None and (self.document_column or self.lines_per_document):
             key = "document_column" if self.document_column else "lines_per_document"
-            raise RefusedError("licence_column", f"cannot be set beside `{key}`, by which a document has several rows")
+            raise RefusedError(
+                "licence_column", f"cannot be set together with `{key}`, with which a document has several rows"
+            )
         if self.sentences is not None and self.tagged:
-            raise RefusedError("sentences", "cannot be set beside `tagged`, whose lines are sentences")
+            raise RefusedError("sentences", "cannot be set together with `tagged`, whose lines are sentences")
         if self.punctuation_column and self.tagged:
-            raise RefusedError("punctuation_column", "cannot be set beside `tagged`, whose text has marks of its own")
+            raise RefusedError(
+                "punctuation_column", "cannot be set together with `tagged`, whose text has its own punctuation"
+            )

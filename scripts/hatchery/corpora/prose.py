@@ -1,19 +1,18 @@
-"""Running text to paragraphs of sentences: what its lines are, where paragraphs end, how documents are cut.
+"""Running text to paragraphs of sentences: the role of a line, the ends of paragraphs, the division into documents.
 
-The readers for text that is handed out as it was written (`plain_text`, `raw_text`) share this. What ends a paragraph
-and how much is repaired is said by options. Tagged text follows the Brown corpus (Francis and Kucera 1979) as
-distributed with NLTK.
+The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options set the end of a paragraph and the
+repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.
 
-Of text of one's own, the beginning of a file is looked at where no option says what its lines are: sentences or
-utterances of their own, paragraphs, or pieces of wrapped paragraphs. A text is wrapped where many lines reach a common
-margin in the middle of a sentence: there is no final mark, the first word of the next line would not have fitted, and
-it begins no name or sentence with a capital. Where most of the text stands in lines longer than a sentence, these are
-paragraphs. In doubt lines stay as they are.
+For the user's own text without an option for its lines, the beginning of a file decides: its lines are sentences or
+utterances, paragraphs, or pieces of wrapped paragraphs. A text is wrapped if many lines reach a common margin in the
+middle of a sentence: the line has no final mark, the first word of the next line would not have fitted, and that word
+has no capital. If most of the text is in lines longer than a sentence, the lines are paragraphs. In doubt, lines stay
+unchanged.
 
-The numbers were measured. Of the lines of captions, dialogue, lists of titles, ads and treebanks at most 0.07 break off
-at a margin, of those of transcripts without marks, which are short, 0.22, and of wrapped prose in five languages, at
-widths from 55 to 120, 0.32 and more. Half of the text of speeches with a paragraph per line (121 of 124 of them) is in
-lines of more than 200 characters, and of the others in none but a tenth of 2,000 short film reviews.
+The thresholds were measured. The share of lines that break off at a margin is at most 0.07 in captions, dialogue, lists
+of titles, ads and treebanks, 0.22 in transcripts without marks, which have short lines, and at least 0.32 in wrapped
+prose in five languages, at widths from 55 to 120. At least half of the text is in lines of more than 200 characters in
+121 of 124 speeches with a paragraph per line, and otherwise only in a tenth of 2,000 short film reviews.
 """
 
 import re
@@ -29,35 +28,38 @@ from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
 
 SEEN_CHARACTERS = 1 << 20
-# Of the lines that have a next one in their paragraph, at least this share breaks off at the margin.
+# A text is wrapped if at least this share of the lines with a next line in their paragraph breaks off at the margin.
 _WRAPPED_SHARE = 0.25
-# Nobody wraps prose at less; utterances without marks are shorter.
+# Smallest margin of wrapped prose; utterances without marks are shorter.
 _NARROWEST = 50
-# With shares of the lines' 95th percentile, single long lines (addresses, rows of tables) do not move the margin.
+# The margin is a share of the 95th percentile of line lengths, so that single long lines (addresses, rows of tables) do
+# not move it.
 _PERCENTILE, _MARGIN = 0.95, 0.8
-# A sentence is seldom as long.
+# Sentences are seldom as long.
 _LONGEST_SENTENCE = 200
 
 _REPAIRED = "line or paragraph whose broken encoding was repaired"
 _FINAL_MARKS = tuple(".!?…:;。！？؟।")
 _CLOSING = "\"'”’»«›‹“)]}*_ "
-# Items of lists, headings, quotations and rows of tables, as Markdown has them, begin a line of their own.
+# Markdown items of lists, headings, quotations and rows of tables begin a new line.
 _BEGINS_LINE = re.compile(r"(?:[-*+•–—>]|#{1,6}|\d{1,3}[.)])\s|\|")
 
 
 @dataclass(frozen=True)
 class LineForm:
-    """What lines are, and so what becomes of them."""
+    """The role of the lines of a text, which determines how they become sentences."""
 
     kind: Literal["lines", "paragraphs", "wrapped"]
     margin: float | None = None
-    """How long a wrapped line is at least with the first word of the next; None joins all lines up to a blank one."""
+    """Minimum length of a wrapped line including the first word of the next line; None joins all lines up to a blank
+    line.
+    """
     cut: bool = False
-    """Whether paragraphs are cut into sentences."""
+    """Whether paragraphs are split into sentences."""
 
     @property
     def description(self) -> str:
-        """In words, for what is said about a corpus."""
+        """Return a description in words, for the log and the card of a corpus."""
         words = {
             "lines": "lines kept as they are",
             "paragraphs": "every line a paragraph",
@@ -69,7 +71,7 @@ class LineForm:
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
-        """The lines of a block, without white space at their ends, joined where they are wrapped."""
+        """Return the lines of a block without white space at their ends; wrapped lines are joined."""
         if self.kind != "wrapped":
             return block
         if self.margin is None:
@@ -85,7 +87,7 @@ class LineForm:
 
 
 def recognised(lines: Iterable[str]) -> LineForm:
-    """What the first SEEN_CHARACTERS characters of a text look like."""
+    """Return the line form recognised in the first SEEN_CHARACTERS characters of a text."""
     seen = [line.strip() for line in _beginning(lines)]
     lengths = sorted(len(line) for line in seen if line)
     if not lengths:
@@ -113,7 +115,7 @@ def _reaches(line: str, following: str, margin: float) -> bool:
 
 
 def _breaks_off(line: str, following: str, margin: float) -> bool:
-    """Whether a line that ends in the middle of a sentence had no room for the next word."""
+    """Return whether a line that ends in the middle of a sentence had no room for the next word."""
     return (
         " " in line
         and _reaches(line, following, margin)
@@ -125,7 +127,7 @@ def _breaks_off(line: str, following: str, margin: float) -> bool:
 Paragraph = list[str]
 # Key and paragraphs of a document.
 Named = tuple[tuple[str, ...], list[Paragraph]]
-# The same of a row, with its licence if the source has a column of licences.
+# Key, paragraphs and licence of a row; the licence is None if the source has no column of licences.
 NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None]
 
 
@@ -150,13 +152,15 @@ class ProseOptions(Settings):
 def paragraphs_of(
     lines: Iterable[str], options: ProseOptions, split_sentences: Callable[[str], list[str]]
 ) -> Iterator[Paragraph]:
-    """The paragraphs of a text given as lines, each a list of sentences, streamed."""
+    """Yield the paragraphs of a text given as lines, each a list of sentences, streamed."""
     for block in blocks_of(lines, options.paragraphs == "line"):
         yield split_sentences(finished(" ".join(block), options))
 
 
 def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None) -> Iterator[list[str]]:
-    """The lines of each paragraph: up to a blank one, or one each; one ends after each `longest` lines, too."""
+    """Yield the lines of each paragraph: up to a blank line, or with `every_line` one line each; a paragraph also ends
+    after `longest` lines.
+    """
     block: list[str] = []
     number = 0
     for line in lines:
@@ -172,7 +176,7 @@ def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None
 
 
 def finished(text: str, options: ProseOptions) -> str:
-    """The text of a paragraph or line, cleaned as the options say."""
+    """Return the text of a paragraph or line, cleaned according to the options."""
     match options.cleaning:
         case "encoding":
             text = repair_mojibake(text).strip()
@@ -188,9 +192,9 @@ def finished(text: str, options: ProseOptions) -> str:
 def paragraphs_in(
     lines: Iterable[str], context: ReaderContext, form: LineForm, longest: int | None = None
 ) -> Iterator[Paragraph]:
-    """The paragraphs of a text of one's own (options of `plain_text`), each a list of sentences.
+    """Yield the paragraphs of a user's text (options of `plain_text`), each a list of sentences.
 
-    None goes beyond a multiple of `longest` lines. What had a broken encoding is counted.
+    No paragraph extends over a multiple of `longest` lines. Texts with a repaired encoding are counted.
     """
     options = context.options
     for block in blocks_of(lines, form.kind == "paragraphs", longest):
@@ -220,11 +224,11 @@ def pieces(
     before: int = 0,
     size: Callable[[Iterable[Paragraph]], int] = _one,
 ) -> Iterator[Named]:
-    """The document called `key`, or numbered pieces of `lines_per_document` lines (groups of paragraphs) of it.
+    """Yield the document called `key`, or numbered pieces of `lines_per_document` lines (groups of paragraphs) of it.
 
-    Pieces are streamed; only one of them is in memory. A text without a line is one empty piece, to be counted.
-    `before` is how many lines the text has before these, a multiple of `lines_per_document`; `size` says how many one
-    counts as.
+    Pieces are streamed; only one of them is in memory. A text without a line is one empty piece, so that it is counted.
+    `before` is the number of earlier lines of the text, a multiple of `lines_per_document`; `size` returns the number
+    of lines of one paragraph.
     """
     first = index = before // (lines_per_document or 1)
     held = 0
@@ -244,7 +248,8 @@ def pieces(
 def documents_of(
     file: str, named: Iterable[Named | NamedRow], context: ReaderContext, minimum_words: int
 ) -> Iterator[RawDocument]:
-    """Documents from names and paragraphs; those with fewer words than `minimum_words` are counted as rejected.
+    """Yield documents from names and paragraphs; documents with fewer words than `minimum_words` are counted as
+    rejected.
 
     A document without any word is never kept.
     """
@@ -252,7 +257,7 @@ def documents_of(
     too_short = "no words" if minimum_words == 1 else f"fewer than {minimum_words} words"
     for key, paragraphs, *licence in named:
         text = document_text(paragraphs)
-        # No more words are looked for than matter.
+        # Count words only until the result is certain.
         if len(text.split(None, minimum_words - 1)) < minimum_words:
             context.rejections.count(too_short, sample=text)
         else:
@@ -265,9 +270,9 @@ _RIGHT = re.compile(r"(^| )([(\[{$]|``) +")
 
 
 def tagged_sentence(line: str) -> str:
-    """The sentence of one line: no tags, no space before marks or inside brackets and quotes, quotes as `"`."""
+    """Return the sentence of one line: no tags, no space before marks or inside brackets and quotes, quotes as `"`."""
     words = " ".join(token.rsplit("/", 1)[0] for token in line.split())
-    # Doubled final marks ("? ?", "; ;") are an artefact of how the corpus was tagged.
+    # Doubled final marks ("? ?", "; ;") are an artefact of the corpus's tagging.
     words = re.sub(r"(^| )([?!;:]) \2(?= |$)", r"\1\2", words)
     words = _LEFT.sub(r"\1", words)
     words = _LEFT.sub(r"\1", words)

@@ -1,12 +1,12 @@
-"""NLTK's Punkt sentence tokenizer, exactly, many times faster and free of the clock.
+"""NLTK's Punkt sentence tokenizer with identical results, many times faster and independent of the clock.
 
 The algorithm is the library's (Kiss and Strunk, Computational Linguistics 32, 2006), which looks at every `.`, `?` and
-`!` that other punctuation or white space follows, cuts a context of one word before and one after out of the text,
-tokenises it and annotates the tokens. After `?` and `!`, and after a full stop behind a plain word that is neither an
-abbreviation nor the first half of a collocation, the outcome is always a break; only the other contexts (abbreviations,
-initials, numbers, odd characters) are handed to NLTK. NLTK gives up on a regular expression after five seconds of wall
-time; here the patterns, which are linear, run without that limit (but one of NLTK's, of a single character): no result
-depends on how busy the machine is.
+`!` that other punctuation or white space follows, takes a context of one word before and one word after, tokenises it
+and annotates the tokens. After `?` and `!`, and after a full stop after a plain word that is neither an abbreviation
+nor the first half of a collocation, the outcome is always a break; only the other contexts (abbreviations, initials,
+numbers, odd characters) are handed to NLTK. NLTK cancels a regular expression after five seconds of wall time; here the
+patterns, which are linear, run without that limit (except one of NLTK's, of a single character), so no result depends
+on the load of the machine.
 """
 
 import importlib.util
@@ -19,9 +19,9 @@ from functools import lru_cache
 
 @contextmanager
 def _without_initialising(*packages: str) -> Iterator[None]:
-    """Let modules be imported from packages whose `__init__` is not run, outer packages first.
+    """Import modules from packages without running the `__init__` of these packages, outer packages first.
 
-    NLTK's loads SciPy, scikit-learn and pandas, of which Punkt needs nothing: a second and a half, in every process.
+    NLTK's `__init__` loads SciPy, scikit-learn and pandas, which Punkt does not need: 1.5 seconds in every process.
     """
     outermost = packages[0]
     before = {name for name in sys.modules if name.partition(".")[0] == outermost}
@@ -31,7 +31,7 @@ def _without_initialising(*packages: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # Whoever imports them later gets the whole packages.
+        # Later imports get the whole packages.
         for name in [name for name in sys.modules if name.partition(".")[0] == outermost]:
             if name not in before:
                 del sys.modules[name]
@@ -41,18 +41,19 @@ with _without_initialising("nltk", "nltk.tokenize"):
     from nltk import redos
     from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer, PunktToken
 
-# Everything that Punkt considers, and a little more: what follows is neither part of a word nor of a number.
+# A superset of Punkt's candidates: marks that are followed by a character that continues neither a word nor a number.
 _POSSIBLE_END = re.compile(r"[.?!](?=[^\w.,-])")
 # The characters that end a word for Punkt; a test compares them with NLTK's own expression.
 PUNCTUATION_AFTER_END = frozenset(")\";}]*:@'({[‘’“”«»?!")
-# The last of Punkt's tokens in the text before a full stop, where that is plain enough to be sure of.
+# The last Punkt token before a full stop, if the text is plain enough to be certain.
 _PLAIN_WORD = re.compile(r"""[(\[{"]*(?:[A-Za-z]+(?=['’]))?(['’‘“]?[A-Za-z]+)""")
 _CLOSED = frozenset(')]}"')
 _ASCII_SPACES = " \n\t\r\x0b\x0c"
 _ASCII_SPACE_BUT_BLANK = re.compile(r"[\n\t\r\x0b\x0c]")
-# What NLTK's expressions and Python's agree on as space and no space; they differ on some control characters.
+# Characters that both NLTK's expressions and Python treat as space or as no space; they differ on some control
+# characters.
 _BEFORE_NEXT = re.compile(r"[ \n]+(?=[!-~])")
-# Longer contexts hardly ever come back.
+# Longer contexts hardly ever occur again.
 _CONTEXT_CHARACTERS = 60
 
 
@@ -64,7 +65,7 @@ class UntimedLanguage(PunktLanguageVars):
     re_boundary_realignment = redos.compile(PunktLanguageVars.re_boundary_realignment, timeout=None)
 
     def __init__(self) -> None:
-        # The base class takes the patterns from these slots where they are filled.
+        # The base class uses the patterns in these slots if they are set.
         patterns = {"_re_word_tokenizer": self._word_tokenizer_re(), "_re_period_context": self.period_context_re()}
         for slot, pattern in patterns.items():
             setattr(self, slot, redos.compile(pattern, timeout=None))
@@ -82,14 +83,14 @@ class UntimedToken(PunktToken):
 
 
 class OrthographicContexts(dict[str, int]):
-    """The context flags of word types, 0 for unknown ones, which the library's defaultdict would keep for good."""
+    """The context flags of word types, 0 for unknown types, which the library's defaultdict would add permanently."""
 
     def __missing__(self, word_type: str) -> int:
         return 0
 
 
 def untimed_tokenizer(parameters: PunktParameters) -> PunktSentenceTokenizer:
-    """The library's tokenizer of these parameters without its time limits."""
+    """Return the library's tokenizer with these parameters and without its time limits."""
     tokenizer = PunktSentenceTokenizer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     tokenizer._params.abbrev_types = parameters.abbrev_types
     tokenizer._params.collocations = parameters.collocations
@@ -106,20 +107,23 @@ class SentenceSpans:
         parameters = punkt._params
         self._special = frozenset(parameters.abbrev_types) | {first for first, _ in parameters.collocations}
         if "." in self._special:
-            # How a full stop between spaces looks below.
+            # The form of a full stop between spaces in the contexts below.
             self._special |= {""}
         self._context = punkt._lang_vars.period_context_re()
         self._closing = punkt._lang_vars.re_boundary_realignment
         self._cached_has_break = lru_cache(1 << 16)(punkt.text_contains_sentbreak)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Pairs of start and end of the sentences of `text`, in order; white space between them is left out."""
+        """Return pairs of start and end of the sentences of `text`, in order, without the white space between
+        sentences.
+        """
         special = self._special
         spans = []
         start = 0
-        # The last end that Punkt considered, and the start of the run without white space that it stands in.
+        # The last candidate that Punkt considered, and the start of its run without white space.
         previous, run_start = -1, 0
-        # An end with more text in its run: (position, start of the run, start of the next sentence).
+        # A candidate that is followed by more text of its run: (position, start of the run, start of the next
+        # sentence).
         waiting: tuple[int, int, int] | None = None
         opens_with_punctuation = False
         for match in _POSSIBLE_END.finditer(text):
@@ -137,14 +141,14 @@ class SentenceSpans:
                     continue
                 next_start = context.start("next_tok") if context.group("next_tok") else position + 1
             space = text.rfind(" ", previous + 1, position)
-            # Only behind a blank: a long run without one would be copied at every mark in it.
+            # Only after a blank, because a long run without a blank would be copied at every mark in it.
             word = text[space + 1 : position] if space > 0 else ""
             plain = space > 0 and (not word or word.isalpha())
             if plain or (space > 0 and not _ASCII_SPACE_BUT_BLANK.search(word)):
                 run_start = space + 1
             else:
                 run_start = _run_start(text, previous, position, run_start)
-            # Of several ends in one run without white space ("?!") Punkt takes the last.
+            # Of several candidates in one run without white space ("?!"), Punkt uses the last.
             if waiting is not None and waiting[0] <= run_start and self._breaks(text, *waiting):
                 spans.append((start, waiting[0] + 1))
                 start = waiting[2]
@@ -173,12 +177,12 @@ class SentenceSpans:
         return list(self._realigned(text, spans)) if opens_with_punctuation else spans
 
     def sentences(self, text: str) -> list[str]:
-        """The texts of the spans."""
+        """Return the texts of the spans."""
         return [text[start:end] for start, end in self.spans(text)]
 
     def _breaks(self, text: str, position: int, run_start: int, next_start: int) -> bool:
-        """Punkt's decision at one end: without Punkt where the context is plain, else by asking it."""
-        # A control character is a word to NLTK's expression and space to Python: only Punkt knows what it makes of it.
+        """Return Punkt's decision at one candidate; only contexts that are not plain are handed to Punkt."""
+        # A control character is a word to NLTK's expression and space to Python, so only Punkt can decide.
         if not text[next_start].isspace():
             if text[position] != ".":
                 return True
@@ -197,7 +201,9 @@ class SentenceSpans:
         return bool(has_break(context))
 
     def _realigned(self, text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Give quotes and brackets at the start of a sentence to the one before, as Punkt does."""
+        """Yield the spans with quotes and brackets at the start of a sentence moved to the previous sentence, as Punkt
+        does.
+        """
         shift = 0
         for index, (start, stop) in enumerate(spans):
             start += shift
@@ -215,9 +221,9 @@ class SentenceSpans:
 
 
 def _run_start(text: str, previous: int, position: int, previous_start: int) -> int:
-    """Start of the run without ASCII white space that ends before `position`, as Punkt determines it.
+    """Return the start of the run without ASCII white space that ends before `position`, as Punkt determines it.
 
-    `previous` is the end that was considered before and `previous_start` the start of its run.
+    `previous` is the candidate considered before and `previous_start` the start of its run.
     """
     space = -1
     for character in _ASCII_SPACES:

@@ -1,10 +1,10 @@
-"""Raw files as bytes: the members of a source by name, decompressed by their suffix, and where they are divided.
+"""Raw files as bytes: the members of a source by name, decompressed by their suffix, and their division into pieces.
 
-A text without marked documents is cut into documents: one ends at the first blank line after SHORTEST bytes; where none
-comes, at the first end of a line after LONGEST bytes; in a text of endless lines at white space, and in one without any
-between two characters. The cut looks at bytes only and remembers nothing but the beginning of the document at hand. So
-a file of any size passes in flat memory. Pieces of any file begin where a document begins, so the documents are the
-same in whatever pieces it is handed to processes.
+A text without marked documents is divided into documents: a document ends at the first blank line after SHORTEST bytes;
+if no blank line comes, at the first end of a line after LONGEST bytes; in a text of endless lines at white space, and
+in a text without white space between two characters. The division depends on bytes only and remembers only the
+beginning of the current document. So a file of any size passes in flat memory. Pieces of any file begin where a
+document begins, so the documents are the same for any division into pieces.
 """
 
 import bz2
@@ -25,13 +25,13 @@ from hatchery.sanitize import plain_name
 
 
 def where_in(source: RawSource, name: str) -> str:
-    """How messages call a member of a source: by its path, on one line."""
+    """Return the path of a member of a source for messages, on one line."""
     return plain_name(str(source.path(name)))
 
 
 @contextmanager
 def _zstd(raw: IO[bytes]) -> Iterator[Any]:
-    # Whoever plans imports this module and opens nothing.
+    # Planning imports this module but opens no file.
     import pyarrow as pa
 
     try:
@@ -53,24 +53,26 @@ _NAMES_SHOWN = 8
 
 
 def uncompressed_suffix(name: str) -> str:
-    """The suffix of a file's name without that of a compression: `.json` for `c4.json.gz`."""
+    """Return the suffix of a file's name without that of a compression: `.json` for `c4.json.gz`."""
     path = PurePosixPath(name)
     return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
 
 
 def is_packed(name: str) -> bool:
-    """Whether a member has to be decompressed to be read."""
+    """Return whether a member has to be decompressed to be read."""
     return PurePosixPath(name).suffix in _OPENERS
 
 
 def unpacked_bytes(source: RawSource, name: str) -> int:
-    """About how many bytes a member has when it is decompressed: text is compressed to a quarter or so."""
+    """Return the approximate size of a decompressed member in bytes; compressed text has about a quarter of
+    its size.
+    """
     return source.size(name) * (4 if is_packed(name) else 1)
 
 
 @contextmanager
 def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
-    """A member as a stream of bytes, decompressed when it ends in .gz, .bz2, .xz or .zst."""
+    """Open a member as a stream of bytes, decompressed if its name ends in .gz, .bz2, .xz or .zst."""
     opener = _OPENERS.get(PurePosixPath(name).suffix)
     with source.open(name) as raw:
         if opener is None:
@@ -81,7 +83,7 @@ def open_binary(source: RawSource, name: str) -> Iterator[IO[bytes]]:
 
 
 def blocks(source: RawSource, name: str, start: int = 0) -> Iterator[bytes]:
-    """The decompressed bytes of a member from `start` on, in blocks of about a megabyte.
+    """Yield the decompressed bytes of a member from `start` on, in blocks of about a megabyte.
 
     Raises SourceError naming the file and the byte after which it cannot be read.
     """
@@ -105,9 +107,9 @@ def _skip(handle: IO[bytes], count: int) -> None:
 
 
 def matching_names(source: RawSource, patterns: tuple[str, ...], exclude: tuple[str, ...] = ()) -> list[str]:
-    """Sorted names that match one of `patterns` and none of `exclude`.
+    """Return the sorted names that match one of `patterns` and none of `exclude`.
 
-    Raises SourceError, which lists what there is, when there is none.
+    Raises SourceError, which lists the existing names, if no name matches.
     """
     excluded = {name for pattern in exclude for name in source.names(pattern)}
     names = sorted({name for pattern in patterns for name in source.names(pattern)} - excluded)
@@ -125,7 +127,7 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN:,} more"
 
 
-# Files above this are divided: two processes come to their ends at nearly the same time, and progress is seen to move.
+# Larger files are divided, so that two processes finish at nearly the same time and progress is visible.
 PIECE_BYTES = 8 << 20
 SHORTEST = 4_000
 LONGEST = 16_000
@@ -141,7 +143,7 @@ _CHARACTER = re.compile(rb"(?=[\x00-\x7f\xc0-\xff])")
 
 
 class Cut(NamedTuple):
-    """A document inside a text: where it begins, in bytes, and its bytes."""
+    """A document inside a text: its first byte's offset, and its bytes."""
 
     offset: int
     content: bytes
@@ -149,29 +151,29 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Piece:
-    """Some documents that follow each other in a file: a piece of work for one process."""
+    """Consecutive documents of a file: a piece of work for one process."""
 
     start: int
     end: int
-    """Bytes of the text, decompressed, from `start` to before `end`; of a Parquet file, its share of the file."""
+    """End of the piece in bytes of the decompressed text (exclusive); for a Parquet file, its share of the file."""
     line: int
-    """Lines of the file before it."""
+    """Number of lines of the file before the piece."""
     first: int
-    """Records of the file before it that are kept: documents, rows, texts or paragraphs."""
+    """Number of kept records of the file before the piece: documents, rows, texts or paragraphs."""
     count: int
-    """Records of it that are kept."""
+    """Number of kept records in the piece."""
 
 
 def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
-    """The documents of a text that comes in blocks of any sizes, the first of which begins at `offset`.
+    """Yield the documents of a text given in blocks of any size; the first block begins at `offset`.
 
-    The text is in an encoding whose ASCII bytes stand for nothing else. Stretches of white space between documents
-    are in none of them; an empty text is one empty document.
+    ASCII bytes must stand for nothing but their characters in the encoding. White space between documents is dropped;
+    an empty text is one empty document.
     """
     buffer, begin, found = b"", 0, False
     for block in chain(blocks, [None]):
         buffer += block or b""
-        # Before the end of the text is there, only what surely holds the end of a document is cut.
+        # Until the text ends, split only where the end of a document is certain.
         enough = 1 if block is None else _SEEN
         while len(buffer) - begin >= enough:
             end = _end(buffer, begin)
@@ -186,7 +188,7 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
 
 
 def _end(buffer: bytes, begin: int) -> int:
-    """Where the document that begins there ends: after its last line, or with the text."""
+    """Return the end of the document that begins at `begin`: after its last line, or the end of the text."""
     blank = _BLANK_LINES.search(buffer, begin + SHORTEST, begin + LONGEST)
     if blank is not None:
         return blank.end()
@@ -201,13 +203,13 @@ def _end(buffer: bytes, begin: int) -> int:
 
 
 def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
-    """A text that comes in blocks, divided between documents into pieces of about `piece_bytes`.
+    """Divide a text, given in blocks, between documents into pieces of about `piece_bytes`.
 
     Together the pieces cover the text up to the end of its last document.
     """
     start = end = first = number = 0
     for number, cut in enumerate(cut_text(blocks)):
-        # Never a piece without a document, as before one that begins with much white space.
+        # Never make a piece without a document, as before a document that begins with much white space.
         if number > first and cut.offset - start >= piece_bytes:
             yield Piece(start, end, 0, first, number - first)
             start, first = cut.offset, number

@@ -1,9 +1,8 @@
-"""Unprocessed texts of large corpora, whatever format they are handed out in: streamed, one file at a time.
+"""Unprocessed texts of large corpora in any format, streamed one file at a time.
 
-The vocabulary filter and the reader `raw_text` both start here. A format is a function from what is given of a file to
-its texts; `field` names the field or column that has them. None cleans, lower-cases or splits anything, and none drops
-a text without an error. `by_suffix` is for corpora that come in two forms: fetched from the hub as Parquet, or in the
-files of their makers.
+The vocabulary filter and the reader `raw_text` both use this module. A format is a function from the lines of a file to
+its texts; `field` names the field or column of the texts. No format cleans, lower-cases or splits a text, or drops a
+text without an error. `by_suffix` is for corpora in two forms: Parquet from the hub, or the files of their authors.
 """
 
 import html
@@ -24,7 +23,8 @@ from hatchery.raw.registration import RawSource
 from hatchery.settings.base import Settings
 
 BY_SUFFIX = "by_suffix"
-# WikiExtractor's files are called wiki_00. A .txt file does not tell whether it holds a text, sentences or books.
+# WikiExtractor's files are named wiki_00. The suffix .txt is not in this table: its files may be a
+# text, sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
 # `by_suffix`, and the names of FORMATS.
 RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiextractor", "by_suffix"]
@@ -37,13 +37,13 @@ class RawText(NamedTuple):
     key: str
     """Its number or identifier, different for every text of the file; empty where the file is the text."""
     text: str
-    """The text as it stands in the file; nothing is cleaned, and it may be empty."""
+    """The unchanged text of the file; it may be empty."""
     title: str = ""
-    """Its title, where the format keeps one apart from the text."""
+    """Its title, if the format stores it apart from the text."""
 
 
 def index_key(index: int) -> str:
-    """The key of the `index`-th text of a file whose texts have no identifiers; sorts as the numbers do."""
+    """Return the key of the `index`-th text of a file whose texts have no identifiers; keys sort like the numbers."""
     return f"{index:08d}"
 
 
@@ -65,31 +65,31 @@ class RawTextOptions(Settings):
 
 
 def raw_text_files(source: RawSource, options: RawTextOptions) -> list[str]:
-    """The names of the files to read, sorted. Raises SourceError when no file matches."""
+    """Return the sorted names of the files to read. Raises SourceError if no file matches."""
     return matching_names(source, options.files, options.exclude)
 
 
 def raw_texts(source: RawSource, file: str, options: RawTextOptions) -> Iterator[RawText]:
-    """The texts of one file in their order, streamed.
+    """Yield the texts of one file in their order, streamed.
 
-    Raises SourceError naming file and place of what is damaged, or a file whose suffix does not tell its format.
+    Raises SourceError naming file and position of damaged input, or a file whose suffix does not determine its format.
     """
     return texts_in(raw_lines(source, file, options), options)
 
 
 def texts_in(lines: Lines, options: RawTextOptions) -> Iterator[RawText]:
-    """The texts in what `raw_lines` gives."""
+    """Yield the texts in the result of `raw_lines`."""
     return FORMATS[format_of(lines.source, lines.name, options)](lines, options.field)
 
 
 def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piece | None = None) -> Lines:
-    """What a format reads: the lines of a file, or of a piece of it."""
+    """Return the input of a format: the lines of a file, or of a piece of it."""
     is_json = format_of(source, file, options) == "json_lines"
     return (json_lines_of if is_json else Lines)(source, file, options.encoding, piece)
 
 
 def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
-    """The name of a file's format. Raises SourceError where its suffix should tell it and does not."""
+    """Return the name of a file's format. Raises SourceError if its suffix should determine the format and does not."""
     name: str = options.format
     if name == BY_SUFFIX:
         suffix = uncompressed_suffix(file)
@@ -100,32 +100,32 @@ def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
 
 
 def parquet(lines: Lines, field: str) -> Iterator[RawText]:
-    """Parquet: one row per text, the text in a column, as data sets of the Hugging Face hub are stored."""
-    # Whoever plans imports this module and opens nothing.
+    """Yield a text per row of a Parquet file, from one column, as data sets of the Hugging Face hub are stored."""
+    # Planning imports this module but opens no file.
     from hatchery.corpora.parquet_files import texts_of_column
 
     return (RawText(index_key(row), text) for row, text in texts_of_column(lines, field))
 
 
 def text(lines: Lines, field: str) -> Iterator[RawText]:
-    """Plain text: a file is one text without a key, as in the replicated BookCorpus (`books1`, a file per book)."""
+    """Yield the file as one text without a key, as in the replicated BookCorpus (`books1`, a file per book)."""
     yield RawText("", "\n".join(lines))
 
 
 def sentences(lines: Lines, field: str) -> Iterator[RawText]:
-    """Every line is a text, but blank ones; the keys are their numbers from 0.
+    """Yield each line that is not blank as a text; the keys are their numbers from 0.
 
-    Source: BookCorpus as it stands on the hub, one tokenised lower-case sentence per row, saved as text.
+    Source: BookCorpus on the hub, one tokenised lower-case sentence per row, saved as text.
     """
     return (RawText(index_key(lines.line - 1), line) for line in lines if line and not line.isspace())
 
 
 def json_lines(lines: Lines, field: str) -> Iterator[RawText]:
-    """JSON lines: one object per line, as C4 and most web corpora are handed out, or one text (GPT-BERT's corpora).
+    """Yield the text of each JSON line: an object, as in C4 and most web corpora, or a text (GPT-BERT's corpora).
 
     A null is an empty text.
 
-    Raises SourceError for a damaged line, a missing field, or a field that holds something else than text.
+    Raises SourceError for a damaged line, a missing field, or a field that is not text.
     """
     for index, (place, row) in enumerate(json_rows(lines, text_field=field), lines.first):
         if field not in row:
@@ -142,11 +142,12 @@ _BOOK_TITLE = "_BOOK_TITLE_"
 
 
 def cbt(lines: Lines, field: str) -> Iterator[RawText]:
-    """The Children's Book Test: a line `_BOOK_TITLE_ : Title.txt` begins a book, one sentence per line follows.
+    """Yield the books of the Children's Book Test: a line `_BOOK_TITLE_ : Title.txt` begins a book, followed by one
+    sentence per line.
 
     Source: `cbt_train.txt`, `cbt_valid.txt` and `cbt_test.txt` of the CBTest release (98, 5 and 5 books), the content
-    of configuration `raw` on the hub. A book is a text with the book's number as its key, and with its title.
-    Raises SourceError naming file and line for text before the first title.
+    of configuration `raw` on the hub. A book is a text with the book's number as its key, and with its title. Raises
+    SourceError naming file and line for text before the first title.
     """
     title: str | None = None
     book: list[str] = []
@@ -172,15 +173,15 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
 def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
-    """Articles as WikiExtractor writes them: `<doc id=... url=... title=...>` blocks, or one JSON object per line.
+    """Yield articles in WikiExtractor's format: `<doc id=... url=... title=...>` blocks, or one JSON object per line.
 
     Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., perhaps compressed), used for
     the Wikipedia part of LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper. The key is the
-    number of the page, the title is kept apart from the text, which is empty for redirects and the like; `&lt;`, `&gt;`
-    and `&amp;`, which the tool writes so that no text can look like a mark, are undone. Lines of the dump's own markup,
-    which the tool copies from an empty page to the head of the next article, are left out. A line
-    outside of blocks that begins with a brace is an article in JSON, its text in `field`. Raises SourceError naming
-    file and line for a block that is not closed, text outside of blocks, or a damaged line.
+    number of the page, the title is stored apart from the text, which is empty for redirects; `&lt;`, `&gt;` and
+    `&amp;`, the tool's escapes, are decoded. Lines of the dump's own markup, which the tool copies from an empty page
+    to the beginning of the next article, are left out. A line outside of blocks that begins with a brace is an article
+    in JSON with its text in `field`. Raises SourceError naming file and line for a block that is not closed, text
+    outside of blocks, or a damaged line.
     """
     article: list[str] | None = None
     key = title = ""
@@ -224,17 +225,17 @@ def _body(lines: list[str], title: str) -> str:
 
 
 _SHORT = "ns|id|parentid|timestamp|username|ip|comment|origin|model|format|sha1|minor|redirect|restrictions|title"
-# An element on a line of its own, whose content the tool may have changed, or one end of an element.
+# An element on a line of its own, with content that the tool may have changed, or one end of an element.
 _LEAKED = re.compile(
     rf"\s*(?:<(?P<name>{_SHORT})\b[^>]*(?:/>|>.*</(?P=name)>)|</?(?:page|revision|contributor)\b[^>]*>)\s*"
 )
 
 
 def _without_leak(text: str) -> str:
-    """`text` without the lines of a dump's markup that it begins with.
+    """Return `text` without lines of a dump's markup at its beginning.
 
-    WikiExtractor looks for the end of an empty page's text (`<text bytes="0" />`) and takes the next page's `<ns>`,
-    `<revision>` and so on for text. An article about such markup does not begin with a whole line `<ns>0</ns>`.
+    WikiExtractor searches for the end of an empty page's text (`<text bytes="0" />`) and reads the next page's `<ns>`,
+    `<revision>` and so on as text. An article about this markup does not begin with a whole line `<ns>0</ns>`.
     """
     if not text.lstrip().startswith(("<ns>", "<revision>", "<page>", "<sha1>", "</revision>", "</page>")):
         return text

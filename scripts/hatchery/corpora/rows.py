@@ -1,6 +1,6 @@
-"""Rows of raw files, whether corpora, word lists, tasks or suites of pairs: JSON lines, JSON lists, cells of any row.
+"""Rows of raw files (corpora, word lists, tasks, suites of pairs): JSON lines, JSON lists, cells of a row.
 
-Every row comes with its place, file and line, for messages; `csv_tables` has those of tables, `parquet_files` those of
+Every row has its position, file and line, for messages; `csv_tables` yields rows of tables, `parquet_files` rows of
 Parquet. Memory holds a block of the file and one record, so that files of any size pass.
 """
 
@@ -24,32 +24,34 @@ _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a numb
 
 
 def json_lines(source: RawSource, name: str, encoding: str = "utf-8", piece: Piece | None = None) -> Lines:
-    """The lines of a file with a JSON value on each: other than in a text, only \\n ends one."""
+    """Return the lines of a file with a JSON value on each line; other than in a text, only \\n ends a line."""
     return Lines(source, name, encoding, piece, longest=RECORD_BYTES)
 
 
 def filled_lines(lines: Lines) -> Iterator[str]:
-    """The lines that are not blank, without a \\r at their end; `lines` says where the one at hand stands."""
+    """Yield the lines that are not blank, without a \\r at their end; `lines` has the position of the current line."""
     for line in lines:
         if line and not line.isspace():
             yield line.rstrip("\r")
 
 
 def is_json_list(source: RawSource, name: str, encoding: str = "utf-8") -> bool:
-    """Whether a JSON file is one list. A list is not divided into pieces, because an item may span several lines."""
+    """Return whether a JSON file is one list. A list is not divided into pieces, because an item may span several
+    lines.
+    """
     return next(filled_lines(json_lines(source, name, encoding)), "").lstrip().startswith("[")
 
 
 def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None) -> Iterator[PlacedRow]:
-    """Yield pairs of a place for messages and the object of each line, or of each item if the file is one list.
+    """Yield pairs of a position for messages and the object of each line, or of each item if the file is one list.
 
-    The place is file and line, or file and item; `lines.record_line` is the number of either. Two layouts of pandas are
+    The position is file and line, or file and item; `lines.record_line` is the number of either. Two pandas layouts are
     read: a list of rows, and an object of columns whose keys are the numbers of the rows. With `text_field`, a line or
     item that is a text alone is an object with that field. Compressed files are read, too.
 
     Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half
-    surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD; with `strict` they stay, for somebody
-    who refuses them, and a key that occurs twice in an object is refused.
+    surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD; with `strict` they stay, so that the
+    caller can refuse them, and a repeated key in an object is refused.
     """
     for place, value in _json_values(lines, strict):
         if text_field is not None and isinstance(value, str):
@@ -60,7 +62,7 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
 
 
 def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
-    """The values of the lines, or of the one list or table of columns that the file is, each with its place."""
+    """Yield the values of the lines, or of the one list or table of columns in the file, each with its position."""
     texts, begins, decode = filled_lines(lines), not lines.offset, json.JSONDecoder().decode
     for text in texts:
         if begins and text.lstrip().startswith("["):
@@ -88,9 +90,9 @@ def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
 
 
 def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterator[Any]:
-    """The items of a list that begins in `text`; in memory are the lines of one item, and up to as many after it.
+    """Yield the items of a list that begins in `text`; memory holds the lines of one item, and as many lines after it.
 
-    Text is not copied per item, and an item that goes on is decoded again only after its lines have doubled.
+    Text is not copied per item, and an incomplete item is decoded again only after its lines have doubled.
     """
     decoder = json.JSONDecoder(object_pairs_hook=unique_keys if strict else None)
     rest, at, is_first = text, text.index("[") + 1, True
@@ -133,7 +135,7 @@ def _after_blanks(text: str, at: int) -> int:
 
 
 def _is_table_of_columns(value: Any) -> bool:
-    """Whether a value is `{"column": {"0": cell, "1": cell}}`, with the same numbers of rows below each column."""
+    """Return whether a value is `{"column": {"0": cell, "1": cell}}`, with the same row numbers in each column."""
     if not isinstance(value, dict) or not value or not all(isinstance(cells, dict) for cells in value.values()):
         return False
     rows = [str(number) for number in range(len(next(iter(value.values()))))]
@@ -154,10 +156,10 @@ _KEY_END = re.compile(r'"[ \t\r\n]*:')
 
 
 def _surely_unique(values: dict[str, object], text: str) -> bool:
-    """Whether the count of colons alone shows that no key occurs twice; looking at every key is much slower.
+    """Return whether the number of colons alone shows that no key occurs twice; a check of every key is much slower.
 
-    Each key that is written has a colon behind its closing quote, and texts can only add to their number: where there
-    are as many of them as keys were read, none was read over another.
+    Each written key has a colon after its closing quote, and texts can only add colons. So if the number of colons
+    equals the number of keys read, no key replaced another.
     """
     colons = text.count(":")
     if colons == len(values):
@@ -173,7 +175,7 @@ def _key_count(value: object) -> int:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The object of a JSON text, as its `object_pairs_hook`. Raises ValueError for a key that occurs twice."""
+    """Return the object of a JSON text, as its `object_pairs_hook`. Raises ValueError for a key that occurs twice."""
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [key for key, _ in pairs]
@@ -191,9 +193,9 @@ def _without_half_surrogates(value: Any) -> Any:
 
 
 def cell(row: Mapping[str, Any], column: str, place: str) -> str | None:
-    """The value in a column as text, or None where the row has no value there.
+    """Return the value in a column as text, or None if the row has no value there.
 
-    Raises SourceError naming the columns that exist when this one does not, and for a list or an object.
+    Raises SourceError naming the existing columns if this column is missing, and for a list or an object.
     """
     value = field(row, column, place)
     if isinstance(value, list | dict):
@@ -202,7 +204,9 @@ def cell(row: Mapping[str, Any], column: str, place: str) -> str | None:
 
 
 def field(row: Mapping[str, Any], column: str, place: str) -> Any:
-    """The value in a column as it stands. Raises SourceError naming the columns that exist when this one does not."""
+    """Return the unchanged value in a column. Raises SourceError naming the existing columns if this column is
+    missing.
+    """
     if column not in row:
         columns = ", ".join(sorted(str(key) for key in row if key is not SURPLUS))
         raise SourceError(f"{place}: there is no column {column!r}; there are: {columns}")
@@ -210,5 +214,5 @@ def field(row: Mapping[str, Any], column: str, place: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """What a value of JSON is called in messages."""
+    """Return the name of a JSON value's type for messages."""
     return _KINDS.get(type(value), "a text")

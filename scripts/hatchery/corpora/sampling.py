@@ -1,13 +1,13 @@
 """A corpus of a given size: documents of another corpus, drawn at random until their characters are enough.
 
-Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters
-is that of the BNC. A document's place in the drawing comes from the SHA-256 of the seed and its name, so the choice
-depends on nothing else: not on shards, order, or neighbours. The document that reaches the number is taken whole, so
-the sample has at least the wanted characters, and less than one document more.
+Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters is
+that of the BNC. A document's rank comes from the SHA-256 of the seed and its name, so the choice does not depend on
+shards, order or other documents. The document that reaches the number is included whole, so the sample exceeds the
+wanted number of characters by less than one document.
 
-A mixture of languages has parts instead: some sources of the corpus each, and the most bytes that are drawn of them
-(BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). There the document that would pass the number
-is left out with all that come after it, so that a part is less than one document short of it.
+A mixture of languages has parts instead, each with some sources of the corpus and a maximum number of bytes (BabyLM's
+multilingual track, docs/babylm.md, "The multilingual track"). In a part, the document that would exceed the maximum and
+all later ones are left out, so a part is less than one document below its maximum.
 """
 
 from array import array
@@ -35,18 +35,18 @@ NOT_DRAWN = "not drawn"
 
 @dataclass
 class Drawing:
-    """The documents of a corpus in their order, as numbers: what is kept of them in memory (18 bytes each)."""
+    """Numbers of the documents of a corpus in their order; memory holds 18 bytes per document."""
 
     points: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Place in the drawing: the smallest is drawn first."""
+    """Rank in the drawing: documents with the smallest points are drawn first."""
     sizes: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Characters, or for a mixture bytes."""
+    """Number of characters, or for a mixture of bytes."""
     sources: "array[int]" = field(default_factory=lambda: array("H"))
     """Index in `names`."""
     names: list[str] = field(default_factory=list)
 
     def add(self, point: int, size: int, source: str) -> None:
-        """Note one document."""
+        """Add one document."""
         if source not in self.names:
             self.names.append(source)
         self.points.append(point)
@@ -54,7 +54,9 @@ class Drawing:
         self.sources.append(self.names.index(source))
 
     def of_size(self, characters: int) -> np.ndarray:
-        """Bool [documents]: those until the number is reached. Raises CorpusError when all of them do not reach it."""
+        """Return a bool [documents]: the documents drawn up to this number of characters. Raises CorpusError if the
+        corpus is smaller.
+        """
         points, sizes, _ = self._arrays()
         order = np.argsort(points, kind="stable")
         totals = np.cumsum(sizes[order])
@@ -68,9 +70,10 @@ class Drawing:
         return drawn
 
     def of_parts(self, parts: Mapping[str, SamplePart]) -> np.ndarray:
-        """Bool [documents]: of each part those that come first and are no more than its bytes together.
+        """Return a bool [documents]: for each part, its first documents in the drawing with at most its number of
+        bytes.
 
-        Raises ConfigError for a source that is not there, CorpusError for a part with too little text.
+        Raises ConfigError for a missing source, CorpusError for a part with too little text.
         """
         points, sizes, sources = self._arrays()
         drawn = np.zeros(len(points), dtype=bool)
@@ -93,13 +96,13 @@ class Drawing:
         return drawn
 
     def bytes_of(self, drawn: np.ndarray, parts: Mapping[str, SamplePart]) -> dict[str, int]:
-        """The bytes that were drawn of each part."""
+        """Return the number of drawn bytes of each part."""
         _, sizes, sources = self._arrays()
         numbers = {name: [self.names.index(source) for source in part.sources] for name, part in parts.items()}
         return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
 
     def shown(self, drawn: np.ndarray) -> set[int]:
-        """Indices of a few documents of each source that are not drawn: those that would have come next."""
+        """Return the indices of a few documents of each source that are not drawn: the next ones in the drawing."""
         points, _, sources = self._arrays()
         chosen: set[int] = set()
         for source in range(len(self.names)):
@@ -115,7 +118,7 @@ class Drawing:
 
 
 def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int:
-    """The number of characters to reach. Raises ConfigError unless exactly one of the two says it."""
+    """Return the number of characters to reach. Raises ConfigError unless exactly one of the two inputs gives it."""
     if (settings.characters is None) == (size_of is None):
         raise ConfigError("characters: give either a number of characters or the corpus whose size is wanted")
     if size_of is None:
@@ -132,13 +135,14 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
     wanted = None if parts is not None else wanted_characters(settings, size_of)
     total = sum(int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS)
     drawing = Drawing()
-    # In code points, as everywhere: Arrow counts them faster than Python builds the texts.
+    # Count code points, as everywhere; Arrow counts them without building Python texts.
     measure = pc.utf8_length if parts is None else pc.binary_length
     with Progress(total, "draw documents", "documents") as progress:
         for batch in _batches(corpus, ["doc_id", "source", "text"]):
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
-                # Not the draw of the splits: the documents that are drawn first would all be development documents.
+                # Use other points than the splits do: otherwise the first documents drawn would all be development
+                # documents.
                 drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
     drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})
@@ -182,7 +186,7 @@ def _lists(batch: pa.RecordBatch, *columns: str) -> list[list[Any]]:
 
 
 def _batches(corpus: Manifest, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """The documents of all splits in their order, a few hundred at a time."""
+    """Yield the documents of all splits in their order, a few hundred at a time."""
     for split in SPLITS:
         for path in corpus.files(".parquet", f"{split}-"):
             yield from read_batches(path, _ROWS_PER_BATCH, columns)

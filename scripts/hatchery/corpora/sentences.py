@@ -2,12 +2,12 @@
 
 The papers use NLTK's English Punkt (docs/papers/elc-bert.md, "Sentences"; docs/papers/reduced-vocabulary.md, "Selection
 of text"). Its published parameters cannot be shipped; ours, in `punkt_english/`, are learned by
-`scripts/train_sentence_splitter.py`. Whoever has NLTK's names it as the source of `sentence_model` and gets the papers'
-boundaries, and those of the other languages that it has.
+`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the boundaries are those
+of the papers, also for NLTK's other languages.
 
-`as_published` gives the pieces as NLTK cuts them. It also cuts where there is no white space: before the last mark of
-`Stop!!` at the end of a text, or in `"No."And`. `corrected` (the default) cuts at white space only, so no word is torn
-and the sentences, joined by single spaces, are the paragraph.
+`as_published` returns NLTK's pieces. NLTK also splits without white space: before the last mark of `Stop!!` at the end
+of a text, or in `"No."And`. `corrected` (the default) splits at white space only, so no word is split and the
+sentences, joined by single spaces, are the paragraph.
 """
 
 import re
@@ -35,11 +35,11 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
     "abbrev_types.txt",
     "ortho_context.tab",
 )
-# Digest of the four files: another model is another version of the stages that cut sentences.
+# Digest of the four files: another model means another version of the stages that split sentences.
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 
-# Without this there is nothing that Punkt takes for a possible end, so the text need not be handed to it.
+# Without these characters there is no candidate for Punkt, so the text need not be handed to it.
 _POSSIBLE_END = re.compile(r"[.?!][^\w.]")
 _WORD = re.compile(r"\S+")
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
@@ -47,7 +47,7 @@ _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 
 @dataclass(frozen=True)
 class PunktModel:
-    """Punkt parameters, free of NLTK until they are used: not every reader splits."""
+    """Punkt parameters, independent of NLTK until first use, because not every reader splits sentences."""
 
     abbreviations: frozenset[str]
     collocations: frozenset[tuple[str, str]]
@@ -56,7 +56,7 @@ class PunktModel:
     """Word type to the flags of its orthographic contexts."""
 
     def parameters(self) -> "PunktParameters":
-        """The same as NLTK's object."""
+        """Return NLTK's object of these parameters."""
         from hatchery.corpora.punkt import PunktParameters
 
         parameters = PunktParameters()
@@ -79,16 +79,16 @@ class SentenceSplitter:
 
     @cached_property
     def punkt(self) -> "SentenceSpans":
-        """What decides as NLTK does, made at the first use."""
+        """Return the Punkt algorithm, created at first use."""
         from hatchery.corpora.punkt import SentenceSpans, untimed_tokenizer
 
         return SentenceSpans(untimed_tokenizer(self.model.parameters()))
 
     def split(self, text: str) -> list[str]:
-        """The sentences of one paragraph in order, without empty ones, white space collapsed.
+        """Return the sentences of one paragraph in order, without empty ones, white space collapsed.
 
-        Under `corrected`, joined by single spaces they are the paragraph with its white space collapsed, and
-        splitting a sentence again gives the sentence. Time grows linearly with the text, whatever it holds.
+        With `corrected`, the sentences joined by single spaces are the paragraph with its white space collapsed, and
+        splitting a sentence again gives the sentence. Time grows linearly with the text, for any content.
         """
         collapsed = " ".join(text.split())
         if not collapsed:
@@ -110,9 +110,10 @@ class SentenceSplitter:
 
 
 def as_they_stand(sentences: list[str], text: str) -> list[str]:
-    """The sentences of a splitter with the white space that they have in `text`, whose only cuts they are.
+    """Return the sentences of a splitter with their white space in `text`; the text is split only between these
+    sentences.
 
-    A no-break space cuts nothing: who wrote it said so.
+    A no-break space never splits a text, because its author asked for no break.
     """
     words = [match.span() for match in _WORD.finditer(text)]
     found: list[str] = []
@@ -128,27 +129,27 @@ def as_they_stand(sentences: list[str], text: str) -> list[str]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of one paragraph by the model that comes with Hatchery; see `SentenceSplitter.split`."""
+    """Return the sentences of one paragraph, split by Hatchery's own model; see `SentenceSplitter.split`."""
     return pinned_splitter().split(text)
 
 
 @cache
 def pinned_splitter(reading: ReadingName = "corrected") -> SentenceSplitter:
-    """The splitter with the model that comes with Hatchery, loaded once per process."""
+    """Return the splitter with Hatchery's own model, loaded once per process."""
     return folder_splitter(MODEL_FOLDER, reading)
 
 
 def open_splitter(
     source: RawSource | None, reading: ReadingName = "corrected", language: str = ENGLISH
 ) -> SentenceSplitter:
-    """The splitter with the Punkt parameters of a language in `source` (NLTK's `punkt_tab` or its `english`).
+    """Return the splitter with the Punkt parameters of a language in `source` (NLTK's `punkt_tab` or its `english`).
 
-    None takes the model that comes with Hatchery, of English. Raises SourceError when the four files are missing, or
-    naming file and line when one is damaged.
+    A source of None selects Hatchery's English model. Raises SourceError if the four files are missing, or naming file
+    and line if one is damaged.
     """
     if source is None:
         if language != ENGLISH:
-            raise SourceError(f"punkt:{language}: only the model of English comes with Hatchery; set `sentence_model`")
+            raise SourceError(f"punkt:{language}: Hatchery contains an English model only; set `sentence_model`")
         return pinned_splitter(reading)
     names = {name: _member(source, name, language) for name in PARAMETER_FILES}
     return SentenceSplitter(
@@ -158,7 +159,9 @@ def open_splitter(
 
 
 def folder_splitter(folder: Path, reading: ReadingName = "corrected") -> SentenceSplitter:
-    """The splitter with the four parameter files of a folder. Raises SourceError naming a missing or damaged one."""
+    """Return the splitter with the four parameter files of a folder. Raises SourceError naming a missing or damaged
+    file.
+    """
 
     def text_of(name: str) -> str:
         try:
@@ -170,14 +173,14 @@ def folder_splitter(folder: Path, reading: ReadingName = "corrected") -> Sentenc
 
 
 def parameter_files(source: RawSource) -> list[str]:
-    """The parameter files in a source, of all languages."""
+    """Return the parameter files in a source, of all languages."""
     return [path for name in PARAMETER_FILES for path in source.names(name)]
 
 
 def _member(source: RawSource, name: str, language: str) -> str:
     found = source.names(name)
     exact = [path for path in found if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]
-    # A single model is that of English, whatever its folder is called; of another language it must say so.
+    # A single model counts as English with any folder name; a model of another language needs its name.
     for choice in (exact, found if language == ENGLISH else []):
         if len(choice) == 1:
             return choice[0]
@@ -187,7 +190,7 @@ def _member(source: RawSource, name: str, language: str) -> str:
 
 
 def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> PunktModel:
-    """The model from the texts of the four files, in NLTK's format; `where` says what messages call a file.
+    """Return the model from the texts of the four files, in NLTK's format; `where` returns a file's name for messages.
 
     Raises SourceError naming file and line for a line with another number of fields, or a context that is no number.
     """
@@ -212,5 +215,5 @@ def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> P
 
 
 def model_digest(folder: Path) -> str:
-    """Digest of the four parameter files of a folder."""
+    """Return the digest of the four parameter files of a folder."""
     return digest({name: sha256_file(folder / name) for name in PARAMETER_FILES})

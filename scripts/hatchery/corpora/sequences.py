@@ -4,8 +4,8 @@ Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Groupi
 windows"). Sentences and spans are grouped apart, and the development and test sequences are drawn at random from each
 level in exact numbers (75,000 + 25,000). The unconstrained comparison set has quotas and takes the development and test
 sequences of the constrained corpus (`held_out`). Sequences keep the order of grouping, which the data order of
-pretraining shuffles. Memory holds a few numbers per item or sequence, never the texts; no output depends on how the
-shards of the selections are cut.
+pretraining shuffles. Memory holds a few numbers per item or sequence, never the texts; no output depends on the
+division of the selections into shards.
 """
 
 import shutil
@@ -64,7 +64,7 @@ def group(
 
 
 class _Grouping:
-    """One level on its way: its items in order, its sequences in a file, what was left out."""
+    """One level during grouping: its items in order, its sequences in a file, and the rejections."""
 
     def __init__(
         self, group: SequenceGroup, settings: SequenceSettings, selections: Mapping[str, Manifest], folder: Path
@@ -83,7 +83,7 @@ class _Grouping:
 
     @property
     def sequences(self) -> int:
-        """Number of sequences that were grouped."""
+        """Return the number of grouped sequences."""
         return len(self._points)
 
     def group(self) -> None:
@@ -114,7 +114,7 @@ class _Grouping:
                 yield Item(name, text)
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
-        """Pairs of unit and text of a selection, in document order, without what the quota leaves out."""
+        """Yield pairs of unit and text of a selection, in document order, without texts above the quota."""
         manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)
         taken = index = 0
@@ -145,7 +145,9 @@ class _Grouping:
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
-        """Name, selection, split and text of every sequence; the split is None for one that is set aside."""
+        """Yield name, selection, split and text of every sequence; the split is None for a sequence that is
+        set aside.
+        """
         total = self.sequences
         amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}
         numbers = {key: number_of(amount, total) for key, amount in amounts.items()}
@@ -162,7 +164,7 @@ class _Grouping:
             self._numbers[name] += 1
 
     def table(self) -> Iterator[tuple[str, str, str, int, int, int]]:
-        """The rows of `selections.csv`: what was grouped, by selection and source."""
+        """Yield the rows of `selections.csv`: numbers of grouped items and sequences by selection and source."""
         for (name, source), counts in self._counts.items():
             yield name, source, self.level, counts["texts"], counts["words"], counts["counted"]
 
@@ -191,7 +193,9 @@ def _write(settings: SequenceSettings, groups: list[_Grouping], held_out: Manife
 
 
 def left_out(rejections: Rejections, reason: str, text: str, number: int = 1) -> None:
-    """Count what was left out; the first few texts are offered as samples, since choosing among millions is slow."""
+    """Count texts that are left out; only the first few are offered as samples, because a choice among millions is
+    slow.
+    """
     rejections.count(reason, number, sample=text if rejections.counts[reason] < _SAMPLES_OFFERED else None)
 
 
@@ -224,7 +228,7 @@ def _item_files(manifest: Manifest) -> list[Path]:
 
 
 def _batches(manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """The items of a selection in their order, in batches of the given columns."""
+    """Yield the items of a selection in their order, in batches of the given columns."""
     for path in _item_files(manifest):
         for batch in read_batches(path, _ROWS_PER_BATCH, columns):
             missing = sorted(set(columns) - set(batch.schema.names))
@@ -250,9 +254,9 @@ class _Sample(Record):
 
 
 def rejections_of_selection(manifest: Manifest) -> Rejections:
-    """Counts by reason from `counts.csv` and rejected texts from `samples.csv` of a selection.
+    """Return counts by reason from `counts.csv` and rejected texts from `samples.csv` of a selection.
 
-    Raises ManifestError when the manifest names no such table, EvaluationError where one is another.
+    Raises ManifestError if the manifest names neither table, and EvaluationError if a table has other columns.
     """
     rejections = Rejections()
     for counted in read_records(manifest.file("counts.csv"), _Count, may_be_empty=True):

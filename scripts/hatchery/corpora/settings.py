@@ -1,4 +1,4 @@
-"""What the stages that convert, sample and group are told: sources, splits, samples, sequences."""
+"""Settings of the stages that convert, sample and group text: sources, splits, samples, sequences."""
 
 import dataclasses
 from collections import Counter
@@ -45,7 +45,7 @@ class SplitSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sharded(Settings):
-    """What all corpora say."""
+    """Keys of all corpora."""
 
     documents_per_shard: Count = 10_000
     """Documents of one Parquet file."""
@@ -65,7 +65,7 @@ class SourceSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionKeys(Sharded):
-    """How a corpus is made of sources, beside the sources themselves."""
+    """Keys of a corpus that is converted, except its sources."""
 
     duplicates: Literal["keep", "drop_documents", "drop_lines"] = "keep"
     """What becomes of text that stands in the corpus before. keep counts it; drop_documents leaves out documents, of
@@ -78,14 +78,14 @@ class ConversionKeys(Sharded):
 
 @dataclass(frozen=True, kw_only=True)
 class ConvertSettings(ConversionKeys):
-    """A corpus: its sources, how documents are split, and how large a shard is."""
+    """A corpus: its sources, splits and shard size."""
 
     sources: Annotated[tuple[SourceSettings, ...], MinLen(1)]
     """The sources, in the order of the documents."""
     sentence_model: str | None = None
     """Name of a source with Punkt parameters; null takes the model that comes with Hatchery."""
     languages: tuple[str, ...] | None = None
-    """Languages of the text, where text of one's own is read; empty where they are not known, null where no text is."""
+    """Languages of the user's own text; empty if they are unknown, null if the corpus has no text of the user."""
 
     def __post_init__(self) -> None:
         refuse_repeated_names(self.sources)
@@ -100,7 +100,7 @@ def refuse_repeated_names(sources: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleKeys(Settings):
-    """How documents of another corpus are drawn, until their characters are enough."""
+    """The drawing of documents from another corpus up to a number of characters."""
 
     size_of_splits: Splits = ("train", "dev", "test")
     """The splits of the corpus `size_of` that count."""
@@ -110,7 +110,7 @@ class SampleKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePart(Settings):
-    """Sources that are drawn from together, and how much of them."""
+    """Sources that are drawn from together, and their number of bytes."""
 
     sources: Annotated[tuple[str, ...], MinLen(1), Unique()]
     """Names of sources of the corpus."""
@@ -123,18 +123,18 @@ class SampleSettings(SampleKeys, Sharded):
     """How much is drawn, and what becomes of the splits."""
 
     characters: Count | None = None
-    """Number of characters to reach; null takes that of the corpus `size_of`."""
+    """Number of characters to reach; null uses that of the corpus `size_of`."""
     parts: dict[str, SamplePart] | None = None
-    """Instead of a number of characters: so many bytes of some of the sources; other sources are left out."""
+    """Instead of a number of characters, the number of bytes of some of the sources; other sources are left out."""
     split: SplitSettings | None = None
-    """New splits for the drawn documents; null keeps those that they have."""
+    """New splits for the drawn documents; null keeps their splits."""
 
 
 Amount = Natural | Annotated[float, Range(ge=0, lt=1)]
 
 
 def number_of(amount: float, total: int) -> int:
-    """A number of sequences: itself, or a share of the total, rounded to the nearest."""
+    """Return a number of sequences: the amount itself, or a share of the total, rounded to the nearest integer."""
     return int(amount * total + 0.5) if isinstance(amount, float) else amount
 
 
@@ -148,13 +148,13 @@ class SequenceLength(Settings):
     """Subwords of a word, as the study estimates them."""
 
     def holds(self, words: int) -> bool:
-        """Whether so many words fit."""
+        """Return whether this number of words fits."""
         return words * self.tokens_per_word < self.tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceGroup(Settings):
-    """One level: selections whose items are grouped together, apart from those of the other levels."""
+    """One level: selections whose items are grouped together, separately from other levels."""
 
     level: Literal["sentence", "span"]
     """What is grouped."""
@@ -174,7 +174,7 @@ class SequenceGroup(Settings):
     def __post_init__(self) -> None:
         for name in self.quotas:
             if name not in self.selections:
-                raise RefusedError(f"quotas.{name}", "there is no such selection in the group")
+                raise RefusedError(f"quotas.{name}", "the group has no selection of this name")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""Tables, JSON lines and Parquet that the user brings: rows that are kept, and the documents that they make.
+"""Tables, JSON lines and Parquet of the user: the rows that are kept, and their documents.
 
-A row is a document, or those of a file with the same value in a column are one (a transcript, a book).
+A row is a document, or the rows of a file with the same value in a column are one document (a transcript, a book).
 """
 
 import json
@@ -37,7 +37,7 @@ _FINAL_MARKS = (".", "?", "!", ":", ";", ",", '"')
 
 
 def format_of(file: str, options: "PlainTextOptions") -> Format:
-    """How a file is read. Raises ConfigError where neither its ending nor an option says it."""
+    """Return the format of a file. Raises ConfigError if neither its suffix nor an option determines it."""
     suffix = uncompressed_suffix(file)
     if options.format is None and suffix not in _FORMATS:
         raise ConfigError(f"{file}: the suffix does not tell the format; set the option `format`")
@@ -47,14 +47,14 @@ def format_of(file: str, options: "PlainTextOptions") -> Format:
 def _rows(
     source: RawSource, file: str, options: "PlainTextOptions", piece: Piece | None = None
 ) -> tuple[Lines, Iterator[PlacedRow]]:
-    """The lines of a file and the rows in them."""
+    """Return the lines of a file and its rows."""
     kind = format_of(file, options)
     if kind == "jsonl":
         lines = json_lines(source, file, options.encoding, piece)
         return lines, json_rows(lines)
     lines = Lines(source, file, options.encoding, piece)
     if kind == "parquet":
-        # Whoever plans imports this module and reads nothing.
+        # Planning imports this module but reads no file.
         from hatchery.corpora.parquet_files import parquet_rows
 
         named = {options.column, options.document_column, options.punctuation_column, options.licence_column}
@@ -64,7 +64,7 @@ def _rows(
 
 
 def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") -> Iterator[str]:
-    """The texts of the rows that are kept."""
+    """Yield the texts of the rows that are kept."""
     for place, row in _rows(source, file, options)[1]:
         text, problem = _kept(row, place, options)
         if text is not None and not problem:
@@ -72,7 +72,7 @@ def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") ->
 
 
 def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
-    """The pieces of a file, of about so many bytes. Raises SourceError where it cannot be read."""
+    """Yield the pieces of a file, of about `piece_bytes` each. Raises SourceError if the file cannot be read."""
     kind = format_of(file, options)
     if kind == "parquet":
         return _parquet_pieces(source, file, options, piece_bytes)
@@ -86,7 +86,7 @@ def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", piece_bytes: int) -> Iterator[Piece]:
-    """The pieces of a Parquet file by its rows; none where documents have several rows."""
+    """Yield the pieces of a Parquet file by its rows; no piece if documents have several rows."""
     from hatchery.corpora.parquet_files import pieces_of_column
 
     if options.document_column is None and options.lines_per_document is None:
@@ -94,7 +94,9 @@ def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
-    """The pieces of a table with documents of several rows: one begins where no document before it has a row left."""
+    """Yield the pieces of a table with documents of several rows: a piece begins where no earlier document has a row
+    left.
+    """
     last: dict[str, int] = {}
     begins = array("Q")
     offset, line, number = 0, 0, 0
@@ -118,7 +120,7 @@ def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_b
 def documents_of_table(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
 ) -> Iterator[Named | NamedRow]:
-    """The documents of a file, or of its piece; what is left out is counted."""
+    """Yield the documents of a file, or of its piece; rejected rows are counted."""
     options: PlainTextOptions = context.options
     if options.document_column is not None:
         yield from _grouped(source, file, context, form, options.document_column)
@@ -128,7 +130,7 @@ def documents_of_table(
         kept = (paragraphs for _, paragraphs, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    # Rows of Parquet are known without being read, so that all of them have a number.
+    # The number of rows of Parquet is known without reading, so each row has a number.
     all_count = format_of(file, options) == "parquet"
     number = context.before
     for _, paragraphs, licence in _row_paragraphs(source, file, context, form):
@@ -138,9 +140,10 @@ def documents_of_table(
 
 
 def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineForm, column: str) -> Iterator[Named]:
-    """Documents in the order of their first rows, each as soon as its last row and all documents before it are read.
+    """Yield documents in the order of their first rows, each as soon as its last row and all earlier documents are
+    read.
 
-    The table is read twice, first to count the rows of each document: nothing else says where a document ends.
+    The table is read twice, first to count the rows of each document: the end of a document is not known otherwise.
     """
     rows = _rows(source, file, context.options, context.piece)[1]
     left = Counter(cell(row, column, place) or "" for place, row in rows)
@@ -161,9 +164,9 @@ def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineFor
 def _row_paragraphs(
     source: RawSource, file: str, context: ReaderContext, form: LineForm
 ) -> Iterator[tuple[str, list[Paragraph] | None, str | None]]:
-    """The key of its document, the paragraphs and the licence of each row.
+    """Yield the document key, the paragraphs and the licence of each row.
 
-    A row that is left out has no paragraphs; a row without a column of licences has no licence.
+    A rejected row has no paragraphs; a row without a column of licences has no licence.
     """
     options: PlainTextOptions = context.options
     for place, row in _rows(source, file, options, context.piece)[1]:
@@ -183,12 +186,12 @@ def _row_paragraphs(
 
 
 def _matches(value: str, pattern: str) -> bool:
-    """Whether a value is a pattern, where * is any text."""
+    """Return whether a value matches a pattern, in which * is any text."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), value, re.DOTALL) is not None
 
 
 def _kept(row: Mapping[str, Any], place: str, options: "PlainTextOptions") -> tuple[str | None, str]:
-    """The text of a row, and why it is left out, which is empty for one that is kept."""
+    """Return the text of a row and the reason for its rejection, which is empty for a row that is kept."""
     text = field(row, options.column, place)
     if has_surplus(row):
         return text, "row with more fields than the header: quote texts with the delimiter"

@@ -1,6 +1,6 @@
-"""Raw text as lines, decoded with errors that say where.
+"""Raw text as lines, with decoding errors that name their position.
 
-Lines are streamed, so that a file of any size passes in flat memory.
+Lines are streamed, so that memory does not grow with the file.
 """
 
 import codecs
@@ -17,7 +17,8 @@ _PACKED_PIECES = 16
 
 @cache
 def is_direct(encoding: str) -> bool:
-    """Whether an ASCII byte of this encoding stands for its character wherever it is found: UTF-8 and single bytes.
+    """Return whether each ASCII byte of this encoding always represents its character, as in UTF-8 and single-byte
+    encodings.
 
     Raises ConfigError for an unknown encoding.
     """
@@ -33,9 +34,9 @@ def is_direct(encoding: str) -> bool:
 
 
 def piece_bytes(source: RawSource, name: str, encoding: str) -> int:
-    """Into pieces of how many bytes a large file is divided.
+    """Return the piece size in bytes for a large file.
 
-    To begin in the middle of a compressed file, all before it is decompressed: then a few large pieces are better.
+    Compressed files have few large pieces, because all data before a piece must be decompressed.
     """
     if is_direct(encoding) and not is_packed(name):
         return PIECE_BYTES
@@ -50,10 +51,10 @@ def text_blocks(
     end: int | None = None,
     has_options: bool = True,
 ) -> Iterator[bytes]:
-    """The bytes of a text from `start` to before `end`, in blocks: as they are in a direct encoding, else in UTF-8.
+    """Yield the bytes of a text from `start` to before `end`, in blocks: unchanged in a direct encoding, else in UTF-8.
 
-    Messages name the option `encoding` only with `has_options`. Raises SourceError and ConfigError as `Lines`, but
-    leaves it to the caller to decode a direct encoding.
+    Messages name the option `encoding` only with `has_options`. Raises SourceError and ConfigError as `Lines`, but the
+    caller decodes a direct encoding.
     """
     if is_direct(encoding):
         stream = blocks(source, name, start)
@@ -78,9 +79,9 @@ def _after(stream: Iterator[bytes], start: int) -> Iterator[bytes]:
 
 
 def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, content: bytes) -> list[str]:
-    """The lines of a stretch of `text_blocks` that begins at `offset`, without their ends and a byte-order mark.
+    """Return the lines of a part of `text_blocks` that begins at `offset`, without their ends and a byte-order mark.
 
-    Raises SourceError naming the file and the offset of the first byte that the encoding cannot have.
+    Raises SourceError naming the file and the offset of the first byte that is invalid in the encoding.
     """
     try:
         text = content.decode(_codec(encoding))
@@ -90,7 +91,9 @@ def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, cont
 
 
 def first_lines(source: RawSource, name: str, encoding: str) -> list[str]:
-    """The lines in the first megabyte of a text, to look at: whatever else is wrong is told by who reads it all."""
+    """Return the lines in the first megabyte of a text, for a preview; other errors are reported by the reader of the
+    whole file.
+    """
     block = next(text_blocks(source, name, encoding), b"")
     end = max(block.rfind(b"\n"), block.rfind(b"\r"))
     return with_unified_ends(block[: end if end > 0 else None].decode(_codec(encoding), "replace")).split("\n")
@@ -98,19 +101,20 @@ def first_lines(source: RawSource, name: str, encoding: str) -> list[str]:
 
 @cache
 def _codec(encoding: str) -> str:
-    """The encoding of what `text_blocks` gives. A byte-order mark is one at the beginning of a file only."""
+    """Return the encoding of the blocks of `text_blocks`. Only a byte-order mark at the beginning of a file is
+    removed.
+    """
     return encoding if is_direct(encoding) and codecs.lookup(encoding).name != "utf-8-sig" else "utf-8"
 
 
 class Lines:
     """The lines of a member without their ends (\\n, \\r\\n or \\r), without a byte-order mark, in flat memory.
 
-    Only those of `piece` where there is one. `offset` and `line` say how many bytes of the text and how many lines of
-    the file are done, so that a text can be divided where a record has just been read. With `longest`, only \\n ends a
-    line, and one of more bytes is an error.
+    With `piece`, only its lines. `offset` and `line` are the numbers of bytes and lines read so far, so that a text can
+    be divided after a record. With `longest`, only \\n ends a line, and a longer line is an error.
 
-    Reading raises SourceError naming the file and the offset of the first byte that the encoding cannot have, or the
-    place where a compressed file is damaged; ConfigError for an unknown encoding.
+    Reading raises SourceError naming the file and the offset of the first byte that is invalid in the encoding, or the
+    position of the damage in a compressed file; ConfigError for an unknown encoding.
     """
 
     def __init__(
@@ -134,17 +138,17 @@ class Lines:
 
     @property
     def place(self) -> str:
-        """Where the line at hand stands, for messages."""
+        """Return the position of the current line for messages."""
         return f"{self.where}{self.mark}{self.line}"
 
     @property
     def first(self) -> int:
-        """How many records the file has before these lines."""
+        """Return the number of records in the file before these lines."""
         return 0 if self.piece is None else self.piece.first
 
     @contextmanager
     def put_back(self) -> Iterator[None]:
-        """In this context the line at hand is not done: it begins what comes next."""
+        """Put the current line back within this context, so that the next record begins with it."""
         self.offset, self.line = self.offset - self._length, self.line - 1
         yield
         self.offset, self.line = self.offset + self._length, self.line + 1
@@ -170,7 +174,7 @@ class Lines:
 
     def _with_ends(self) -> Iterator[bytes]:
         end = None if self.piece is None else self.piece.end
-        # What has come of the line at hand; joined once, or a file without line ends would be copied again and again.
+        # Parts of the current line, joined once; otherwise a file without line ends would be copied repeatedly.
         begun: list[bytes] = []
         begun_bytes = 0
         for block in text_blocks(self.source, self.name, self.encoding, self.offset, end, self.has_options):
@@ -223,7 +227,7 @@ def _decoded(source: RawSource, name: str, encoding: str) -> Iterator[str]:
 
 
 def with_unified_ends(text: str) -> str:
-    """The text with \\n for every end of a line."""
+    """Return the text with \\n for every line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
@@ -231,7 +235,7 @@ def _unknown_encoding(encoding: str) -> ConfigError:
     return ConfigError(f"encoding: there is no encoding called {encoding!r}")
 
 
-# What files of other kinds begin with. UTF-16 has a mark, or every other byte of its ASCII characters is 0.
+# First bytes of files of other kinds. UTF-16 has a byte-order mark, or every other byte of its ASCII characters is 0.
 _BEGINNINGS = {
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
     b"BZh": "compressed with bzip2; let its name end in .bz2",
@@ -249,7 +253,7 @@ _TOLD_FROM = 16
 
 
 def _check_text(source: RawSource, name: str, block: bytes, has_options: bool) -> None:
-    """Raise SourceError for a file of another kind, by its first bytes; NUL alone is no reason."""
+    """Raise SourceError for a file of another kind, by its first bytes; a NUL byte alone is no error."""
     head, encoding = block[:_LOOKED_AT], "utf-16"
     kinds = (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning))
     kind = next(kinds, None) if b"\0" in block or not _is_utf8(head) else None
@@ -280,10 +284,10 @@ def _wrong_encoding(
 
 
 def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
-    """A file divided into pieces of about `piece_bytes` where a document begins: with each `every`-th kept record.
+    """Divide a file into pieces of about `piece_bytes` at the beginnings of documents: at each `every`-th kept record.
 
-    `records` says of each record whether it is kept, and `lines`, which it is read from, where it ends. So what reads
-    the file for its documents finds the boundaries, too, and they cannot fall inside a quoted field or an article.
+    `records` are flags of the kept records, read from `lines`, which has their ends. So the reader of documents also
+    finds the boundaries, which are never inside a quoted field or an article.
     """
     start = end = (lines.offset, lines.line)
     first = kept = 0

@@ -1,8 +1,8 @@
-"""Punctuation in one spelling, and characters that an earlier conversion damaged.
+"""Punctuation in a uniform spelling, and repair of characters that an earlier conversion damaged.
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text". Repair is the ftfy library's. The Moses punctuation normaliser for
 English is our own copy of its rules: the library runs some forty regular expressions over every block, most of which
-find nothing. Both promise what the libraries give, which tests compare on arbitrary text.
+find nothing. Both functions return the libraries' results; tests compare them on arbitrary text.
 """
 
 import re
@@ -12,7 +12,7 @@ _NO_BREAK = "\u00a0"
 _MANY_SPACES = re.compile("  +")
 _BRACKET_THEN_MARK = re.compile(r"\) (?=[.!:?;,])")
 _BEFORE_PER_CENT = re.compile(r"(?<=\d) %")
-# The single quotes come after the others: two of them side by side make a double one.
+# Replace single quotes last, because two adjacent single quotes make a double quote.
 _SPELLINGS = (("„", '"'), ("“", '"'), ("”", '"'), ("–", "-"), ("—", " - "))
 _SINGLE_QUOTES = ("´", "‘", "‚", "’")
 # Literal rules of steps 3 and 4, in their order.
@@ -36,10 +36,11 @@ _NO_BREAK_IN_NUMBER = re.compile(rf"(\d){_NO_BREAK}(\d)")
 
 
 def normalise_punctuation(text: str) -> str:
-    """Typographic quotes and dashes as ASCII, quotes after full stops, no spaces inside brackets; stripped.
+    """Return the text with typographic quotes and dashes as ASCII, quotes after full stops, no spaces inside brackets;
+    stripped.
 
-    The same as `MosesPunctNormalizer(lang="en", penn=False).normalize` of sacremoses. Every rule is asked for by a
-    character that it needs before it runs.
+    Equals `MosesPunctNormalizer(lang="en", penn=False).normalize` of sacremoses. A rule runs only if the text contains
+    a character that the rule needs.
     """
     text = _space_brackets(text.replace("\r", ""))
     if not text.isascii():
@@ -66,7 +67,7 @@ def _space_brackets(text: str) -> str:
         text = text.replace("( ", "(")
     if closes:
         text = text.replace(" )", ")")
-    # Looking for one character is many times faster than looking for two.
+    # A search for one character is many times faster than a search for two.
     if "%" in text:
         text = _BEFORE_PER_CENT.sub("%", text)
     if ":" in text:
@@ -97,21 +98,21 @@ def _single_spaces(text: str) -> str:
     return _MANY_SPACES.sub(" ", text) if "  " in text else text
 
 
-# Characters beyond ASCII that ftfy leaves alone when ASCII stands around them. Not among them: control characters, « »,
-# and Â and Ã, which it takes for mojibake even before a space.
+# Characters beyond ASCII that ftfy leaves alone between ASCII characters. Excluded are control characters, « », and Â
+# and Ã, which ftfy takes for mojibake even before a space.
 SAFE_CHARACTERS = "¡¢£§©®°±·¿ÀÁÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖØÙÚÛÜßàáâãäåæçèéêëìíîïñòóôöøùúûüÿ²³¼½¾×÷–—…€"
 CURLY_QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"'}
 _NOT_ASCII = SAFE_CHARACTERS + "".join(CURLY_QUOTES)
 _UNSAFE = re.compile(f"[^\t\n -%'-~{_NOT_ASCII}]")
-# Two of them side by side may be mojibake: é££ is a Chinese character in UTF-8.
+# Two adjacent ones may be mojibake: é££ is a Chinese character in UTF-8.
 _SIDE_BY_SIDE = re.compile(f"[{_NOT_ASCII}]{{2}}")
 
 
 def repair_encoding(text: str) -> str:
-    """Mend what an earlier conversion damaged: `ftfy.fix_text` with its defaults.
+    """Repair the damage of an earlier conversion: `ftfy.fix_text` with its defaults.
 
     Mojibake, HTML entities (not from the first line with a `<` on), curly quotes, ligatures, widths, line breaks,
-    control characters, NFC. The library is asked only where it could do more than straighten quotes.
+    control characters, NFC. The library is called only if it could do more than straighten quotes.
     """
     if _UNSAFE.search(text) or (not text.isascii() and _SIDE_BY_SIDE.search(text)):
         import ftfy
@@ -123,25 +124,27 @@ def repair_encoding(text: str) -> str:
     return text
 
 
-# The end of a Portuguese word in capitals with its quotation mark (“IRMÃ”) looks like one letter in a wrong decoding
-# (IRMÔ). Where nothing else in the text does, it is what it says.
+# The capital end of a Portuguese word with its quotation mark (“IRMÃ”) looks like one letter in a wrong decoding
+# (IRMÔ). If no other part of the text looks damaged, the text is right.
 _CAPITAL_BEFORE_MARK = re.compile("(?<=[A-ZÀ-ÖØ-Þ])[ÂÃ](?=[”“’‘»«›‹…–—\u00a0 ])")
 
 
 def repair_mojibake(text: str) -> str:
-    """Text that was decoded with a wrong encoding (`schÃ¶n`) as it was written, without NUL; all else stays.
+    """Repair text that was decoded with a wrong encoding (`schÃ
 
-    Quotes, ligatures, entities, widths and accents are as they were. C1 control characters, which stand for the marks
-    of Windows in what was taken for Latin-1, become these marks.
+    n`) and remove NUL; leave all else unchanged.
+
+    Quotes, ligatures, entities, widths and accents stay unchanged. C1 control characters, which are Windows-1252 marks
+    decoded as Latin-1, become these marks.
     """
     if "\0" in text:
         text = text.replace("\0", "")
     if text.isascii():
         return text
-    # Half of what it takes to import the readers, which whoever plans does, too.
+    # Import ftfy here, because it takes half of the readers' import time, which planning would spend too.
     from ftfy import TextFixerConfig, fix_text
 
-    # Of all that the library offers, what undoes a wrong decoding and nothing else.
+    # Use only the library's repair of wrong decodings.
     config = TextFixerConfig(
         unescape_html=False,
         remove_terminal_escapes=False,

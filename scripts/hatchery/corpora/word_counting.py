@@ -1,9 +1,9 @@
-"""How the words of a text are counted where a budget, a checkpoint or a track limits them.
+"""The rules that count the words of a text if a budget, a checkpoint or a track limits them.
 
 Source: docs/babylm.md, "Words of every language". `white_space` is the rule of BabyLM's strict tracks (`str.split()`).
 `adjusted` is that of its multilingual track: 543 MB of English text (UTF-8) are 100 million words, and the bytes of
-another language are divided by its byte premium. `jieba` is the rule of the Chinese BabyLM challenge. Which tokens the
-words begin in: `hatchery.tokenization.token_words`.
+another language are divided by its byte premium. `jieba` is the rule of the Chinese BabyLM challenge.
+`hatchery.tokenization.token_words` finds the tokens in which words begin.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from hatchery.settings.base import Range, RefusedError, Settings, omitted_at_def
 
 WordCountName = Literal["white_space", "adjusted", "jieba"]
 WHITE_SPACE: WordCountName = "white_space"
-"""The rule of all corpora that name none."""
+"""The default rule of a corpus."""
 BYTES_PER_WORD = Fraction(543, 100)
 """Bytes of English text (UTF-8) per adjusted word."""
 PremiumName = Literal["eng_latn", "nld_latn", "zho_hans", "zho_hant"]
@@ -36,7 +36,7 @@ def word_count_of(measures: Mapping[str, Any]) -> str:
 
 
 def premium_of(value: BytePremium) -> float:
-    """Return the number that a byte premium is or names."""
+    """Return the value of a byte premium that is given as a number or a name."""
     return BYTE_PREMIUMS[value] if isinstance(value, str) else float(value)
 
 

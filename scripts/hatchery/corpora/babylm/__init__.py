@@ -1,12 +1,11 @@
-"""The ten corpora of BabyLM 2023, and what each of their normalisers gets: the reading, and where losses are told.
+"""The ten corpora of BabyLM 2023: a normaliser for each corpus, and the steps that several normalisers share.
 
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". `as_published` gives the bytes of
-the published scripts, with what they lose and garble, as far as the golden files and that page show; `corrected`
-mends that. Where a docstring says "inferred", we concluded from the order of the steps what the scripts do, and nothing
-else shows it. Every line of text that a normaliser leaves out is counted, in both readings.
+the published scripts, with what they lose and garble, as far as the golden files and that page show; `corrected` mends
+that. Where a docstring says "inferred", we concluded from the order of the steps what the scripts do, and nothing else
+shows it. Every line of text that a normaliser leaves out is counted, in both readings.
 
-A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document. The
-small steps that several of them share stand here.
+A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """
 
 import re
@@ -23,17 +22,18 @@ _SUBTITLE_TAG = re.compile(r"</?(?:b|i|u|s|em|strong|font|span|br)(?:\s[^<>=]*+=
 
 
 def collapse(line: str) -> str:
-    """White space as single spaces, stripped."""
+    """Return the line with each run of white space as one space, stripped."""
     return " ".join(line.split())
 
 
 def without_dash(line: str) -> str:
-    """The line without one leading dash, the sign of a new speaker in subtitles."""
+    """Return the line without one leading dash, which marks a new speaker in subtitles."""
     return line[2:] if line.startswith("- ") else line.removeprefix("-")
 
 
 def quoted_speech(line: str) -> str:
-    """The line between double quotes, unless it introduces speech, is quoted at an end, or is a noise in brackets.
+    """Return the line between double quotes, unless the line introduces speech, has a quote at one end, or is a noise
+    in brackets.
 
     The published test looks at the first and the last character only: `(a) and (b)` counts as a noise.
     """
@@ -43,12 +43,12 @@ def quoted_speech(line: str) -> str:
 
 
 def unescape_once(line: str) -> str:
-    """One level of the entities `&gt;`, `&lt;`, `&amp;`, in this order, so that `&amp;lt;` becomes `&lt;`."""
+    """Decode one level of the entities `&gt;`, `&lt;`, `&amp;`, in this order, so that `&amp;lt;` becomes `&lt;`."""
     return line.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&")
 
 
 def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
-    """The lines with one empty line for several in a row."""
+    """Yield the lines with one empty line instead of several in a row."""
     previous = None
     for line in lines:
         if line or previous != "":
@@ -58,34 +58,39 @@ def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Treatment:
-    """One of the two readings, and the account of what is left out."""
+    """One of the two readings, and a count of the lines that the normaliser leaves out."""
 
     corrected: bool
-    """Whether the published losses are mended; what that means says the docstring of each corpus."""
+    """Whether the published losses are fixed; the docstring of each corpus lists the fixes."""
     rejections: Rejections
-    """Takes the lines that are left out, by reason."""
+    """Collects the lines that are left out, by reason."""
 
     def full(self, line: str) -> str:
-        """The line after the full cleaning. As published, it can hold newlines, and ’ counts as a closing quote."""
+        """Return the line after the full cleaning. As published, the result can contain newlines, and ’ counts as a
+        closing quote.
+        """
         return collapse(clean(line, BABYLM_RULES)) if self.corrected else clean(line, BABYLM_PUBLISHED_RULES)
 
     def minimal(self, line: str) -> str:
-        """The line after the minimal cleaning. As published, it can hold newlines and no-break spaces."""
+        """Return the line after the minimal cleaning. As published, the result can contain newlines and no-break
+        spaces.
+        """
         return collapse(clean_minimal(line)) if self.corrected else clean_minimal(line)
 
     def subtitle(self, line: str) -> str:
-        """The line after the minimal cleaning and, corrected, without the tags that set its type."""
+        """Return the line after the minimal cleaning; `corrected` also removes the tags that set its type."""
         text = self.minimal(line)
         if not self.corrected or "<" not in text:
             return text
         plain = _SUBTITLE_TAG.sub("", text)
-        # Again, because the cleaning leaves entities alone on a line that holds a `<`.
+        # Decode entities again, because the cleaning leaves entities alone on a line with a `<`.
         return text if plain == text else self.minimal(plain)
 
     def keeps(self, text: str, line: str) -> bool:
-        """Whether a raw line goes on that the cleaning has made `text`.
+        """Return whether a raw line stays in the output, given its cleaned `text`.
 
-        Corrected, a line with nothing left vanishes; as published it is a boundary or a pair of quotes (inferred).
+        `corrected` drops a line with no text left; as published, this line is a boundary or a pair of quotes
+        (inferred).
         """
         if text or not self.corrected:
             return True
@@ -97,7 +102,7 @@ class Treatment:
         self.rejections.count(reason, sample=line)
 
     def without_repeats(self, lines: Iterable[str], across_boundaries: bool = False) -> Iterator[str]:
-        """The lines without those equal to the line before, which a boundary forgets unless `across_boundaries`."""
+        """Yield the lines, each run of equal lines once. A boundary ends a run unless `across_boundaries`."""
         previous = ""
         for line in lines:
             if not line:

@@ -1,10 +1,10 @@
-"""The six corpora of BabyLM since 2024: text that the organisers have prepared, and that is read as it is.
+"""The six corpora of BabyLM since 2024: text that the organisers have prepared, read without cleaning.
 
-Source: the organisers' preparation scripts of 2024, whose layouts later editions keep: one
-utterance or paragraph a line, `= = = name = = =` before what was a file, a book or an article. White space is made
-single, wrong decodings are undone, and quotes, accents and ligatures made uniform, as in the minimal cleaning of the
-corpora of 2023. Nothing else is changed: the words are those that the challenge counts. A header ends a document. That
-of an article is its title, and the first line of its text; those that name a file are left out.
+Source: the organisers' preparation scripts of 2024, whose layouts later editions keep: one utterance or paragraph a
+line, `= = = name = = =` before what was a file, a book or an article. Each run of white space becomes one space, wrong
+decodings are undone, and quotes, accents and ligatures made uniform, as in the minimal cleaning of the corpora of 2023.
+Nothing else is changed: the words are those that the challenge counts. A header ends a document. The header of an
+article is its title and the first line of its text; headers that name a file are left out.
 """
 
 import re
@@ -25,10 +25,10 @@ def prepared(
     blank_lines_end: bool = True,
     speakers: bool = True,
 ) -> Iterator[str]:
-    """The lines of a prepared file, an empty one between two documents.
+    """Yield the lines of a prepared file, with an empty line between two documents.
 
-    `titles` is whether headers are text; `blank_lines_end`, whether a blank line ends a document; without `speakers`,
-    what names the speaker of a line is left out.
+    `titles` keeps headers as text. `blank_lines_end` lets a blank line end a document. Without `speakers`, the name of
+    the speaker is removed from each line.
     """
     for line in map(collapse, lines):
         header = _HEADER.fullmatch(line)
@@ -50,11 +50,11 @@ def prepared(
 PREPARED: dict[str, Callable[..., Iterator[str]]] = {
     "bnc_spoken": prepared,
     "childes": prepared,
-    # A paragraph a line; blank ones are no ends of books.
+    # Each line is a paragraph; blank lines do not end books.
     "gutenberg": partial(prepared, blank_lines_end=False),
     "open_subtitles": prepared,
     "simple_wiki": partial(prepared, titles=True),
     "switchboard": prepared,
 }
-"""What reads each of the six corpora."""
+"""By corpus: the function that reads its lines."""
 WITH_SPEAKERS = ("childes", "switchboard")

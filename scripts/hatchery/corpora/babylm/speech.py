@@ -13,16 +13,17 @@ from hatchery.corpora.babylm import (
 
 
 def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """OpenSubtitles: one subtitle per line, films apart by blank lines.
+    """OpenSubtitles: one subtitle per line, with blank lines between films.
 
-    No leading dash, quotation marks around speech, no repeated lines, no repeated boundaries.
+    Removes leading dashes, repeated lines and repeated boundaries, and puts quotation marks around speech.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash goes after the cleaning here and before it in
-    QED. That a boundary lets a repeated line through is our reading of "unless the previous output was already blank".
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning here, but before
+    the cleaning in QED. That a boundary lets a repeated line through is our reading of "unless the previous output was
+    already blank".
 
     Corrected:
     - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the film;
-    - tags such as <i> go, and with them the entities that they keep from being decoded (`<i>Tea &amp; cake</i>`).
+    - tags such as <i> are removed, so the entities of their line are decoded (`<i>Tea &amp; cake</i>`).
     """
 
     def subtitles() -> Iterator[str]:
@@ -37,16 +38,16 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """QED: subtitles of educational videos, with escaped entities and timing debris.
 
-    No dash, no entities, no timing lines, quotation marks around speech, no repeated lines.
+    Removes dashes, entities, timing lines and repeated lines, and puts quotation marks around speech.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash goes before the cleaning here and after it in
-    OpenSubtitles. Lines with escaped markup were to be dropped, but the cleaning decodes most of them before the test
-    can see them. That a boundary lets a repeated line through is our reading of "unless the previous was blank".
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning here, but after
+    the cleaning in OpenSubtitles. Lines with escaped markup were to be dropped, but the cleaning decodes most of them
+    before the test can see them. That a boundary lets a repeated line through is our reading of "unless the previous
+    was blank".
 
     Corrected:
-    - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the
-      document;
-    - tags such as <i> go, and with them the entities that they keep from being decoded.
+    - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the document;
+    - tags such as <i> are removed, so the entities of their line are decoded.
     """
 
     def subtitles() -> Iterator[str]:
@@ -70,7 +71,7 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> tuple[str, bool]:
-    """The text after up to three levels of entities, and whether both `&lt` and `&gt` were met on the way."""
+    """Return the text after up to three levels of entities, and whether both `&lt` and `&gt` were decoded."""
     for _ in range(3):
         if _has_markup(text):
             return text, True
@@ -85,7 +86,7 @@ def _has_markup(text: str) -> bool:
 def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """AO-CHILDES: utterances of a child's surroundings, one per line, without any boundary.
 
-    A capital, full cleaning, quotation marks, no repeated lines.
+    Capitalises each line, cleans it fully, adds quotation marks, and removes repeated lines.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". Empty lines are skipped in both readings: the release
     has none, and the published script stops at one with an error.
@@ -108,17 +109,16 @@ def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """BNC, the spoken part as BabyLM has it: one sentence per line, a blank line after each conversation.
+    """Spoken part of the BNC in BabyLM's release: one sentence per line, a blank line after each conversation.
 
-    A capital, full cleaning, quotation marks; lines of one mark and repeated lines go.
+    Capitalises each line, cleans it fully and adds quotation marks; removes repeated lines and lines of one mark.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
     - ’ inside or before a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - a line with nothing left after cleaning vanishes, where the published script writes a pair of quotes
-      (inferred).
+    - a line with nothing left after cleaning vanishes, where the published script writes a pair of quotes (inferred).
     """
 
     def turns() -> Iterator[str]:
@@ -138,14 +138,14 @@ def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Switchboard Dialog Act Corpus: one utterance per line.
 
-    No leading dash, quotation marks, no repeated lines.
+    Removes leading dashes and repeated lines, and adds quotation marks.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash goes before the cleaning; boundaries are not
-    collapsed.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning; boundaries are
+    not collapsed.
 
     Corrected:
-    - a repeated line is one of the same conversation; as published the first line of a conversation is lost when it
-      equals the last of the one before;
+    - a line counts as repeated only within its conversation; as published the first line of a conversation is lost when
+      it equals the last line of the previous conversation;
     - an utterance that is only a dash, or has nothing left after cleaning, vanishes; as published it is a boundary.
     """
 

@@ -12,7 +12,7 @@ _CITATION = re.compile(r"\[\d+\]")
 def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Standardized Project Gutenberg: hard-wrapped books.
 
-    Wrapped lines joined to paragraphs; a boundary at two blank lines after a paragraph of more than one line.
+    Joins wrapped lines to paragraphs and sets a boundary at two blank lines after a paragraph of more than one line.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
@@ -47,9 +47,9 @@ _MARKER = "[TAB]"
 
 
 def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Children's Stories Text Corpus: natural text with titles of their own and some indented lines.
+    """Children's Stories Text Corpus: stories with a title line each and some indented lines.
 
-    Indented lines marked with [TAB]; a block of one line (a title) joins the block after it.
+    Marks indented lines with [TAB] and joins a block of one line (a title) to the next block.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". An indented line begins with the marker `[TAB] `, a
     special token of the tokenizers, in both readings.
@@ -66,8 +66,8 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
                 yield ""
             block = 0
             continue
-        # The indent is four spaces of the raw line; a tab or three spaces are none. Cleaned with its marker, as
-        # published: what the cleaning does to white space depends on what stands before it.
+        # Only four spaces at the start of the raw line are an indent. As published, clean the line with its marker,
+        # because the cleaning treats white space by the characters before it.
         text = treatment.minimal(f"{_MARKER} {line}" if raw.startswith("    ") else line)
         if treatment.keeps(text.removeprefix(_MARKER), line):
             block += 1
@@ -81,7 +81,7 @@ _QUOTES = ("`` ", "``", " ''", "''")
 def cbt(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Children's Book Test: books in Penn Treebank tokens, one sentence per line.
 
-    Brackets and quotes as they are printed, full cleaning; corrected, also the books apart.
+    Restores brackets and quotes as printed and cleans each line fully; `corrected` also separates the books.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
@@ -110,11 +110,12 @@ def _as_printed(line: str) -> str:
 
 
 _FILE_OR_CATEGORY_MARK = ("[[Category:", "[[File:")
-# Captions hold links, which hold no further ones. Possessive, so that hostile brackets take linear time.
+# Captions contain links, but these links contain no further links. Possessive, so that hostile brackets take linear
+# time.
 _FILE_OR_CATEGORY = re.compile(r"\[\[(?:File|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-# What looks like a link and does not end in `]]` is matched, too, and stays: no link begins inside it. Without that,
-# and if it were not possessive, hostile brackets would take quadratic time.
+# Match a link without `]]` at its end, too, and keep its text: no link begins inside it. Otherwise, or without the
+# possessive quantifier, hostile brackets would take quadratic time.
 _PUBLISHED_LINK = re.compile(r"\[\[([^|\]]*+)(?:\|[^\]]*+)?+(\]\])?+")
 # Links within links are rare and shallow; without a limit, hostile brackets would take quadratic time.
 _DEEPEST_LINK = 3
@@ -126,18 +127,18 @@ _PUBLISHED_TITLE = re.compile(r"= = = ([^=]*) = = =")
 def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """English Wikipedia: articles under `= = = Title = = =` lines, with links, citations, file and category lines.
 
-    One paragraph per line, a boundary before each title, links as text.
+    Writes one paragraph per line, a boundary before each title, and links as their text.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - a link leaves the text that readers see, not its target. As published, a target runs to the first `|` or `]`
-      and may hold `[`, which cuts a link around a link open: `[[nested [[inner|shown]] tail]]` is `nested [[inner
-      tail]]`, and `nested shown tail` when corrected. That a shown text may hold `[`, too, is inferred;
-    - a file or category link goes, with its caption, but not the text around it; as published a line that begins
+    - a link is replaced by the text that readers see, not by its target. As published, a target runs to the first `|`
+      or `]` and may hold `[`, which splits a link that contains a link: `[[nested [[inner|shown]] tail]]` is `nested
+      [[inner tail]]`, and `nested shown tail` when corrected. That a shown text may hold `[`, too, is inferred;
+    - a file or category link is removed with its caption, but the text around it stays; as published a line that begins
       with one is lost, and one in the middle leaves its target;
-    - a heading with more or other equals signs starts no document, a title that holds an equals sign does, and
-      loses its marks;
+    - a heading with more or other equals signs starts no document, a title that holds an equals sign does, and loses
+      its marks;
     - a line with nothing left after cleaning vanishes; as published it is a boundary.
     """
     corrected = treatment.corrected
@@ -185,17 +186,17 @@ _STUBS = (
 
 
 def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Simple English Wikipedia: articles of a title line and body lines, apart by blank lines.
+    """Simple English Wikipedia: articles of a title line and body lines, with blank lines between articles.
 
-    Citations and entities undone; one-sentence articles about places dropped with their titles.
+    Removes citations, decodes entities, and drops one-sentence articles about places with their titles.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". Articles of one sentence about a place are dropped: the
     sentence, and the title that waits above it.
 
     Corrected:
     - the last line of a file is kept; as published it is lost;
-    - a stub sentence takes the title with it only when nothing else of the article is left; as published it takes
-      whatever line is above it, also the title or a line of a longer article;
+    - a stub sentence removes the title only when nothing else of the article is left; as published it removes whatever
+      line is above it, also the title or a line of a longer article;
     - an article that ends in a stub sentence still ends there; as published it fuses with the next one;
     - a line with nothing left after cleaning vanishes; as published it is a boundary (inferred);
     - entities are decoded to the last level, not to the second.

@@ -1,4 +1,4 @@
-"""The readers, a file each: what a corpus configuration may say under `reader`."""
+"""The readers, one file each: the allowed values of the key `reader` of a corpus."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -20,7 +20,7 @@ else:
 
 
 def reader_and_options(name: str, options: Mapping[str, Any], where: str) -> tuple[Reader, Any]:
-    """The reader called `name` and its checked options. Raises ConfigError, beginning with `where`."""
+    """Return the reader called `name` and its checked options. Raises ConfigError, beginning with `where`."""
     if name not in READERS:
         raise ConfigError(f"{where}.reader: there is no reader {name!r}; there are: {', '.join(READERS)}")
     try:

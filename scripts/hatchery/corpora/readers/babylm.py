@@ -4,14 +4,14 @@ Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An e
 a document, a line is a paragraph and is split into sentences.
 
 In both readings two things differ from the published joined text on purpose. Files keep their boundaries, where
-`all.txt` lets the last document of a corpus run into the first of the next. And corpora without boundaries
-(AO-CHILDES, books) are cut into documents of `lines_per_document` lines, so that they can be split, shuffled and read
-in flat memory; null cuts nothing.
+`all.txt` lets the last document of a corpus run into the first of the next. And corpora without boundaries (AO-CHILDES,
+books) are cut into documents of `lines_per_document` lines, so that they can be split, shuffled and read in flat
+memory; null divides no file.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
-zip of either ("Release of BabyLM 2023"): two tracks for training share one development and one test set. Since 2024
-the folders are called `train_10M`, `dev` and so on, and there are six corpora, two of them new; since 2026 the files
-end in `.train.txt`, and none is for development. Where the hub hands them out as Parquet, a row of `text` is a line.
+zip of one of these ("Release of BabyLM 2023"): two tracks for training share one development and one test set. Since
+2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, two of them new; since 2026 the
+files end in `.train.txt`, and none is for development. In the hub's Parquet files, a row of `text` is a line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ from hatchery.settings.base import Count, ReadingName, Settings, require
 
 Track = Literal["10M", "50M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}
-# Behind that suffix, in the editions since 2024.
+# Suffix that follows the split's suffix in the editions since 2024.
 _ENDINGS = ("", ".txt", ".parquet")
 _FOLDERS: dict[str, Track] = {
     "babylm_10M": "10M",
@@ -46,17 +46,17 @@ _FOLDERS: dict[str, Track] = {
 
 
 def _suffix(name: str) -> str:
-    """What tells the split of a file: `.train` of `childes.train.txt`."""
+    """Return the part of a file's name that determines its split: `.train` of `childes.train.txt`."""
     path = PurePosixPath(name)
     return PurePosixPath(path.stem).suffix if path.suffix in _ENDINGS else path.suffix
 
 
 def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: Sequence[str]) -> list[str]:
-    """The names of the files of a corpus in a source: training, development and test, as far as they are there.
+    """Return the existing files of a corpus in a source: training, development and test.
 
-    A track for training brings the development and test files that lie in the same source; the tracks `dev` and `test`
-    bring these alone. `patterns`, if any, pick files instead. Raises SourceError when nothing is found, when the track
-    misses its own file, and when several files claim the same split.
+    A training track includes the development and test files of the same source; the tracks `dev` and `test` include
+    only their own files. `patterns`, if any, select files instead. Raises SourceError if no file is found, if the
+    track's own file is missing, and if several files have the same split.
     """
     if patterns:
         return _checked(source, matching_names(source, tuple(patterns)), corpus, "`files` picks them")
@@ -77,7 +77,9 @@ def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: 
 
 
 def _track_of(source: RawSource, name: str) -> Track | None:
-    """The track by the name of the folder, or of the source where the file lies at its top; None for other names."""
+    """Return the track of a file by the name of its folder, or of the source for a file at its top; None for other
+    names.
+    """
     parents = PurePosixPath(name).parts[:-1]
     return _FOLDERS.get(parents[-1] if parents else source.root.stem)
 
@@ -177,16 +179,18 @@ NORMALISERS: dict[BabylmCorpus, Normaliser] = {
 
 
 def files(source: RawSource, options: BabylmOptions) -> list[str]:
-    """The files of the corpus, training before development before test. Raises SourceError when there is none."""
+    """Return the files of the corpus, training before development before test. Raises SourceError if there is
+    no file.
+    """
     return corpus_files(source, options.corpus, options.track, options.files)
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """The documents of one file, in its order.
+    """Yield the documents of one file, in its order.
 
-    Training text is for training alone where development text is read from the source too; otherwise its documents
-    have no split, and the corpus draws some of them for development. The names of documents do not depend on where in
-    the release the file lies. Raises SourceError, naming the byte, when the file is not UTF-8.
+    If development text is read from the source too, all training text is for training; otherwise its documents have no
+    split, and the corpus draws some of them for development. The names of documents do not depend on the file's folder
+    in the release. Raises SourceError, naming the byte, when the file is not UTF-8.
     """
     options: BabylmOptions = context.options
     path = PurePosixPath(file)
@@ -196,7 +200,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     treatment = Treatment(options.reading == "corrected", context.rejections)
     raw: Iterable[str] = Lines(source, file)
     if path.suffix == ".parquet":
-        # Whoever plans imports this module and reads nothing.
+        # Planning imports this module but reads no file.
         from hatchery.corpora.parquet_files import texts_of_column
 
         raw = (text for _, text in texts_of_column(Lines(source, file), "text"))
@@ -213,9 +217,9 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def output_lines(corpus: BabylmCorpus, lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """What the normaliser of a corpus writes for the raw lines of one file, line by line."""
+    """Yield the normaliser's output for the raw lines of one file, line by line."""
     for line in NORMALISERS[corpus](lines, treatment):
-        # As published, the cleaning can bring a newline into a line; the next script then reads two.
+        # As published, the cleaning can add a newline to a line; the next script then reads two lines.
         yield from line.split("\n")
 
 

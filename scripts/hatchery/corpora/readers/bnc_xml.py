@@ -1,4 +1,4 @@
-"""Reader of the BNC XML Edition; `bnc_text.py` says what becomes of a text."""
+"""Reader of the BNC XML Edition; `bnc_text.py` converts a text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,9 +33,10 @@ class BncSource(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: BncOptions) -> list[str]:
-    """The names of the texts, sorted. Raises SourceError when there is none.
+    """Return the sorted names of the texts. Raises SourceError if there is no text.
 
-    The released archive holds other XML beside its `Texts` folder; an unpacked `Texts` folder is itself the source.
+    The released archive has other XML files outside its `Texts` folder; an unpacked `Texts` folder is itself the
+    source.
     """
     names = [name for name in matching_names(source, (options.files,)) if not PurePosixPath(name).name.startswith(".")]
     texts = [name for name in names if "Texts" in PurePosixPath(name).parts[:-1]] or names
@@ -45,8 +46,8 @@ def files(source: RawSource, options: BncOptions) -> list[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """The document of one file. Raises SourceError naming file and line."""
-    # lxml, which planning has no use for.
+    """Yield the document of one file. Raises SourceError naming file and line."""
+    # Import lxml here, because planning does not need it.
     from hatchery.corpora.bnc_text import read_text
 
     yield read_text(source, file, context)

@@ -1,9 +1,9 @@
-"""Parallel text: two text files line by line, or two columns of a table, as documents of two lines.
+"""Parallel text as documents of two lines: two text files line by line, or two columns of a table.
 
-A document is a pair: its first line is the sentence in the first language, its second line that in the second. So a
-parallel corpus is a corpus like any other: one tokenizer learns from both sides, token shards keep the pair apart as
-two sentences, and which side is translated is a matter of the objective. White space within a line becomes one space,
-so nothing in a text can pass for the end of a line.
+A document is a pair: its first line is the sentence in the first language, its second line the sentence in the second
+language. So a parallel corpus is a corpus like any other: one tokenizer learns from both sides, token shards keep the
+pair apart as two sentences, and the objective selects the side that is translated. White space within a line becomes
+one space, so a text contains no line ends.
 """
 
 import re
@@ -54,7 +54,8 @@ class ParallelTextOptions(Settings):
         for split, patterns in self.files.items():
             if self.columns is not None and len(patterns) == 2:
                 raise RefusedError(
-                    "columns", f"got columns, expected none beside the two text files of files.{split}, or one table"
+                    "columns",
+                    f"got columns, expected none together with the two text files of files.{split}, or one table",
                 )
 
 
@@ -69,29 +70,29 @@ class ParallelTextSource(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
-    """The files of the first language, or the tables, split by split.
+    """Return the files of the first language, or the tables, split by split.
 
-    Raises SourceError when a pattern matches nothing, a file is matched twice, or a file has no partner, and
-    ConfigError for a table without `columns`.
+    Raises SourceError if a pattern matches no file, a file is matched twice, or a file has no partner, and ConfigError
+    for a table without `columns`.
     """
     return [file for _, file, _ in _listed(source, options)]
 
 
 def companions(source: RawSource, file: str, options: ParallelTextOptions) -> list[str]:
-    """The file of the second language that belongs to one of the first; none for a table."""
+    """Return the file of the second language that belongs to a file of the first; empty for a table."""
     partner = _entry(source, file, options)[2]
     return [] if partner is None else [partner]
 
 
 def split_of(source: RawSource, file: str, options: ParallelTextOptions) -> Split | None:
-    """The split that the patterns name for a file; None where its pairs are held out as the corpus says."""
+    """Return the split that the patterns name for a file; None if the corpus draws its held-out pairs."""
     return _entry(source, file, options)[0]
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """The pairs of one file and its partner, streamed; those with an empty side are counted as rejected.
+    """Yield the pairs of one file and its partner, streamed; pairs with an empty side are counted as rejected.
 
-    Raises SourceError naming file and line of what does not fit, such as two files of different length.
+    Raises SourceError naming file and line of mismatches, such as two files of different length.
     """
     options: ParallelTextOptions = context.options
     split, _, partner = _entry(source, file, options)
@@ -100,7 +101,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderContext) -> Iterator[RawDocument]:
-    """The pairs of a file as documents of two lines; those with an empty side are counted as rejected."""
+    """Yield the pairs of a file as documents of two lines; pairs with an empty side are counted as rejected."""
     for number, pair in enumerate(pairs):
         sides = [" ".join(side.split()) for side in pair]
         if all(sides):
@@ -110,7 +111,7 @@ def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderCo
 
 
 def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[Split | None, str, str | None]]:
-    """Split, file and partner of everything that is read."""
+    """Yield split, file and partner of every input."""
     matched_by: dict[str, str] = {}
     for split, patterns in options.files.items():
         known: Split | None = None if split == "any" else split
@@ -136,9 +137,9 @@ def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[S
 def _partners(
     source: RawSource, split: str, patterns: Sequence[str], sides: Sequence[Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """The files of both languages, paired by what their pattern's wildcards stand for.
+    """Yield the files of both languages, paired by the text that matches their pattern's wildcards.
 
-    One file on each side is a pair whatever they are called.
+    If each side has one file, they are a pair with any names.
     """
     if [len(names) for names in sides] == [1, 1]:
         yield sides[0][0], sides[1][0]
@@ -156,7 +157,7 @@ def _partners(
 
 
 def _shared(pattern: str, name: str) -> tuple[str, ...]:
-    """What the wildcards of a pattern stand for in a name that it matches: `a` of `a.de` with `*.de`."""
+    """Return the text that matches the wildcards of a pattern in a name: `a` of `a.de` with `*.de`."""
     parts = re.split(r"(\*+|\?|\[[^\]]+\])", pattern)
     groups = {"*": "(.*)", "?": "(.)", "[": "({})"}
     text = "".join(
@@ -187,7 +188,7 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
     columns = options.columns or ()
     suffix = uncompressed_suffix(file)
     if suffix == ".parquet":
-        # Whoever plans imports this module and opens nothing.
+        # Planning imports this module but opens no file.
         from hatchery.corpora.parquet_files import parquet_rows
 
         tops = {column.partition(".")[0] for column in columns}
@@ -205,7 +206,7 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
 
 
 def _numbered(source: RawSource, file: str, numbers: list[int], options: ParallelTextOptions) -> Pairs:
-    """Columns, counted from 1, of lines with tabs, where a quote is a quote."""
+    """Yield columns, counted from 1, of lines with tabs, in which quotes are ordinary characters."""
     lines = Lines(source, file, options.encoding, longest=RECORD_BYTES)
     for line in lines:
         cells = line.split("\t")
@@ -215,7 +216,7 @@ def _numbered(source: RawSource, file: str, numbers: list[int], options: Paralle
 
 
 def _cell(row: Any, column: str, place: str) -> str:
-    """The text in a column; `translation.de` is the field `de` of the object in `translation`."""
+    """Return the text in a column; `translation.de` is the field `de` of the object in `translation`."""
     value = row
     for part in column.split("."):
         if not isinstance(value, dict):

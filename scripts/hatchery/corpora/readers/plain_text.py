@@ -1,9 +1,9 @@
 """Plain text that the user brings: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
 
-Text is read as it is: what its lines are is recognised (`prose`) unless an option says so, and what was assumed is
-told. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document; where there are
-few of them, or one is long, they are cut into documents (`raw_files`), so that some can be held out. Encoding, columns
-and grouping are options, and what does not fit them is an error with its place.
+Text is read unchanged: the role of its lines is recognised (`prose`) unless an option sets it, and each assumption is
+reported. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document; few or long
+files are divided into documents (`raw_files`), so that some can be held out. Encoding, columns and grouping are
+options; input that does not fit the options is an error with its position.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ from hatchery.errors import SourceError
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource
 
-# A twentieth of fewer text files, the default development split, is less than one.
+# A twentieth of fewer text files, the default development split, is less than one file.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
 
@@ -69,7 +69,7 @@ _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
 def _remedy(source: RawSource) -> str:
-    """Return what to do with a source whose texts are in files of other kinds, as the end of a message."""
+    """Return the remedy for a source whose texts are in files of other kinds, as the end of a message."""
     names = [str(source.root), *source.names()]
     if any(name.endswith(_DOCUMENTS) for name in names):
         return ", or save documents as plain text (.txt)"
@@ -79,7 +79,7 @@ def _remedy(source: RawSource) -> str:
 
 
 def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
-    """How many files are not read, by the ending of their names, where no option says which files are."""
+    """Count the files that are not read by their suffix, unless an option selects files."""
     if options.files != PlainTextOptions.files:
         return Counter()
     excludes_by_default = options.exclude == PlainTextOptions.exclude
@@ -93,9 +93,9 @@ def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """The documents of one file, streamed: a text file cut into pieces, and a table, pass in the memory of a document.
+    """Yield the documents of one file, streamed: a divided text file or a table needs the memory of one document.
 
-    Rows of one document may stand apart in the file; then all documents that are open at the same time are in memory.
+    If other rows separate the rows of one document, all documents that are open at the same time are in memory.
     """
     options: PlainTextOptions = context.options
     form = form_of(source, file, options, context.english)
@@ -108,9 +108,9 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
-    """What the lines of a file are: what the options say, or else what its beginning looks like.
+    """Return the form of a file's lines: from the options, or recognised from its beginning.
 
-    `english`, whether the corpus says that its text is, matters only to whether lines are cut.
+    `english`, whether the corpus's text is English, matters only to whether lines are split into sentences.
     """
     if options.tagged:
         return LineForm("wrapped")
@@ -127,7 +127,7 @@ def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bo
 
 
 def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Iterator[str]:
-    """The lines of a file from its beginning on, those of different documents with a blank one between them."""
+    """Yield the lines of a file from its beginning, with a blank line between those of different documents."""
     if format_of(file, options) == "text":
         yield from first_lines(source, file, options.encoding)
         return
@@ -137,9 +137,9 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """The pieces of a file; none of a text that is one document. It is read once, to its end.
+    """Yield the pieces of a file; no piece for a text that is one document. The file is read once, to its end.
 
-    Raises SourceError where it cannot be read.
+    Raises SourceError if the file cannot be read.
     """
     size = piece_bytes(source, file, options.encoding)
     every = options.lines_per_document
@@ -150,13 +150,13 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
     elif every is not None:
         form = form_of(source, file, options)
         lines = Lines(source, file, options.encoding)
-        # Lines that are kept count themselves, others by their paragraphs.
+        # Lines that are kept count as records; other texts count their paragraphs.
         counted = blocks_of(lines, every_line=form.kind != "wrapped")
         yield from pieces_between((True for _ in counted), lines, size, every)
 
 
 def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
-    """Whether one of `count` files is cut into documents by its size, not by a number of lines."""
+    """Return whether a file, one of `count`, is divided into documents by size, not by a number of lines."""
     if options.lines_per_document is not None or options.tagged or options.cut_files == "never":
         return False
     few = count is not None and count < FEW_FILES
@@ -172,13 +172,13 @@ def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) 
     if form.kind != "lines":
         paragraphs = paragraphs_in(lines, context, form)
         return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before)
-    # Of lines that are kept, so many make a document; a paragraph ends with them.
+    # This number of kept lines makes a document; a paragraph ends with the document.
     paragraphs = paragraphs_in(lines, context, form, longest=every)
     return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before, size=_lines_of)
 
 
 def _cut(source: RawSource, file: str, context: ReaderContext, form: LineForm) -> Iterator[Named]:
-    """The numbered documents of a text file, or of a piece of it."""
+    """Yield the numbered documents of a text file, or of a piece of it."""
     encoding = context.options.encoding
     start, end = (0, None) if context.piece is None else (context.piece.start, context.piece.end)
     cuts = cut_text(text_blocks(source, file, encoding, start, end), start)

@@ -1,8 +1,8 @@
 """Large corpora as documents: web pages, articles and books of any raw format, split into paragraphs and sentences.
 
-Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 where it is a training corpus of its own.
-The paper splits sentences with spaCy; here the corpus's own splitter does, as everywhere. A title that the format
-keeps apart becomes a Markdown heading.
+Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 as a training corpus. The paper splits
+sentences with spaCy; here the corpus's own splitter is used. A title that the format stores apart from the text becomes
+a Markdown heading.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class RawTextReaderOptions(ProseOptions, RawTextOptions):
 
     def __post_init__(self) -> None:
         if self.texts_are_sentences and self.lines_per_document is None:
-            raise RefusedError("lines_per_document", "must be set where `texts_are_sentences` is")
+            raise RefusedError("lines_per_document", "must be set if `texts_are_sentences` is set")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +46,12 @@ class RawTextSource(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: RawTextReaderOptions) -> list[str]:
-    """The names of the files to read, sorted. Raises SourceError when no file matches."""
+    """Return the sorted names of the files to read. Raises SourceError if no file matches."""
     return raw_text_files(source, options)
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """The documents of one file, streamed. Raises SourceError naming file and place of what is damaged."""
+    """Yield the documents of one file, streamed. Raises SourceError naming file and position of damaged input."""
     options: RawTextReaderOptions = context.options
     lines = raw_lines(source, file, options, context.piece)
     if options.texts_are_sentences:
@@ -64,9 +64,9 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
-    """The pieces of a file; none of one that is a single text. It is read once, to its end.
+    """Yield the pieces of a file; no piece for a file that is a single text. The file is read once, to its end.
 
-    Raises SourceError where it cannot be read, and CorpusError for two articles with the same number.
+    Raises SourceError if the file cannot be read, and CorpusError for two articles with the same number.
     """
     lines = raw_lines(source, file, options)
     name = format_of(source, file, options)
@@ -88,7 +88,7 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
 
 
 def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
-    """Texts with numbers of their own. What reads a piece cannot notice one that is in another piece, too."""
+    """Yield the texts and raise CorpusError for a repeated number, which can be noticed only within one piece."""
     seen: set[str] = set()
     for text in texts:
         if text.key in seen:
@@ -98,7 +98,7 @@ def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
 
 
 def _is_stream(lines: Lines, options: RawTextReaderOptions) -> bool:
-    """Whether the file is one text that is cut into documents."""
+    """Return whether the file is one text that is divided into documents."""
     is_text = format_of(lines.source, lines.name, options) == "text"
     return is_text and options.lines_per_document is not None and not options.texts_are_sentences
 
@@ -117,7 +117,7 @@ def _separate(lines: Lines, context: ReaderContext) -> Iterator[Named]:
     options: RawTextReaderOptions = context.options
     for key, text, title in texts_in(lines, options):
         if not text or text.isspace():
-            # An article without text is a redirect or the like; its title alone would make a document of it.
+            # An article without text is a redirect; its title alone would make a document.
             context.rejections.count("text without content", sample=title or None)
             continue
         paragraphs = [[paragraph] for paragraph in paragraphs_of(text.split("\n"), options, context.split_sentences)]

@@ -1,9 +1,9 @@
-"""Transcripts of talks as WIT3 hands them out for IWSLT: `train.tags.de-en.de` and `*.xml`, a file for each language.
+"""Transcripts of talks from WIT3 for IWSLT: `train.tags.de-en.de` and `*.xml`, a file for each language.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 (IWSLT'14). Training files have a sentence per line
-between lines in tags (<url>, <talkid>, <speaker>, ...), which say what a talk is and are left out; titles and
-descriptions are sentences, too. In held-out files, which are XML, sentences are the segments. What stands at one place
-in both languages is a pair, and a document of two lines, as those of `parallel_text`.
+between lines in tags (<url>, <talkid>, <speaker>, ...), which describe a talk and are left out; titles and descriptions
+are sentences, too. In held-out files, which are XML, sentences are the segments. Sentences with the same index in both
+languages are a pair, and a document of two lines as in `parallel_text`.
 """
 
 import re
@@ -40,7 +40,7 @@ class Wit3Options(Settings):
 
     @property
     def as_text(self) -> parallel_text.ParallelTextOptions:
-        """The same files as those of two texts."""
+        """Return the options of `parallel_text` for the same files."""
         return parallel_text.ParallelTextOptions(dict(self.files))
 
 
@@ -55,19 +55,19 @@ class Wit3Source(CorpusSourceKeys):
 
 
 def files(source: RawSource, options: Wit3Options) -> list[str]:
-    """The files of the first language. Raises SourceError like those of `parallel_text`."""
+    """Return the files of the first language. Raises the SourceErrors of `parallel_text`."""
     return parallel_text.files(source, options.as_text)
 
 
 def companions(source: RawSource, file: str, options: Wit3Options) -> list[str]:
-    """The file of the second language that belongs to one of the first."""
+    """Return the file of the second language that belongs to a file of the first."""
     return parallel_text.companions(source, file, options.as_text)
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """The pairs of two files, streamed; those with an empty side are counted as rejected.
+    """Yield the pairs of two files, streamed; pairs with an empty side are counted as rejected.
 
-    Raises SourceError naming the file where one of the two goes on, and the line of a segment that does not end in it.
+    Raises SourceError naming the shorter of two files, and the line of a segment that does not end in it.
     """
     options: Wit3Options = context.options
     (partner,) = companions(source, file, options)
@@ -85,14 +85,14 @@ def _pairs(source: RawSource, file: str, partner: str) -> parallel_text.Pairs:
 
 
 def _sentences(lines: Lines) -> Iterator[str]:
-    """The sentences of a file: segments of XML, else what is no tag about a talk."""
+    """Yield the sentences of a file: segments of XML, or else lines that are not tags about a talk."""
     is_xml = uncompressed_suffix(lines.name) == ".xml"
     for line in lines:
         if is_xml:
             if segment := SEGMENT.fullmatch(line):
                 yield unescape(segment[1])
             elif "<seg" in line:
-                raise SourceError(f"{lines.where}: line {lines.line}: a segment that does not end in its line")
+                raise SourceError(f"{lines.where}: line {lines.line}: a segment does not end in its line")
         elif sentence := SENTENCE.fullmatch(line):
             yield sentence[2]
         elif not ABOUT_A_TALK.fullmatch(line):

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """How raw sources become the documents of a corpus."""
+    """Return the settings that turn raw sources into the documents of a corpus."""
     block = project.corpus(corpus)
-    # What languages there are decides only how text of one's own is cut, where no option says it.
+    # Languages only decide how the user's own text is split, if no option decides it.
     own = [source.options for source in block.sources if source.reader == "plain_text"]
     cut = any(options.sentences is None and not options.tagged for options in own)
     sources = [keys_of(source, "data", "embedded") for source in block.sources]
@@ -26,7 +26,9 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The files that the reader of a source takes, with others that these need; parameters of a sentence model."""
+    """Return the files that the reader of a source reads, with their companions; for a sentence model, its
+    parameters.
+    """
     from hatchery.corpora.convert import files_of
     from hatchery.corpora.sentences import parameter_files
 

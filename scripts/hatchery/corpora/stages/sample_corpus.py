@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """How a sample is drawn."""
+    """Return the settings that draw a sample."""
     block = project.corpus(corpus)
     languages = {} if block.sample.languages is ABSENT else block.sample.languages
     parts = {name: {"sources": part.sources, "bytes": part.bytes} for name, part in languages.items()}
@@ -24,7 +24,9 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def sample_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
-    """Manifests of the corpus that the sample is drawn from and, if its size is another's, of that one."""
+    """Return the manifests of the corpus that the sample is drawn from and of the corpus that sets its size, if that is
+    another.
+    """
     sample = of.part(corpus, "sample")
     named = {"corpus": sample.corpus, "size_of": sample.size_of}
     return {key: of.corpus(name) for key, name in named.items() if name is not ABSENT}
@@ -44,7 +46,7 @@ def sample_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
 def sample_corpus(settings: SampleSettings, corpus: Manifest, size_of: Manifest | None, run: StageRun) -> None:
     """Write the sample's shards and tables into `run.folder`, reading the corpus twice in flat memory.
 
-    Raises ConfigError when the size is not given once or a source is not there, CorpusError when the corpus is too
+    Raises ConfigError if the size is not given exactly once or a source is missing, CorpusError if the corpus is too
     small, ManifestError for a damaged shard.
     """
     from hatchery.corpora.sampling import draw_sample
