@@ -20,13 +20,13 @@ gives that converter's bytes, as far as the golden texts and that page show; con
 In both readings unnamed speakers get names drawn by the text's id (published: one generator over all files, in the
 order of the file system), a `<head>` of a spoken text is read (the published converter stops with an error), any other
 unknown element or `<u>` without `who` is an error with file and line, and elements that are left out by rule (notes,
-references, stage directions between blocks, turns without a letter) are counted. The list of first names is our own (the published
-one is missing).
+references, stage directions between blocks, turns without a letter) are counted. The list of first names is our own
+(the published list is missing).
 
-Each element of the body has one method; an element that the rules do not allow at its position
-is an error that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped; a
-turn is kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. A `<head>` there names the
-division in first place, and only `corrected` keeps a later one.
+Each element of the body has one method; an element that the rules do not allow at its position is an error that names
+the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped; a turn is
+kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. A `<head>` there names the division
+in first place, and only `corrected` keeps a later one.
 """
 
 import random

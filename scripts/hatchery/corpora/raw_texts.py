@@ -23,8 +23,8 @@ from hatchery.raw.registration import RawSource
 from hatchery.settings.base import Settings
 
 BY_SUFFIX = "by_suffix"
-# WikiExtractor's files are named wiki_00. The suffix .txt is not in this table: its files may be a
-# text, sentences or books.
+# WikiExtractor's files are named wiki_00. The suffix .txt is not in this table, because its files may contain a text,
+# sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
 # `by_suffix`, and the names of FORMATS.
 RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiextractor", "by_suffix"]
