@@ -65,7 +65,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "b.txt").rename(folder / os.fsdecode(b"b\xff.txt")),
         r"the file name 'b\\udcff\.txt' is not UTF-8",
     ),
-    "no files": (lambda folder: (shutil.rmtree(folder), folder.mkdir()), "holds no files"),
+    "no files": (lambda folder: (shutil.rmtree(folder), folder.mkdir()), "contains no files"),
 }
 
 

@@ -120,8 +120,8 @@ def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: R
         ("", r"a\.csv: line 1: the table is empty"),
         ("id,gloss\n1,a dog\n", r"a\.csv: line 2: there is no column 'target_child_age'"),
         (HEADER + "1,dog,1,Mother,old,NA\n", r"a\.csv: line 2: target_child_age: expected a number or NA, got 'old'"),
-        (HEADER + "1,dog,1\n", r"a\.csv: line 2: the row does not have the cells"),
-        (HEADER + "1,...,1,Mother,NA,NA\n", "no word enters the vocabulary"),
+        (HEADER + "1,dog,1\n", r"a\.csv: line 2: the row has another number of cells"),
+        (HEADER + "1,...,1,Mother,NA,NA\n", "no word is accepted into the vocabulary"),
     ],
 )
 def test_damaged_tables_are_one_error_that_names_the_place(

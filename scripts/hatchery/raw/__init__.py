@@ -1,1 +1,1 @@
-"""Where raw inputs come from: settings, downloads, data sets of the hub, and unpacking what came."""
+"""Sources of raw inputs: settings, downloads, data sets of the hub, and unpacking of archives."""

@@ -1,8 +1,8 @@
-"""Unpacking zip and tar archives that come from outside.
+"""Safe unpacking of zip and tar archives from untrusted sources.
 
-Nothing is written outside the target folder, no link or device is made, no file takes the place of another, and no more
-is written than the limit allows. Every refusal names the archive and the member. The target folder is the caller's to
-remove after an error: it makes it under a temporary name.
+Nothing is written outside the target folder, no link or device is made, no file takes the place of another, and the
+number of written bytes is limited. Every refusal names the archive and the member. After an error the caller removes
+the target folder, which it has created under a temporary name.
 """
 
 import bz2
@@ -35,7 +35,9 @@ class ArchiveLimits(Settings):
 
 
 def is_hidden(path: str) -> bool:
-    """Whether a relative path is a system's own file or lies in such a folder (`.DS_Store`, `__MACOSX/`)."""
+    """Return whether a relative path is a system's own file or is in a folder of the system (`.DS_Store`,
+    `__MACOSX/`).
+    """
     return any(part.startswith(HIDDEN) for part in PurePosixPath(path).parts)
 
 
@@ -48,29 +50,33 @@ _TAR_OPENERS: dict[str, Callable[[Path], Any]] = {
 }
 SUFFIXES = (".zip", *_TAR_OPENERS)
 
-# zipfile raises RuntimeError for an encrypted member and for a compression that it does not know, and ValueError for a
-# name that is said to be UTF-8 and is not.
+# zipfile raises RuntimeError for an encrypted member and for an unknown compression, and ValueError for a name that is
+# marked as UTF-8 but is not UTF-8.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError)
 _BLOCK_BYTES = 1 << 20
 
 
 def archive_suffix(name: str) -> str | None:
-    """The suffix by which `name` is an archive, one of SUFFIXES, or None when it is none."""
+    """Return the archive suffix of `name`, one of SUFFIXES, or None if it has no archive suffix."""
     return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a file is called like a zip archive, or is one and called like no other archive."""
+    """Return whether a file has the suffix of a zip archive, or the content of a zip archive and no other archive
+    suffix.
+    """
     return archive_suffix(path.name) == ".zip" or (archive_suffix(path.name) is None and zipfile.is_zipfile(path))
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a path is a file called like an archive, or a zip archive of any name."""
+    """Return whether a path is a file with an archive suffix, or a zip archive of any name."""
     return path.is_file() and (archive_suffix(path.name) is not None or is_zip(path))
 
 
 def zipped_sizes(archive: Path) -> dict[str, int]:
-    """The sizes of a zip archive's files by their names, hidden ones left out; none where it is none, or damaged."""
+    """Return the sizes of a zip archive's files by name, without hidden files; empty if the file is not a zip archive
+    or is damaged.
+    """
     try:
         with zipfile.ZipFile(archive) as opened:
             sizes = {info.filename: info.file_size for info in opened.infolist()}
@@ -80,20 +86,20 @@ def zipped_sizes(archive: Path) -> dict[str, int]:
 
 
 class _Member(NamedTuple):
-    """A member that is no folder."""
+    """An archive member that is not a folder."""
 
     name: str
     is_file: bool
     unpacked_bytes: int
     open: Callable[[], Any]
-    """A stream of its content."""
+    """Opens a stream of the member's content."""
 
 
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     """Unpack the files of `archive` into the folder `target`.
 
-    Files that are there already are never replaced. Raises SourceError naming the archive and the member for
-    anything unsafe, damaged or too large, for a name that is taken, and when the disk is full.
+    Existing files are never replaced. Raises SourceError naming the archive and the member for anything unsafe, damaged
+    or too large, for the name of an existing file, and if the disk is full.
     """
     suffix = ".zip" if is_zip(archive) else archive_suffix(archive.name)
     if suffix is None:
@@ -114,13 +120,13 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     except _DAMAGED as error:
         raise SourceError(f"{archive}: is damaged: {place}{str(error) or 'it ends too early'}") from error
     except OSError as error:
-        # bz2 and gzip say with a bare OSError that the data is bad.
+        # bz2 and gzip report damaged data with a bare OSError.
         state = "is damaged" if error.errno is None else f"cannot be unpacked into {target}"
         raise SourceError(f"{archive}: {state}: {place}{error.strerror or error}") from error
 
 
 def _check(archive: Path, member: _Member, total: int, limits: ArchiveLimits) -> None:
-    """Raises SourceError unless a member is a file inside the target, and all so far are within the limits."""
+    """Raise SourceError unless a member is a file inside the target, and the total so far is within the limits."""
     path, reason = PurePosixPath(member.name), ""
     if path.is_absolute() or ".." in path.parts:
         reason = "has a path that leads outside the archive"
@@ -144,11 +150,15 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """Raise an error for a missing or damaged header, which the library would take for the end of the archive."""
+    """A header that raises an error if it is missing or damaged; the library would take it for the end of the
+    archive.
+    """
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
-        """Return the next header, as the library does. Two blocks of zeros mark the end; the library reads one."""
+        """Return the next header, as the library does. Two blocks of zeros mark the end; the library reads one
+        block.
+        """
         try:
             return super().fromtarfile(tarfile)
         except EOFHeaderError:
@@ -164,6 +174,6 @@ def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Memb
             for info in opened:
                 if not info.isdir():
                     yield _Member(info.name, info.isreg(), info.size, partial(opened.extractfile, info))
-        # The checksum of the compression stands behind the padding.
+        # The checksum of the compression follows the padding.
         while stream.read(_BLOCK_BYTES):
             pass

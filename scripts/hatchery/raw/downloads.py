@@ -1,8 +1,8 @@
-"""Files from the web: continued where they were broken off, and compared with the size and SHA-256 that are expected.
+"""Downloads of files that resume after interruptions and are compared with their expected size and SHA-256.
 
-The bytes so far lie in `.<file>.partial`, with what the server said of their version beside them, so that a file that
-changed meanwhile is fetched anew and never stitched together from two versions. A file gets its name only when it is
-the right one; a wrong one is removed.
+Downloaded bytes are kept in `.<file>.partial`, with the server's version of the file in a second file. So a file that
+changed meanwhile is fetched from its beginning and never assembled from two versions. A file gets its name only after
+its checksum was verified; a file with another checksum is removed.
 """
 
 import json
@@ -22,12 +22,12 @@ from hatchery.errors import SourceError
 from hatchery.progress import Progress
 from hatchery.raw.settings import Download
 
-# Attempts in a row that bring no byte; an attempt that does starts the count again.
+# Maximum number of consecutive attempts without a new byte; an attempt that receives bytes restarts the count.
 ATTEMPTS = 6
 LONGEST_PAUSE_SECONDS = 60.0
 _TIMEOUT_SECONDS = (30.0, 60.0)
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
-# The block in which a connection breaks is lost.
+# The block during which a connection breaks is lost.
 _BLOCK_BYTES = 64 << 10
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
@@ -35,7 +35,7 @@ Pause = Callable[[float], None]
 
 
 class _TransientError(Exception):
-    """Something that may be better next time; `after_seconds` if the server said when."""
+    """An error that may disappear with a retry; `after_seconds` if the server sent a delay."""
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -45,9 +45,9 @@ class _TransientError(Exception):
 def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
     """Make sure that the file is in `folder`, and return its path.
 
-    A transfer that breaks off is continued, up to ATTEMPTS times in a row without a new byte. Raises SourceError when
-    the server does not have the file, has one of another size or checksum, or cannot be reached, and when the disk
-    is full; a file of another checksum is removed, the beginning of the right one is kept for the next run.
+    An interrupted transfer is continued, up to ATTEMPTS times in a row without a new byte. Raises SourceError when the
+    server does not have the file, has one of another size or checksum, or cannot be reached, and when the disk is full;
+    a file with another checksum is removed, and an incomplete file is kept for the next run.
     """
     target = folder / download.file_name
     if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:
@@ -60,7 +60,7 @@ def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
         _transfer(session, download, partial, pause)
         found = partial.finished()
         if found != download.sha256 and partial.stitched:
-            # Where a server names no version, the parts may be of two versions: once more from zero.
+            # If a server sends no version, the parts may come from two versions: download once more from the beginning.
             partial.drop()
             _transfer(session, download, partial, pause)
             found = partial.finished()
@@ -96,7 +96,7 @@ def _transfer(session: requests.Session, download: Download, partial: "_Partial"
 
 
 def _attempt(session: requests.Session, download: Download, partial: "_Partial", progress: "_MegabyteProgress") -> None:
-    """One request for the bytes that are missing. Raises _TransientError or requests' errors for what may pass."""
+    """Request the missing bytes once. Raises _TransientError or errors of requests that a retry may resolve."""
     headers = {"Accept-Encoding": "identity"}
     if partial.size:
         headers["Range"] = f"bytes={partial.size}-"
@@ -108,7 +108,7 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
             partial.begin(_version(response))
         else:
             partial.stitched = True
-        # Some servers call a .tar.gz a gzip-encoded .tar; the bytes are wanted as they are.
+        # Some servers describe a .tar.gz as a gzip-encoded .tar; write its bytes without decoding.
         response.raw.headers.pop("Content-Encoding", None)
         progress.jump(partial.size)
         with partial.path.open("ab") as output:
@@ -124,7 +124,7 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
 
 
 def _start(response: requests.Response, download: Download, partial: "_Partial") -> int:
-    """The offset of the first byte that the response brings, 0 or the size of the partial file."""
+    """Return the offset of the first byte in the response: 0 or the size of the partial file."""
     status = response.status_code
     if status in _TRANSIENT_STATUS:
         raise _TransientError(f"the server answers {status} {response.reason}", _retry_after(response))
@@ -138,7 +138,7 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
         found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
         if found is None or int(found[1]) != partial.size:
             partial.drop()
-            raise _TransientError("the server sends another part than was asked for; the transfer starts again", 0.0)
+            raise _TransientError("the server sent another range than requested; the transfer starts again", 0.0)
         if partial.version and _version(response) not in ("", partial.version):
             partial.drop()
             raise _TransientError("the file has changed on the server; the transfer starts again", 0.0)
@@ -150,7 +150,7 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
 
 
 def _version(response: requests.Response) -> str:
-    """What a later request can name as the version that it continues: a strong ETag, or the date of the file."""
+    """Return the version that a later request can name to resume this one: a strong ETag, or the date of the file."""
     tag = response.headers.get("ETag", "")
     return tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
 
@@ -169,7 +169,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Partial:
-    """The beginning of a file, and which version it is of."""
+    """The beginning of a file, and its version."""
 
     def __init__(self, path: Path, download: Download) -> None:
         self.path = path
@@ -178,7 +178,7 @@ class _Partial:
         note = self._read_note()
         self.version: str = note.get("version", "")
         self.stitched = self.size > 0
-        """Whether the bytes may be of more than one answer."""
+        """Whether the bytes may come from more than one response."""
         if {key: note.get(key) for key in self._of} != self._of or self.size > download.bytes:
             self.drop()
 
@@ -187,7 +187,7 @@ class _Partial:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def begin(self, version: str) -> None:
-        """Start with no bytes, of the version that the server names."""
+        """Start with no bytes, for the version that the server sent."""
         self.path.unlink(missing_ok=True)
         write_json(self._note, {**self._of, "version": version})
         self.version, self.stitched = version, False
@@ -198,7 +198,7 @@ class _Partial:
         self.version, self.stitched = "", False
 
     def finished(self) -> str:
-        """SHA-256 of the whole file, safely on disk."""
+        """Return the SHA-256 of the whole file after syncing it to disk."""
         with self.path.open("rb+") as handle:
             os.fsync(handle.fileno())
         return sha256_file(self.path)
@@ -216,14 +216,14 @@ class _Partial:
 
 
 class _MegabyteProgress(Progress):
-    """Progress in whole megabytes of a file that may also start again."""
+    """Progress in whole megabytes of a file whose download may restart."""
 
     def __init__(self, download: Download, initial_bytes: int) -> None:
         done = initial_bytes // 1_000_000
         super().__init__(download.bytes // 1_000_000, download.file_name, "MB", initial=done)
 
     def jump(self, bytes_done: int) -> None:
-        """So many bytes are there now."""
+        """Set the number of bytes so far."""
         if steps := bytes_done // 1_000_000 - self.done:
             self.update(steps)
 

@@ -1,4 +1,4 @@
-"""The folder of what was fetched for a source: complete, or absent."""
+"""The folder of a fetched source, which is complete or absent."""
 
 import json
 import shutil
@@ -10,11 +10,11 @@ from hatchery.raw.registration import STAMP
 
 
 class FetchedFolder:
-    """The folder that holds what was fetched for a source: it appears whole, or not at all.
+    """The folder of the fetched files of a source; it appears only when it is complete.
 
-    Work goes on in a hidden folder beside it, `.<name>.partial`, that survives a kill. When everything is there the
-    work is renamed to `<name>`; a stamp inside says what it was made from (`origin`, a value that JSON can hold), so
-    that it is made anew only when that changes.
+    Files are first written to a hidden folder next to it, `.<name>.partial`, that survives a kill. The complete folder
+    is renamed to `<name>`; a stamp in it contains the `origin` of the files (a value that JSON can hold), so that the
+    folder is replaced only if the origin changes.
     """
 
     def __init__(self, path: Path, origin: dict[str, object]) -> None:
@@ -24,11 +24,11 @@ class FetchedFolder:
         self._identity = digest(origin)
 
     def is_complete(self) -> bool:
-        """Whether the folder is there, made from the same origin."""
+        """Return whether the folder exists and has the same origin."""
         return _stamp(self.path) == self._identity
 
     def start(self, *, keep: bool) -> Path:
-        """The working folder; with `keep`, work of the same origin that was broken off is still in it."""
+        """Return the working folder; with `keep`, it still contains interrupted work of the same origin."""
         begun = self.work / ".begun.json"
         if not keep or _stamp(self.work, begun.name) != self._identity:
             shutil.rmtree(self.work, ignore_errors=True)
@@ -37,7 +37,9 @@ class FetchedFolder:
         return self.work
 
     def publish(self, content: Path | None = None) -> Path:
-        """Make `content` (the working folder itself if None) the folder, in place of an older one, and return it."""
+        """Rename `content` (by default the working folder) to the folder, in place of an older one, and return its
+        path.
+        """
         content = content or self.work
         write_json(content / STAMP, {"identity": self._identity, "origin": self.origin})
         old = self.path.with_name(f".{self.path.name}.old")

@@ -1,10 +1,10 @@
-"""Data sets and models of the Hugging Face hub at a pinned commit; data sets are streamed, in flat memory.
+"""Data sets and models of the Hugging Face hub at a pinned commit; data sets are streamed in constant memory.
 
-Only the documents that are asked for travel: a laptop takes the first few thousand of C4's 365 million. After each
-shard the position in the stream is written down, so that a killed run goes on behind the last finished shard; shards
-and their bytes do not depend on where a run was broken off. Of models come weights, configuration and tokenizer, and
-nothing that is code: of several forms of the weights those that hold tensors alone (safetensors), pickled ones only
-where there are no others.
+Only the requested documents are downloaded, such as the first few thousand of C4's 365 million. After each shard the
+position in the stream is saved, so that a killed run continues after the last finished shard; the bytes of shards do
+not depend on interruptions. Of a model, weights, configuration and tokenizer are downloaded, but no code. Of several
+forms of the weights, those that contain only tensors (safetensors) are preferred; pickled weights are used only if
+there are no others.
 """
 
 import itertools
@@ -32,10 +32,11 @@ from hatchery.raw.settings import Hub, HubModel
 from hatchery.typed import plain
 
 DOCUMENTS_PER_SHARD = 50_000
-# Too many requests, and errors of the server; what is below says that something is not there or not allowed.
+# Status codes that a retry may resolve: too many requests, and errors of the server. Lower codes mean that something is
+# missing or forbidden.
 _TRY_LATER = 429
 
-# What the library raises for a data set that it cannot find, reach or decode; errors of the network are OSErrors.
+# Errors of the library for a data set that is missing, unreachable or undecodable; errors of the network are OSErrors.
 _UNREADABLE = (DatasetsError, OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, pa.ArrowException)
 
 
@@ -43,7 +44,7 @@ Kind = Literal["dataset", "model"]
 
 
 class State(TypedDict):
-    """How far a split has come: documents and shards that are written, and where the stream goes on."""
+    """Progress of a split: number of written documents and shards, and the position in the stream."""
 
     documents: int
     finished: bool
@@ -52,15 +53,15 @@ class State(TypedDict):
 
 
 def open_stream(hub: Hub, split: str) -> IterableDataset:
-    """A split as a stream of documents. Reaches the network."""
+    """Return a split as a stream of documents. Uses the network."""
     return load_dataset(hub.dataset, hub.config, split=split, revision=hub.revision, streaming=True)
 
 
 def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_SHARD) -> Path:
-    """Write `{split}-{index:05d}.parquet` for every split to `folder`, which appears when all is there.
+    """Write `{split}-{index:05d}.parquet` for every split to `folder`, which appears when it is complete.
 
-    Raises SourceError naming data set, split and commit when it cannot be read, when a column is missing, or when
-    the disk is full; finished shards are kept for the next run.
+    Raises SourceError naming data set, split and commit if the data set cannot be read, a column is missing, or the
+    disk is full; finished shards are kept for the next run.
     """
     target = FetchedFolder(folder, {"hub": plain(hub), "documents_per_shard": documents_per_shard})
     if target.is_complete():
@@ -87,7 +88,9 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong: the answer of the server where one is behind it, of which the library may not speak."""
+    """Return the cause of an error: the server's response if there is one, because the library's message may
+    omit it.
+    """
     cause: BaseException | None = error
     while cause is not None:
         answer = getattr(cause, "response", None)
@@ -121,7 +124,7 @@ def _fetch_split(hub: Hub, split: str, work: Path, documents_per_shard: int) -> 
             if documents == 0:
                 raise SourceError(f"{hub.dataset} ({split}) at {hub.revision}: has no documents")
             if written == 0:
-                path.unlink()  # the split ended with the shard before
+                path.unlink()  # the split ended with the previous shard
             finished = written < documents_per_shard or documents == hub.documents
             state = {"documents": documents, "finished": finished, "position": stream.state_dict(), "shards": shards}
             write_json(_state_path(work, split), state)
@@ -136,7 +139,7 @@ def _write_shard(path: Path, schema: pa.Schema, rows: Iterator[Mapping[str, obje
 
 
 def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
-    """The columns that are kept and their types; of a split that does not declare them, those of its first row."""
+    """Return the kept columns with their types; a split without declared columns has those of its first row."""
     if stream.features is not None:
         declared = stream.features.arrow_schema
     else:
@@ -151,7 +154,7 @@ def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
 
 
 def _expected(stream: IterableDataset, hub: Hub, split: str) -> int:
-    """How many documents will come, 0 if unknown."""
+    """Return the number of expected documents, or 0 if unknown."""
     info = (stream.info.splits or {}).get(split)
     known = int(info.num_examples or 0) if info is not None else 0
     return min(known or hub.documents or 0, hub.documents or known)
@@ -172,30 +175,32 @@ def _read_state(work: Path, split: str) -> State:
 DESCRIPTIONS = ("config.json", "generation_config.json")
 TOKENIZER = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
 WEIGHTS = (("model*.safetensors", "model*.safetensors.index.json"), ("pytorch_model*.bin", "pytorch_model*.index.json"))
-"""The forms of the weights, the better ones first; large ones lie in parts, of which an index knows."""
+"""File names of weights, best form first; large weights are split into parts that an index lists."""
 
 
 def names_in(repository: str, kind: Kind, revision: str) -> list[str]:
-    """The files of a repository. Reaches the network."""
+    """Return the names of the files of a repository. Uses the network."""
     return list(HfApi().list_repo_files(repository, repo_type=kind, revision=revision))
 
 
 def fetch_file(repository: str, kind: Kind, revision: str, name: str, folder: Path) -> None:
-    """Fetch one file into `folder`. Reaches the network."""
+    """Fetch one file into `folder`. Uses the network."""
     hf_hub_download(repository, name, repo_type=kind, revision=revision, local_dir=folder)
 
 
 def _fetch_files(
     repository: str, kind: Kind, revision: str, choose: Callable[[list[str]], list[str]], work: Path, where: str
 ) -> None:
-    """Write chosen files of a repository to `work`. Raises SourceError naming it where they cannot be fetched."""
+    """Write chosen files of a repository to `work`. Raises SourceError naming the repository if a file cannot be
+    fetched.
+    """
     try:
         for name in choose(names_in(repository, kind, revision)):
             fetch_file(repository, kind, revision, name, work)
-    # What the library raises; errors of the network are OSErrors.
+    # Errors of the library; errors of the network are OSErrors.
     except (OSError, ValueError, RuntimeError) as error:
         raise SourceError(f"{where}: {_reason(error)}; finished files are kept") from error
-    # What the library notes of its downloads.
+    # Remove the library's records of its downloads.
     shutil.rmtree(work / ".cache", ignore_errors=True)
 
 
@@ -207,9 +212,10 @@ def _matching(patterns: tuple[str, ...], where: str, names: list[str]) -> list[s
 
 
 def fetch_hub_model(model: HubModel, folder: Path) -> Path:
-    """Write the files of a model to `folder`, which appears when all are there.
+    """Write the files of a model to `folder`, which appears when it is complete.
 
-    Raises SourceError naming repository and commit when it cannot be read, or has no configuration or weights.
+    Raises SourceError naming repository and commit if the repository cannot be read, or has no configuration or
+    weights.
     """
     target = FetchedFolder(folder, {"hub_model": asdict(model)})
     if target.is_complete():
@@ -221,12 +227,12 @@ def fetch_hub_model(model: HubModel, folder: Path) -> Path:
 
 
 def chosen_files(names: list[str], where: str) -> list[str]:
-    """The files that are fetched, sorted. Raises SourceError where there is no model among them."""
+    """Return the sorted names of the files to fetch. Raises SourceError if they include no model."""
 
     def found(patterns: tuple[str, ...]) -> list[str]:
         return [name for name in sorted(names) if any(fnmatch(name, pattern) for pattern in patterns)]
 
     weights = next((files for form in WEIGHTS if (files := found(form))), [])
     if "config.json" not in names or not weights:
-        raise SourceError(f"{where}: holds no config.json with weights, expected a model of the library transformers")
+        raise SourceError(f"{where}: has no config.json with weights, expected a model of the library transformers")
     return [*found(DESCRIPTIONS), *found(TOKENIZER), *weights]

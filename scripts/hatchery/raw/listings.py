@@ -1,7 +1,7 @@
-"""What a folder of raw files looked like when it was registered, and what has changed since: names, sizes and times.
+"""Listings of raw files (names, sizes, times), which show changes since the registration of a source.
 
-Cheap enough to be compared whenever a workflow is planned, so that an edited, added or removed file is noticed, and
-only files that changed are read again. The listing is kept beside the source manifest and is nobody's input.
+Listings are compared at each planning of a workflow, so that an edited, added or removed file is noticed, and only
+changed files are read again. A listing is stored next to the source manifest and is no input of any job.
 """
 
 import hashlib
@@ -19,18 +19,18 @@ from hatchery.raw.archives import is_hidden
 from hatchery.settings.fields import ABSENT
 
 REGISTERED = "resources/sources"
-"""Where the workflow keeps source manifests, each under the name of its source."""
+"""Folder of the source manifests, each named by its source."""
 
 
 class Listed(NamedTuple):
-    """A file: its size, its modification time in nanoseconds, and its SHA-256 once somebody read it."""
+    """A file: its size, its modification time in nanoseconds, and its SHA-256 if it was read."""
 
     bytes: int
     mtime_ns: int
     sha256: str = ""
 
     def looks_like(self, other: "Listed | None") -> bool:
-        """Whether size and modification time are the same."""
+        """Return whether size and modification time are equal."""
         return other is not None and self[:2] == other[:2]
 
 
@@ -40,11 +40,11 @@ Listing = Mapping[str, Listed]
 def listing_of(
     root: str | Path, strict: bool = False, most: int | None = None, follow_links: bool = False
 ) -> dict[str, Listed]:
-    """The files of the folder, or the file, at `root` by relative name, sorted; empty where there is none.
+    """Return the files of the folder, or the file, at `root` by relative name, sorted; empty if nothing is there.
 
-    Hidden files are left out, as they are by registering. Reads no file, and looks no further after `most` files. If
-    `strict`, raises SourceError for a folder that cannot be read, and for a link inside of `root` unless
-    `follow_links`; otherwise, what cannot be read is passed over.
+    Hidden files are left out, as in the registration. Reads no file, and stops after `most` files. If `strict`, raises
+    SourceError for an unreadable folder, and for a link inside of `root` unless `follow_links`; otherwise, unreadable
+    files and folders are skipped.
     """
     root = Path(root)
     if root.is_file():
@@ -58,9 +58,11 @@ def listing_of(
 def _walk(
     folder: str | Path, prefix: str, strict: bool, follow_links: bool, above: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[str, Listed]]:
-    """`above` are the folders, by device and number, that links have led through: none is gone into twice."""
+    """Yield the files of a folder. `above` are the folders, by device and inode, on the path of links; each is entered
+    once.
+    """
     place = folder
-    # Not Path objects: with a hundred thousand small files, they cost more than reading the files.
+    # Use no Path objects: with a hundred thousand small files, they cost more than reading the files.
     try:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             place = entry.path
@@ -98,42 +100,44 @@ def _listed(found: os.stat_result) -> Listed:
 
 
 def identity(listing: Listing) -> str:
-    """One word for names, sizes and modification times; empty for an empty listing."""
-    # Through ASCII: a file name need not be UTF-8.
+    """Return a digest of names, sizes and modification times; empty for an empty listing."""
+    # Encode through ASCII, because a file name may not be UTF-8.
     text = json.dumps({name: entry[:2] for name, entry in listing.items()}, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16] if listing else ""
 
 
 def source_of(block: Any) -> str:
-    """The name of the raw input that a block reads, one of config.yaml or a generated one."""
+    """Return the name of the raw input that a block reads: one of config.yaml or a generated one."""
     return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")
 
 
 def source_manifest(name: str) -> str:
-    """Manifest of a raw input."""
+    """Return the path of the manifest of a raw input."""
     return f"{REGISTERED}/{name}.json"
 
 
 def location_of(manifest_path: str | Path) -> Path:
-    """The file beside a source manifest that says where the raw input lies, and on which terms it may be used."""
+    """Return the path of the file next to a source manifest that records location, licence and terms of the
+    raw input.
+    """
     path = Path(manifest_path)
     return path.with_name(f"{path.stem}.location.json")
 
 
 def kept_listing(manifest: str | Path) -> Path:
-    """Where the listing of the source with this manifest is kept."""
+    """Return the path of the stored listing of the source with this manifest."""
     path = Path(manifest)
     return path.with_name(f".{path.stem}.listing.json")
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """What stands for the manifest where the files that were unpacked from an archive are listed, not the archive."""
+    """Return the path that replaces the manifest's in the listing of files unpacked from an archive."""
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")
 
 
 def read_listing(manifest: str | Path) -> dict[str, Listed]:
-    """The listing as it was when the source was registered; empty when there is none that can be read."""
+    """Return the listing from the registration of the source; empty if there is no readable listing."""
     try:
         value = json_value(kept_listing(manifest).read_text(encoding="utf-8"))
         return {str(name): Listed(int(size), int(time), str(sha)) for name, (size, time, sha) in value.items()}
@@ -142,9 +146,9 @@ def read_listing(manifest: str | Path) -> dict[str, Listed]:
 
 
 def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, Listed]:
-    """The listing of `root` with checksums. Those of `before` are kept for files that look as they did.
+    """Return the listing of `root` with checksums. Files that look unchanged keep their checksums of `before`.
 
-    Where nothing looks different, somebody wants to know what the files hold, and all are read.
+    If no file looks changed, all files are read, because the caller wants to verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
     if alike == listing.keys() == before.keys():
@@ -157,5 +161,5 @@ def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, L
 
 
 def write_listing(manifest: str | Path, listing: Listing) -> None:
-    """Keep a listing for the next plan and the next registration."""
+    """Store a listing for the next planning and the next registration."""
     write_text(kept_listing(manifest), json.dumps(listing, sort_keys=True, separators=(",", ":")) + "\n")

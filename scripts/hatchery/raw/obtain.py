@@ -1,7 +1,7 @@
-"""From a source's settings to files on this machine: its path if it has one, otherwise what is fetched for it.
+"""Files of a source on this machine: the files at its path if it has one, otherwise fetched files.
 
-Archives are unpacked once, into `<fetched>/<name>/`; everything else is read where it lies. A source that nothing can
-be fetched for is told in one message: what is missing, where to get it, what it may be used for, and where to put it.
+Archives are unpacked once, into `<fetched>/<name>/`; all other files are read in place. For a source that cannot be
+fetched, one message names the missing files, where to get them, their terms of use, and where to put them.
 """
 
 import os
@@ -21,13 +21,13 @@ from hatchery.raw.settings import Download, SourceSettings, conditions, source_p
 from hatchery.typed import plain
 
 FETCHED = Path("resources/fetched")
-# The beginning of the names of sources that our generator made; its manifest vouches for them.
+# Prefix of the names of generated sources; the manifest of our generator verifies them.
 GENERATED = "embedded_"
 
 
 @dataclass(frozen=True)
 class Obtained:
-    """Where a source's files lie, where they came from (a value that JSON can hold), and the archive that held them."""
+    """Path of a source's files, their origin (a value that JSON can hold), and the archive that contained them."""
 
     root: Path
     origin: dict[str, object]
@@ -35,10 +35,10 @@ class Obtained:
 
 
 def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: Path = FETCHED) -> str:
-    """Obtain the source that a stage's settings describe, register it, and return one line that says what it is.
+    """Obtain the source that a stage's settings describe, register it, and return a one-line description.
 
     Raises ConfigError for impossible settings, ManifestError for generated files that were altered, and SourceError
-    that says what is wrong or missing and what to do.
+    that names the problem and the remedy.
     """
     source = source_settings(settings)
     obtained = obtain(source, fetched)
@@ -64,14 +64,14 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
 
 
 def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
-    """Make a source's files available below `fetched`, or where its path is. Raises SourceError when it cannot."""
+    """Make a source's files available below `fetched`, or use its path. Raises SourceError if this is impossible."""
     folder = fetched / source.name
     if problem := source_problem(source):
         raise SourceError(problem)
     if source.path is not None:
         return _files_at(Path(source.path), folder, source.limits, {})
     if source.hub is not None:
-        # Both libraries take long to import, and most sources need neither.
+        # Import both libraries here: they load slowly, and most sources need neither.
         from hatchery.raw.hub import fetch_hub
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": plain(source.hub)})
@@ -87,7 +87,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
 
 
 def _files_at(path: Path, folder: Path, limits: ArchiveLimits, origin: dict[str, object]) -> Obtained:
-    """What lies at `path`; an archive is unpacked into `folder`."""
+    """Return the files at `path`; an archive is unpacked into `folder`."""
     if not is_archive(path):
         return Obtained(path, origin)
     return Obtained(_unpacked(path, folder, limits), origin, path)
@@ -107,7 +107,7 @@ def _unpacked(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
 
 
 def _downloaded(downloads: tuple[Download, ...], folder: Path, limits: ArchiveLimits) -> Path:
-    """The folder of downloaded and unpacked files; a single file that is not unpacked is itself the source."""
+    """Return the folder of downloaded and unpacked files; a single file that is not unpacked is itself the source."""
     from hatchery.raw.downloads import fetch
 
     target = FetchedFolder(folder, {"download": [asdict(download) for download in downloads]})
@@ -138,8 +138,8 @@ def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path,
         if not download.unpack:
             place = content / download.file_name
             if place.exists():
-                raise SourceError(f"{download.url}: a file of this name was unpacked already; set `file`")
-            # A link and not a move: should the run be killed now, nothing has to be fetched again.
+                raise SourceError(f"{download.url}: an unpacked file has this name already; set `file`")
+            # Link the file instead of moving it: after a kill, no file has to be fetched again.
             try:
                 os.link(file, place)
             except OSError:

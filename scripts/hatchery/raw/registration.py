@@ -1,10 +1,10 @@
-"""Raw inputs as they lie on disk: a file or a folder, registered once and read member by member, in place.
+"""Raw inputs on disk: a file or a folder, registered once and read member by member, in place.
 
 Registering writes a small manifest of names, sizes and checksums, so a changed raw file is noticed by content, and
-every number can be followed back to raw bytes. A file that looks as it did is not read again (`listings`). Where the
-input lies, where it came from, its licence and its terms are kept in a second file, so the same data in another place,
-or described in other words, has the same identity. Whatever is wrong with a member is one SourceError that names the
-source and the member.
+every number can be followed back to raw bytes. A file with unchanged size and time is not read again (`listings`). A
+second file records location, origin, licence and terms of the input, so the same data in another folder, or with
+another description, has the same identity. Each problem of a member is one SourceError that names the source and the
+member.
 """
 
 import fnmatch
@@ -31,7 +31,7 @@ from hatchery.raw.listings import (
 )
 
 BUFFER_BYTES = 256 << 10
-# The stamp in a folder that we fetched or unpacked.
+# The stamp in a fetched or unpacked folder.
 STAMP = ".fetched.json"
 
 
@@ -48,7 +48,7 @@ class RawSource:
     terms: str = ""
 
     def names(self, pattern: str = "*") -> list[str]:
-        """Sorted names whose whole relative path, or whose last part, matches the shell pattern."""
+        """Return the sorted names whose relative path, or last part, matches the shell pattern."""
         if pattern == "*":
             return list(self.files)
         return [
@@ -58,7 +58,9 @@ class RawSource:
         ]
 
     def one_name(self, *patterns: str) -> str:
-        """The name of the only file that fits the first pattern that any file fits. Raises SourceError otherwise."""
+        """Return the name of the only file that matches the first pattern with a match. Raises SourceError
+        otherwise.
+        """
         names: list[str] = next(filter(None, map(self.names, patterns)), [])
         if len(names) != 1:
             found = f"{len(names)} ({', '.join(names[:3])}{', ...' if names[3:] else ''})" if names else "none"
@@ -67,45 +69,47 @@ class RawSource:
         return names[0]
 
     def only(self, names: Iterable[str]) -> "RawSource":
-        """The source as if it held these of its files alone."""
+        """Return a source with only these files."""
         return replace(self, files={name: self.files[name] for name in sorted(set(names))})
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the source manifest of exactly these files."""
+        """Return the SHA-256 of the source manifest of exactly these files."""
         entries = [{"path": name, "bytes": size, "sha256": sha256} for name, (size, sha256) in self.files.items()]
         text = _manifest_text({"kind": self.kind, "name": self.name}, entries)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def size(self, name: str) -> int:
-        """Bytes of a member when it was registered. Raises SourceError when it is unknown."""
+        """Return the bytes of a member at its registration. Raises SourceError if the member is unknown."""
         return self._entry(name)[0]
 
     def sha256(self, name: str) -> str:
-        """SHA-256 (hexadecimal) of a member when it was registered. Raises SourceError when it is unknown."""
+        """Return the SHA-256 (hexadecimal) of a member at its registration. Raises SourceError if the member is
+        unknown.
+        """
         return self._entry(name)[1]
 
     def path(self, name: str) -> Path:
-        """Where a member lies. Raises SourceError when it is unknown."""
+        """Return the path of a member. Raises SourceError if the member is unknown."""
         self._entry(name)
         return self.root if self.kind == "file" else self.root / name
 
     def open(self, name: str) -> IO[bytes]:
-        """A member as a stream that can be rewound. Raises SourceError when it is unknown or cannot be read."""
+        """Return a member as a seekable stream. Raises SourceError if the member is unknown or cannot be read."""
         try:
             return self.path(name).open("rb", BUFFER_BYTES)
         except OSError as error:
             raise SourceError(f"{self.root}: {name!r} cannot be read: {error.strerror}") from error
 
     def read_bytes(self, name: str) -> bytes:
-        """All bytes of a member. Raises SourceError when it cannot be read."""
+        """Return all bytes of a member. Raises SourceError if the member cannot be read."""
         with self.open(name) as handle:
             return handle.read()
 
     def verify(self) -> None:
-        """Raise SourceError naming the first member that is not what was registered.
+        """Raise SourceError naming the first member that differs from its registration.
 
-        Those that look as they did then are not read again.
+        Members with unchanged size and time are not read again.
         """
         found, registered = (
             listing_of(self.root, follow_links=True),
@@ -117,13 +121,13 @@ class RawSource:
                 self.check(name)
 
     def check(self, name: str) -> None:
-        """Read a member and compare it with its checksum. Raises SourceError when it has changed."""
+        """Read a member and compare it with its checksum. Raises SourceError if the member has changed."""
         size, sha256 = self._entry(name)
         place = f"{self.root}: {name!r}"
         check_file(self.path(name), Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError))
 
     def _remedy(self) -> str:
-        """What to do about a file that has changed: generated and fetched ones are made again, others registered."""
+        """Return the remedy for a changed file: generate or fetch it again, or register it again."""
         if self.manifest.name.startswith("embedded_"):
             return f"remove {self.root.parent}/manifest.json to have it made again"
         for folder in (self.root, self.root.parent):
@@ -138,7 +142,7 @@ class RawSource:
 
 
 def open_source(manifest_path: str | Path) -> RawSource:
-    """Open a registered source. Raises SourceError when the manifest is missing, damaged or that of another source."""
+    """Open a registered source. Raises SourceError if the manifest is missing, damaged or belongs to another source."""
     path, remedy = Path(manifest_path), "remove it to have the source registered again"
     try:
         content = path.read_bytes()
@@ -169,9 +173,9 @@ def open_source(manifest_path: str | Path) -> RawSource:
 
 
 def unregistered(root: Path, most_files: int) -> RawSource | None:
-    """What lies at a path, with sizes and no checksums; of a zip archive, what could be unpacked from it.
+    """Return the files at a path, with sizes and without checksums; for a zip archive, the files that it contains.
 
-    None where there is nothing, for other archives and damaged ones, and for a folder of more than `most_files`.
+    None if the path does not exist, for other or damaged archives, and for a folder of more than `most_files`.
     """
     if is_archive(root):
         kind, sizes = "zip", zipped_sizes(root)
@@ -184,10 +188,10 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
 
 
 def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
-    """A registered source as its files are now: with the checksums of those that are what they were, others without.
+    """Return a registered source with its current files: unchanged files with their checksums, others without.
 
-    Files that look otherwise are read. Raises SourceError when the manifest cannot be opened, OSError for a file that
-    cannot be read.
+    Files with another size or time are read. Raises SourceError if the manifest cannot be opened, and OSError for an
+    unreadable file.
     """
     registered, before = open_source(manifest), read_listing(manifest)
     folder = root if root.is_dir() else root.parent
@@ -213,11 +217,10 @@ def register_source(
     archive: Path | None = None,
     follow_links: bool = False,
 ) -> None:
-    """Write the source manifest of the file or folder at `root` to `output`, and its location beside it.
+    """Write the source manifest of the file or folder at `root` to `output`, and its location to a second file.
 
-    `origin` says where the files came from; it goes to the location, as do licence and terms. `archive` is
-    what the folder was unpacked from. Raises SourceError when `root` does not exist, holds no file or one that cannot
-    be read.
+    `origin`, licence and terms of the files are written to the location file. `archive` is the archive that the folder
+    was unpacked from. Raises SourceError when `root` does not exist, contains no file or an unreadable file.
     """
     root = Path(root)
     if not root.exists():
@@ -231,11 +234,11 @@ def register_source(
     except OSError as error:
         raise SourceError(f"source {name!r}: {error.filename or root}: {error.strerror or error}") from error
     if not listing:
-        raise SourceError(f"source {name!r}: {root} holds no files")
+        raise SourceError(f"source {name!r}: {root} contains no files")
     entries = [
         {"path": _checked(root, path), "bytes": entry.bytes, "sha256": entry.sha256} for path, entry in listing.items()
     ]
-    # A source that is one zip archive is called so, however it is read.
+    # A source of one zip archive has the archive's name, unpacked or not.
     kind = "zip" if archive is not None and is_zip(archive) else "folder" if root.is_dir() else "file"
     text = _manifest_text({"kind": kind, "name": name}, entries)
     checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -254,7 +257,7 @@ def register_source(
 
 
 def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, object]]) -> str:
-    """The manifest as JSON with one line per file: as readable as an indented one, and much faster to write."""
+    """Return the manifest as JSON with one line per file: as readable as indented JSON, and much faster to write."""
     lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
     files = ",\n".join(f"  {json.dumps(entry, sort_keys=True, ensure_ascii=False)}" for entry in entries)
     return "{\n" + "".join(lines) + ' "files": [\n' + files + "\n ]\n}\n"

@@ -1,8 +1,8 @@
 """Settings of a raw input: a local path, a pinned data set of the hub, or downloads with their checksums.
 
-A local path wins over the others. Whatever is fetched is pinned: a hub data set by the commit of its repository, a
-download by its size and SHA-256, so that two people who fetch a source get the same bytes or an error. Whether a raw
-input can be had is told by its path and these settings alone: planning knows it before any job runs.
+A local path has precedence. Fetched data is pinned: a hub data set by the commit of its repository, a download by its
+size and SHA-256, so that two people who fetch a source get the same bytes or an error. The availability of a raw input
+depends on its path and these settings alone, so planning checks it before any job runs.
 """
 
 import stat
@@ -21,7 +21,7 @@ from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
-# What is said about a raw input; no result depends on it.
+# Description of a raw input; no result depends on these keys.
 KEYS = ("obtain", "licence", "terms")
 
 
@@ -49,7 +49,7 @@ class Hub(Settings):
     def __post_init__(self) -> None:
         of_rows = self.documents, self.columns, self.splits, self.config
         if self.files and of_rows != (None, ("text",), ("train",), None):
-            raise RefusedError("files", "cannot be set beside keys of rows: documents, columns, splits, config")
+            raise RefusedError("files", "cannot be set together with keys of rows: documents, columns, splits, config")
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ class SourceKeys(Settings):
         if len(places) > 1:
             raise RefusedError(
                 "",
-                f"has both `{places[0]}` and `{places[1]}`, which say two places; keep the one that the data is "
-                "fetched from",
+                f"has both `{places[0]}` and `{places[1]}`, which are two sources of the data; keep one of them",
             )
         for name, count in Counter(download.file_name for download in self.download or ()).items():
             if count > 1:
@@ -139,7 +138,7 @@ class SourceSettings(SourceKeys):
 
 
 def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
-    """The settings of a source, checked. Raises ConfigError naming the key for a value that is not possible."""
+    """Return the checked settings of a source. Raises ConfigError naming the key of an invalid value."""
     return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")
 
 
@@ -162,11 +161,11 @@ class EmbeddedSettings(Settings):
 
 
 FORBIDDEN = "{}"
-"""Characters that Snakemake would take for wildcards in the path of an input."""
+"""Characters that Snakemake would treat as wildcards in the path of an input."""
 
 
 def path_problem(path: str | Path) -> str | None:
-    """Why nothing can be read at `path` ("is not at ..."), or None for a regular file or a folder.
+    """Return why `path` cannot be read ("is not at ..."), or None for a regular file or a folder.
 
     A device such as `/dev/zero` never ends.
     """
@@ -186,9 +185,10 @@ def path_problem(path: str | Path) -> str | None:
 
 
 def source_problem(source: SourceSettings, place: str = "") -> str | None:
-    """Why a raw input cannot be had, where to get it, on which terms, and what to set; None where nothing is missing.
+    """Return why a raw input is unavailable, where to get it, its terms, and the key to set; None if nothing is
+    missing.
 
-    What is fetched from the web is taken to be there. `place` is where its path is written, if not in config.yaml.
+    Data fetched from the web counts as available. `place` is the file that sets the path, if that is not config.yaml.
     """
     state, fetch = "has no path", ""
     if source.path is not None:
@@ -205,6 +205,6 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
 
 
 def conditions(source: SourceSettings) -> str:
-    """Licence and terms of a source, to stand behind what is said of it."""
+    """Return licence and terms of a source, to append to a sentence about it."""
     parts = [("licence", source.licence), ("terms", source.terms)]
     return "".join(f"; {name}: {text}" for name, text in parts if text)

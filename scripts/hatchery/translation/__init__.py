@@ -1,1 +1,1 @@
-"""Translating with a model: beam search, from text to text, and the scores that BLEU and chrF give."""
+"""Translation with a model: beam search, from text to text, and scores by BLEU and chrF."""

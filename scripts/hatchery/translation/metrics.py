@@ -17,14 +17,14 @@ METRICS = (BLEU, CHRF)
 
 
 class CorpusScore(NamedTuple):
-    """A corpus score in points, and what it was computed with."""
+    """A corpus score in points, and the signature of its computation."""
 
     value: float
     signature: str
 
 
 def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, CorpusScore]:
-    """BLEU and chrF of translations against one reference each.
+    """Return BLEU and chrF of translations against one reference each.
 
     Raises EvaluationError without any sentence, or for another number of references.
     """
@@ -37,22 +37,22 @@ def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, 
 
 
 class Difference(NamedTuple):
-    """How much higher one system scores than another on the same sentences, in points, and how sure that is."""
+    """The difference of two systems' scores on the same sentences, in points, with its interval and p-value."""
 
     value: float
     low: float
     high: float
-    """Between `low` and `high` lie 95 % of the differences on sentences that are drawn anew."""
+    """Upper end of the interval from `low` that contains 95 % of the differences on resampled sentences."""
     p_value: float
-    """How often chance alone would give so large a difference, as sacreBLEU's paired bootstrap reckons it."""
+    """Probability of a difference of at least this size by chance, by sacreBLEU's paired bootstrap."""
 
 
 def paired_differences(
     translations: Sequence[str], others: Sequence[str], references: Sequence[str], samples: int, seed: int
 ) -> dict[str, Difference]:
-    """Paired bootstrap (Koehn 2004) of BLEU and chrF of `translations` against those of `others`.
+    """Return the paired bootstrap (Koehn 2004) of BLEU and chrF of `translations` against those of `others`.
 
-    Sentences are drawn with replacement `samples` times, the same ones for both; `seed` decides which. Raises
+    Sentences are drawn with replacement `samples` times, the same ones for both; `seed` determines the draws. Raises
     EvaluationError like `scores`.
     """
     import numpy as np
@@ -61,7 +61,7 @@ def paired_differences(
     _check_numbers(others, references)
     count = len(references)
     drawn = np.random.default_rng(seed).choice(count, size=(samples, count), replace=True)
-    # How often each sentence was drawn: sums of its counts are products with this.
+    # Number of times that each sentence was drawn: products with it are the sums of the sentences' counts.
     times = np.stack([np.bincount(row, minlength=count) for row in drawn])
     found = {}
     for name, metric in _metrics().items():
@@ -93,9 +93,10 @@ def _check_numbers(translations: Sequence[str], references: Sequence[str]) -> No
 
 
 def area_under_curve(points: Sequence[tuple[float, float]]) -> float:
-    """The area under a curve of (step, score) by the composite trapezoid rule, divided by its span: again a score.
+    """Return the area under a curve of (step, score) by the composite trapezoid rule, divided by its span: again a
+    score.
 
-    Points come in any order, each step once. Raises EvaluationError for fewer than two.
+    Points are in any order, each step once. Raises EvaluationError for fewer than two points.
     """
     ordered = sorted(points)
     span = ordered[-1][0] - ordered[0][0] if ordered else 0

@@ -1,4 +1,4 @@
-"""How a translation is searched for."""
+"""Settings of the search for a translation."""
 
 from dataclasses import dataclass
 
@@ -17,5 +17,7 @@ class SearchSettings(Settings):
     """So many tokens are added to that."""
 
     def longest(self, source_tokens: int) -> int:
-        """Most tokens of a translation, its end counted, of a source of so many tokens without its end."""
+        """Return the maximum number of tokens of a translation, including its end, for a source without its
+        end token.
+        """
         return max(1, int(self.length_factor * source_tokens) + self.extra_length)

@@ -1,9 +1,9 @@
-"""Translating: beam search for a batch of sentences at once, each token computed once, and from text to text.
+"""Beam search for a batch of sentences at once, with each token computed once, and translation from text to text.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), in the reading of
 docs/papers/natural-bias.md, "Decoding and metrics": the score of a translation is its log-probability divided by the
-number of its tokens, the end counted. A sentence is searched by itself: neither its neighbours in the batch nor their
-lengths decide anything.
+number of its tokens, including the end. Each sentence is searched independently of the other sentences in its batch and
+of their lengths.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Hypothesis(NamedTuple):
-    """A finished translation: its ids without start and end, and its log-probability per token, the end counted."""
+    """A finished translation: its ids without start and end, and its log-probability per token, including the end."""
 
     ids: list[int]
     score: float
@@ -31,7 +31,7 @@ class Hypothesis(NamedTuple):
 
 @dataclass
 class _Search:
-    """One sentence: where its beam stands, and what is finished."""
+    """The search for one sentence: its open beam and its finished translations."""
 
     index: int
     longest: int
@@ -41,7 +41,9 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether no open translation can become the best one: at best it goes on to the greatest length for free."""
+        """Return whether no open translation can become the best one, even if all further tokens up to the maximum
+        length had probability 1.
+        """
         if not self.prefixes:
             return True
         return bool(self.finished) and self.finished[0].score >= max(self.sums) / self.longest
@@ -55,19 +57,19 @@ def beam_search(
     limits: SearchSettings,
     never: tuple[int, ...] = (),
 ) -> list[list[Hypothesis]]:
-    """The best finished translations of each source, best first, at most `limits.beam` of them.
+    """Return the best finished translations of each source, best first, at most `limits.beam` of them.
 
-    In every step each open translation is also tried as a finished one, and the best `beam` others go on. The first one
-    is what a search to the greatest length would give; the search ends when that is certain.
+    In every step each open translation is also tried as a finished one, and the best `beam` others go on. The first
+    translation equals the result of a search to the maximum length; the search ends when this is certain.
 
     `input_ids` int64 [B, S] end with the id of the end, `attention_mask` bool [B, S] is True at tokens; `never` are ids
-    that are not written besides padding and start. The model must be in evaluation mode.
+    that, like padding and start, are never generated. The model must be in evaluation mode.
     """
     config = model.config
     end, beam = config.sep_token_id, limits.beam
     forbidden = sorted({config.pad_token_id, config.cls_token_id, *never})
     lengths = attention_mask.sum(dim=1).tolist()
-    # The source's own end is no token to translate.
+    # The source's end token is not translated.
     searches = [_Search(index, limits.longest(length - 1)) for index, length in enumerate(lengths)]
     results = list(searches)
     state = model.begin(input_ids, attention_mask)
@@ -80,7 +82,7 @@ def beam_search(
         kept_rows: list[int] = []
         kept_tokens: list[int] = []
         first_row, still = 0, []
-        # One of them may be the end.
+        # One of them may be the end token.
         width = min(beam + 1, log_probabilities.shape[1])
         best, ids = (part.tolist() for part in log_probabilities.topk(width, dim=1))
         ends = log_probabilities[:, end].tolist()
@@ -102,7 +104,7 @@ def beam_search(
 def _advance(
     search: _Search, rows: range, best: list[list[float]], ids: list[list[int]], ends: list[float], end: int, beam: int
 ) -> list[tuple[int, int]]:
-    """Take one more token; returns row and token of every translation that stays open, best first."""
+    """Append one token; return row and token of every translation that stays open, best first."""
     length = len(search.prefixes[0]) + 1
     candidates: list[tuple[float, int, int]] = []
     for number, row in enumerate(rows):
@@ -115,7 +117,7 @@ def _advance(
                 for value, token in zip(best[row], ids[row], strict=True)
                 if token != end and value > -torch.inf
             ]
-    # Equal scores go to the better hypothesis and the smaller id, on every device.
+    # For equal scores, prefer the better hypothesis and then the smaller id, on every device.
     chosen = sorted(candidates)[:beam]
     search.finished.sort(key=lambda found: -found.score)
     del search.finished[beam:]
@@ -139,9 +141,9 @@ def translate(
     tokens_per_batch: int | None = None,
     done: Callable[[int], None] = lambda sentences: None,
 ) -> list[str]:
-    """The best translation of each sentence, in their order; see `translate_ids`.
+    """Return the best translation of each sentence, in their order; see `translate_ids`.
 
-    Sources are cut to `longest_source` tokens, the end counted.
+    Sources are truncated to `longest_source` tokens, including the end.
     """
     ids = [ids[: longest_source - 1] for ids in tokenizer.encode_sentences(sentences)]
     return translate_ids(model, tokenizer, ids, limits, device, tokens_per_batch, done)
@@ -156,10 +158,10 @@ def translate_ids(
     tokens_per_batch: int | None = None,
     done: Callable[[int], None] = lambda sentences: None,
 ) -> list[str]:
-    """The text of the best translation of each encoded sentence, without its end, in their order.
+    """Return the text of the best translation of each encoded sentence, without its end, in their order.
 
-    The model lies on `device`, in evaluation mode. `tokens_per_batch` changes speed, never a result beyond rounding;
-    `done` is told of every batch.
+    The model is on `device`, in evaluation mode. `tokens_per_batch` changes the speed and results only by rounding;
+    `done` is called after every batch.
     """
     sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
     special = never_written(tokenizer)
@@ -178,13 +180,13 @@ def translate_ids(
 
 
 def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:
-    """The ids of the special tokens that stand in no translation: all but the end and unknown characters."""
+    """Return the ids of the special tokens that no translation contains: all except the end and unknown characters."""
     written = (tokenizer.sep_id, tokenizer.unknown_id)
     return tuple(index for index in tokenizer.special.ids.values() if index not in written)
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Rows of about equal length together, each batch of at most `budget` tokens with padding, or of one row."""
+    """Return batches of rows of similar length, each of at most `budget` tokens with padding, or of one row."""
     batches: list[list[int]] = []
     for row in np.argsort(np.asarray(lengths), kind="stable").tolist():
         if batches and lengths[row] * (len(batches[-1]) + 1) <= budget:

@@ -1,9 +1,9 @@
 """The stage `build_vocabulary`: from transcripts or a released list to `vocabulary.csv`
 (docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
 
-The words stand in the order of their first occurrence, those appended by hand last, as in the released file;
-`rejected.csv` holds every word that stayed out, with its frequency and the reason. The whole list of words is in
-memory, the transcripts are not.
+Words are in the order of their first occurrence, followed by the words appended by hand, as in the released file;
+`rejected.csv` lists every rejected word with its frequency and the reason. Memory holds the list of words, but not the
+transcripts.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ from hatchery.vocabulary.word_lists import (
 
 @dataclass(frozen=True)
 class BuiltVocabulary:
-    """Words with frequencies in order, what stayed out (word, frequency, reason), and counts on the way."""
+    """Words with frequencies in order, rejected words (word, frequency, reason), and counts by step."""
 
     words: dict[str, int]
     rejected: list[tuple[str, int, str]]
@@ -55,10 +55,12 @@ def build(
         built = from_transcripts(raw, settings, known, listed)
     else:
         if dictionary is not None:
-            raise ConfigError("dictionary: a word list is taken as it is; leave the key out or set it to null")
+            raise ConfigError(
+                "dictionary: a word list is used without a dictionary; leave the key out or set it to null"
+            )
         built = from_word_list(raw, settings, listed)
     if not built.words:
-        raise SourceError(f"{raw.root}: no word enters the vocabulary")
+        raise SourceError(f"{raw.root}: no word is accepted into the vocabulary")
     write_csv(run, "vocabulary.csv", ("word", "frequency"), built.words.items())
     write_csv(run, "rejected.csv", ("word", "frequency", "reason"), built.rejected)
     if built.comparison is not None:
@@ -80,7 +82,7 @@ def from_transcripts(
     dictionary: frozenset[str] | None,
     released: list[tuple[str, int]] | None,
 ) -> BuiltVocabulary:
-    """The vocabulary of the utterances in CHILDES tables."""
+    """Return the vocabulary of the utterances in CHILDES tables."""
     counts: Counter[str] = Counter()
     frequencies: Counter[str] = Counter()
     for file in matching_names(source, settings.files):
@@ -105,7 +107,7 @@ def from_transcripts(
 def from_word_list(
     source: RawSource, settings: VocabularySettings, released: list[tuple[str, int]] | None
 ) -> BuiltVocabulary:
-    """The vocabulary of a list that somebody released."""
+    """Return the vocabulary of a released word list."""
     files = matching_names(source, settings.files)
     rows = _rows(source, files, settings.encoding, settings.word_column, settings.frequency_column)
     words, rejected = _usable(rows, settings.reading)

@@ -1,20 +1,20 @@
-"""What is taken of a document: sentences and spans within the vocabulary, fast, and windows drawn at random.
+"""Fast selection from a document: sentences and spans within the vocabulary, and windows drawn at random.
 
-The filters have the same outcome as `plain_sentences` and `plain_spans`. Sentences are Punkt's, exactly and at little
-cost, and each takes one set operation. Of spans, most words of a document are never looked at: a window is looked at
-from its end. An unknown word there rules out every window that contains it, so the search goes on with the first window
-that begins after it, as Boyer and Moore search for strings; what a window before has proved to be known is not looked
-at again. Only the words that are looked at are lower-cased and cut into pieces.
+The filters have the same outcome as `plain_sentences` and `plain_spans`. Sentences are exactly Punkt's, and each needs
+one set operation. For spans, most words of a document are never read, because a window is checked from its end. An
+unknown word rejects every window that contains it, so the search continues with the first window after that word, as in
+the string search of Boyer and Moore; words that an earlier window has proved known are not checked again. Only the
+checked words are lower-cased and split into pieces.
 
 Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are a seeded draw without replacement
-from the windows of texts. A text is a document (C4, Wikipedia), a block of so many documents joined by blanks
+from the windows of texts. A text is a document (C4, Wikipedia), a block of several documents joined by blanks
 (BookCorpus, whose documents are sentences), or a whole corpus read as one (CBT, Simple Wikipedia). The authors draw
 with NumPy's and Python's global generators; here every text has its own generator, seeded by its name, so that the draw
 depends neither on the order of work nor on the number of processes. A text with fewer windows than are drawn gives all
-it has. A whole corpus is never in memory: every window gets a random mark, and the windows with the smallest marks are
-kept, first per group of files, at the end of all. Its windows do not cross from file to file. The published function
-puts blanks between all characters of a Wikipedia article, a slip that the authors' final data do not seem to have; it
-is in no reading.
+of them. A whole corpus is never in memory: every window gets a random mark, and the windows with the smallest marks are
+kept, first per group of files, finally of all files. Its windows do not cross from file to file. The published function
+puts blanks between all characters of a Wikipedia article, an error that the authors' final data do not seem to contain;
+neither reading reproduces it.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class SentenceFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """The outcome of one document, with examples of rejected sentences on request."""
+        """Return the outcome of one document, with examples of rejected sentences on request."""
         outcome = Outcome()
         text = document.lower() if self._rule.lower_case else document
         known = self._known
@@ -56,7 +56,7 @@ class SentenceFilter:
             elif not (
                 known.contains_all(folded[start:end].split()) if sentence.isascii() else known.contains(sentence)
             ):
-                # By far the most frequent case, so it is counted apart.
+                # Count the most frequent case separately, because it is fast.
                 unknown += 1
                 if examples:
                     outcome.examples.setdefault(UNKNOWN, sentence)
@@ -74,30 +74,30 @@ class SentenceFilter:
         return outcome
 
 
-# Words looked at together: enough to share the cost of a look, few enough not to look too far.
+# Words checked together: enough to share the cost of a check, but few enough not to check unneeded words.
 _WORDS_PER_LOOK = 10
 
 
 class Words:
-    """The words of a text between single blanks, found without splitting it; `number` is how many there are."""
+    """The `number` words of a text between single blanks, found without splitting the text."""
 
     def __init__(self, text: str) -> None:
-        # One byte per character, and a blank only where the text has one.
+        # One byte per character: a blank only at the blanks of the text.
         characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
         blanks = (characters == ord(" ")).nonzero()[0]
-        # `item` makes a Python number of one place; a list of all would cost more than the whole search.
+        # `item` converts one position to a Python number; a list of all positions would cost more than the search.
         self.blank = blanks.item
         self._blanks = blanks
         self.number = len(blanks) + 1
         self._text = text
 
     def between(self, first: int, end: int) -> str:
-        """The text of the words `first` to `end` (exclusive, at most their number)."""
+        """Return the text of the words `first` to `end` (exclusive, at most their number)."""
         start = self.blank(first - 1) + 1 if first else 0
         return self._text[start : self.blank(end - 1) if end < self.number else len(self._text)]
 
     def at(self, position: int) -> int:
-        """The index of the word that holds the character at `position`."""
+        """Return the index of the word that contains the character at `position`."""
         return int(np.searchsorted(self._blanks, position))
 
 
@@ -111,7 +111,7 @@ class SpanFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """The outcome of one document, with examples of rejected windows on request."""
+        """Return the outcome of one document, with examples of rejected windows on request."""
         outcome = Outcome()
         words = Words(document)
         folded = self._known.folded(document)
@@ -123,7 +123,7 @@ class SpanFilter:
         stride, number = self._stride, words.number
         unknown = 0
         begin = 0
-        # All words from `begin` to here are known.
+        # All words from `begin` to this position are known.
         proved = 0
         while begin < number:
             if linked and begin // stride in linked:
@@ -147,7 +147,9 @@ class SpanFilter:
         return outcome
 
     def _unknown_word(self, document: str, folded: str, words: Words, low: int, end: int) -> int:
-        """The first of the last few words in [low, end) that hold an unknown one, or -1; they lie within one stride."""
+        """Return the first word of the last group of words in [low, end) with an unknown word, or -1; a group is within
+        one stride.
+        """
         stride, blank, contains_all = self._stride, words.blank, self._known.contains_all
         ascii_only = document.isascii()
         stop = blank(end - 1) if end < words.number else len(document)
@@ -178,7 +180,7 @@ class SpanFilter:
         return text.lower() if self._rule.lower_case else text
 
     def _linked(self, folded: str, words: Words) -> frozenset[int]:
-        """Indices of the windows with a hyperlink."""
+        """Return the indices of the windows with a hyperlink."""
         linked: set[int] = set()
         for match in re.finditer(HYPERLINK, folded):
             word = words.at(match.start())
@@ -191,7 +193,7 @@ class Window(NamedTuple):
     """A drawn window."""
 
     document: str
-    """Name of the document that its first word is of."""
+    """Name of the document of its first word."""
     text_number: int
     """Number of its text in the file."""
     windows: int
@@ -201,7 +203,7 @@ class Window(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A window of a corpus that is read as one text, with its random mark and its place."""
+    """A window of a corpus that is read as one text, with its random mark and its position."""
 
     mark: bytes
     place: tuple[int, int]
@@ -238,10 +240,10 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """All windows of one file of a corpus that is read as one text, with random marks; the file is streamed."""
+    """Yield all windows of one file of a corpus that is read as one text, with random marks; the file is streamed."""
     generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode("utf-8", "replace")).digest()))
     words: list[str] = []
-    # Words of the file before those in memory, and where the documents in memory begin.
+    # Number of earlier words of the file that are no longer in memory, and the starts of the documents in memory.
     before = 0
     begins: deque[tuple[int, str]] = deque()
 
@@ -268,5 +270,5 @@ def marked_windows(
 
 
 def smallest_marks(windows: Iterable[Marked], number: int) -> list[Marked]:
-    """So many of the windows, those with the smallest marks, in the order of the corpus; memory holds no more."""
+    """Return the `number` windows with the smallest marks, in the order of the corpus; memory holds only these."""
     return sorted(heapq.nsmallest(number, windows), key=lambda window: window.place)

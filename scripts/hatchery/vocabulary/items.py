@@ -1,8 +1,8 @@
-"""Selected texts in Parquet: the parts that one process writes per group of files, and which of their texts stay.
+"""Selected texts in Parquet: the parts that one process writes per group of files, and the choice of the texts to keep.
 
-Whole columns go from the parts to the shards, so joining costs little beside selecting. A part carries, where the end
-result depends on all parts, a mark of 16 bytes per text: its digest (the first of equal texts stays) or a random
-number (so many of the smallest stay).
+Whole columns are copied from the parts to the shards, so joining is much cheaper than selecting. If the result depends
+on all parts, a part stores a mark of 16 bytes per text: its digest (to keep the first of equal texts) or a random
+number (to keep the texts with the smallest numbers).
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class PartWriter:
     def write(
         self, document: str, unit: int, text: str, n_counted: int, mark: bytes | None = None, within: bool = True
     ) -> None:
-        """Add one text; `within` says whether it lies within the vocabulary.
+        """Add one text; `within` is whether all its words are in the vocabulary.
 
         Lone surrogates, which JSON can hold and files cannot, become U+FFFD.
         """
@@ -82,7 +82,7 @@ class PartWriter:
 
 
 def without_surrogates(text: str) -> str:
-    """The text with U+FFFD for every lone surrogate."""
+    """Return the text with U+FFFD for every lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -91,7 +91,7 @@ def without_surrogates(text: str) -> str:
 
 
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
-    """The marks of all texts of all parts, in order, as an array of shape (texts, 2)."""
+    """Return the marks of all texts of all parts, in order, as an array of shape (texts, 2)."""
     found = [np.empty((0, 2), np.uint64)]
     for path in paths:
         for table in read_groups(path, ["mark"]):
@@ -102,8 +102,8 @@ def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
 
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Which texts stay when each mark may occur once: the first of each, as an array of shape (texts,)."""
-    # lexsort is stable, so the first of a run of equal marks is the first of them in the corpus.
+    """Return which texts are kept if each mark may occur once: the first of each, shape (texts,)."""
+    # lexsort is stable, so the first of several equal marks is the first in the corpus.
     order = np.lexsort((marks[:, 1], marks[:, 0]))
     ordered = marks[order]
     keep = np.zeros(len(marks), np.bool_)
@@ -113,7 +113,7 @@ def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def smallest(marks: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.bool_]:
-    """Which texts stay when `number` of them are drawn: those with the smallest marks, shape (texts,)."""
+    """Return which texts are kept if `number` of them are drawn: those with the smallest marks, shape (texts,)."""
     keep = np.zeros(len(marks), np.bool_)
     keep[np.lexsort((marks[:, 1], marks[:, 0]))[:number]] = True
     return keep

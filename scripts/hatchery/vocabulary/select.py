@@ -1,9 +1,9 @@
-"""The stage `select_text`: raw texts in, the sentences, spans or windows of a selection out
-(docs/papers/reduced-vocabulary.md, "Selection of text").
+"""The stage `select_text`: selection of sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md,
+"Selection of text").
 
-Files are worked on in parallel and joined in order; a killed job keeps the finished parts. Memory is flat but for 16
-bytes per accepted text where the whole corpus is one save unit, and for the drawn windows where it is one text.
-The published shuffling through a set is left to the grouping stage, which gets the number of the save unit.
+Files are processed in parallel and joined in order; a killed job keeps the finished parts. Memory is constant, except
+for 16 bytes per accepted text if the whole corpus is one save unit, and for the drawn windows if the corpus is one
+text. The published shuffling through a set is left to the grouping stage, which reads the number of the save unit.
 """
 
 import shutil
@@ -40,7 +40,7 @@ MEASURES = (
     (*_SEEN, *REASONS, DUPLICATE, *_ACCEPTED),
     (*_SEEN, _NOT_DRAWN, *_ACCEPTED, "accepted_within_vocabulary"),
 )
-"""The rows of counts.csv for filters and for drawn windows; candidates are the accepted and the rejected together."""
+"""The rows of counts.csv for filters and for drawn windows; candidates are all accepted and rejected texts."""
 
 
 def select(
@@ -119,7 +119,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
 
 
 def _kept(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool_] | None:
-    """Which of all texts stay, where only all parts together can tell."""
+    """Return which texts are kept, if only all parts together determine this."""
     paths = [part.path for part in parts]
     if settings.level == "windows":
         return smallest(marks_of(paths), settings.windows_per_text) if settings.documents_per_text is None else None
@@ -127,7 +127,7 @@ def _kept(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool
 
 
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
-    """The texts as they are stored; without a source, each is of that of its document."""
+    """Return the texts in their stored form; without `source`, the source of each text is that of its document."""
     unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
     sources = (
         [source_of(document) for document in table.column("document").to_pylist()]

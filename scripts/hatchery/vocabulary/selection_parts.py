@@ -1,11 +1,11 @@
 """One part of a selection: some files of a source, filtered or drawn from in one process.
 
-Save units and texts never reach from one file into the next, and no choice depends on how files are grouped, so the
-number of processes changes nothing. Within a save unit equal texts count once; where the whole corpus is one unit the
-parts only mark them, and joining the parts removes them.
+A save unit or text never extends over two files, and no choice depends on the grouping of files, so the number of
+processes does not change the result. Within a save unit equal texts count once; if the whole corpus is one unit, the
+parts only mark equal texts, and the join removes them.
 
-The texts are those of a raw source, split into sentences by Punkt, or the documents of a corpus, which have one
-sentence per line already.
+The texts are those of a raw source, split into sentences by Punkt, or the documents of a corpus, which already have one
+sentence per line.
 """
 
 import hashlib
@@ -46,27 +46,30 @@ from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 DUPLICATE = "duplicate"
-# All of the first documents of a file may give samples, later ones now and then: choosing costs more than filtering.
+# All of the first documents of a file may supply samples, later documents only occasionally, because choosing samples
+# costs more than filtering.
 _FIRST_SAMPLED = 100
 _SAMPLED_EVERY = 100
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Files of texts by their names with (bytes, sha256), in reading order, and how one of them is read."""
+    """Files of texts by name with (bytes, sha256), in reading order, and the function that reads one of them."""
 
     name: str
-    """Of the raw source or the corpus."""
+    """Name of the raw source or the corpus."""
     files: dict[str, tuple[int, str]]
     read: Callable[[str], Iterator[tuple[str, str]]]
-    """Pairs of name and text of a file's documents, streamed. Raises SourceError or ManifestError for a damaged one."""
+    """Yields pairs of name and text of a file's documents, streamed. Raises SourceError or ManifestError for a damaged
+    file.
+    """
 
 
 @cache
 def opened_texts(manifest: Path, options: RawTextOptions | None) -> Texts:
-    """The texts of a source manifest or, without options, of a corpus's manifest; read once per process.
+    """Return the texts of a source manifest or, without options, of a corpus's manifest; read once per process.
 
-    Raises SourceError or ManifestError where it is damaged, SourceError when no file matches the options.
+    Raises SourceError or ManifestError if the manifest is damaged, and SourceError if no file matches the options.
     """
     if options is None:
         corpus = read_manifest(manifest)
@@ -89,17 +92,19 @@ def _raw_documents(source: RawSource, options: RawTextOptions, file: str) -> Ite
 
 
 def source_of(document: str) -> str:
-    """The source that a corpus's document is of, which is the first part of its name."""
+    """Return the source of a corpus's document, which is the first part of its name."""
     return document.partition("/")[0]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Files of a source and what to do with them; `first_file` is the number of the first one in the source."""
+    """Files of a source and the settings of their selection; `first_file` is the index of the first file in
+    the source.
+    """
 
     settings: SelectionSettings
     source: Path
-    """Manifest of a raw source, or of a corpus where the settings have no options."""
+    """Manifest of a raw source, or of a corpus if the settings have no options."""
     vocabulary: Path
     sentence_model: Path | None
     files: tuple[str, ...]
@@ -107,7 +112,7 @@ class Task:
 
     @property
     def texts(self) -> Texts:
-        """The texts of the source."""
+        """Return the texts of the source."""
         return opened_texts(self.source, self.settings.options)
 
 
@@ -119,7 +124,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        # A number once the settings are built.
+        # The settings class has converted this value to a number.
         settings.minimum_counted_words or 0,
         settings.lower_case,
     )
@@ -132,7 +137,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
 
 
 def select_part(task: Task, path: Path) -> Facts:
-    """Write what is selected from the task's files to `path`; returns counts, save units and samples."""
+    """Write the texts selected from the task's files to `path`; return counts, save units and samples."""
     record = _Record()
     with PartWriter(path) as part:
         if task.settings.level != "windows":
@@ -145,7 +150,7 @@ def select_part(task: Task, path: Path) -> Facts:
 
 
 class _Record:
-    """What a part finds out beside its texts."""
+    """Counts, save units and samples of a part."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -154,7 +159,7 @@ class _Record:
         self._accepted: list[str] = []
 
     def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
-        """Pairs of name and text of a file's documents, which are counted."""
+        """Yield pairs of name and text of a file's documents, and count the documents."""
         documents = characters = 0
         for name, text in task.texts.read(file):
             documents += 1
@@ -179,7 +184,7 @@ class _Record:
 
 
 def sampled(index: int) -> bool:
-    """Whether the document of this number may give samples."""
+    """Return whether the document with this index may supply samples."""
     return index < _FIRST_SAMPLED or index % _SAMPLED_EVERY == 0
 
 
@@ -262,7 +267,7 @@ def _seed(task: Task, file: str) -> str:
 
 
 class _WindowWriter:
-    """The last step for drawn windows: lower case, counts, samples, output."""
+    """The last step for drawn windows: lower-casing, counts, samples, output."""
 
     def __init__(self, task: Task, part: PartWriter, record: _Record) -> None:
         self._part, self._record = part, record

@@ -1,4 +1,4 @@
-"""What a vocabulary, and a selection of text with it, may be told."""
+"""Settings of a vocabulary and of a selection of text with it."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -73,4 +73,4 @@ class SelectionSettings(SelectionKeys):
     name: str
     """Name of the selection."""
     sentence_model: str | None = None
-    """Name of the source of other Punkt parameters than our own."""
+    """Name of the source of Punkt parameters that replace our own."""

@@ -1,24 +1,23 @@
 """Word lists: the words of child-directed speech, released lists, dictionaries, and the project's own vocabulary files.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
-tables, one utterance in each row, streamed. Dropped are utterances to children older than six years (2,190 days; rows
-without an age stay), those without tokens, those of children, and those of collections other than the North American
-one. The text is the raw `gloss` column.
+tables, one utterance in each row, streamed. The reader drops utterances to children older than six years (2,190 days;
+rows without an age stay), utterances without tokens, utterances of children, and utterances of collections other than
+the North American one. The text is the raw `gloss` column.
 
-Words, as_published: the authors' character class holds an unescaped hyphen, so it deletes everything from the
+Words, as_published: the authors' character class contains an unescaped hyphen, so it deletes everything from the
 apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more) together with `! " # $`; `%`, `&`, braces and all
-characters outside ASCII stay, and compounds are glued (`bye_bye` becomes `byebye`). Words of two letters with an s
-first (`su`, `sk`) enter too: the released list has ten of them that no dictionary and no suffix explains, and lacks
-none that is said in the transcripts; why is not known.
-Corrected: the hyphen means itself, as do `+` and `_`: they separate the words of a compound, as they do in the texts
-that are compared with the list. Apostrophes vanish (the comparison knows), digits and all other ASCII signs too. What
-then holds anything but a to z is no word, and neither are the codes for unintelligible speech.
+characters outside ASCII stay, and compounds are joined (`bye_bye` becomes `byebye`). Words of two letters with an s
+first (`su`, `sk`) are accepted too: the released list contains all of these words that occur in the transcripts, ten of
+which no dictionary and no suffix explains; the reason is unknown. Corrected: the hyphen means itself, as do `+` and
+`_`: they separate the words of a compound, as they do in the texts that are compared with the list. Apostrophes are
+deleted, as the comparison expects, and so are digits and all other ASCII signs. Words with characters other than a to
+z, and codes for unintelligible speech, are rejected.
 
 The released file went through a spreadsheet and is read with pandas' defaults (docs/papers/reduced-vocabulary.md, "The
-released list"). as_published takes it as the authors' code gets it: `TRUE` and `FALSE` in capitals, which no
-lower-cased text reaches, `nan` (and `null`, inferred) lost as missing values, the rows with U+FFFD as they are.
-corrected restores `true` and `false`, keeps `nan`, and leaves out and counts the words with U+FFFD, whose letters are
-lost.
+released list"). as_published uses the words that the authors' code reads: `TRUE` and `FALSE` in capitals, which match
+no lower-cased text, `nan` (and `null`, inferred) lost as missing values, the rows with U+FFFD unchanged. corrected
+restores `true` and `false`, keeps `nan`, and leaves out and counts the words with U+FFFD, whose letters are lost.
 """
 
 import re
@@ -38,15 +37,15 @@ from hatchery.settings.base import ReadingName
 OLDEST_DAYS = 2190.0
 CHILDREN = frozenset({"Target_Child", "Child"})
 COLLECTION = "Eng-NA"
-# How the exports write a missing value.
+# Missing values in the exports.
 _MISSING = frozenset({None, "", "NA"})
 
 
 def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]) -> Iterator[str]:
-    """The utterances of one table that count, in order; `counts` takes what was seen and dropped.
+    """Yield the accepted utterances of one table, in order; `counts` collects numbers of read and dropped rows.
 
-    Raises SourceError naming file and line for a table that is not well formed, lacks a column, or has a number that
-    is none.
+    Raises SourceError naming file and line for a table that is not well formed, lacks a column, or has an invalid
+    number.
     """
     for place, row in table_rows(source, file, encoding):
         counts["rows"] += 1
@@ -62,14 +61,14 @@ def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]
 
 
 def table_rows(source: RawSource, file: str, encoding: str) -> Iterator[tuple[str, Mapping[str, str | None]]]:
-    """Pairs of a place for messages and the row of a CSV table with a header, streamed.
+    """Yield pairs of a position for messages and the row of a CSV table with a header, streamed.
 
-    Raises SourceError for a table without header or rows that do not fit it.
+    Raises SourceError for a table without header or rows of another length.
     """
     lines = Lines(source, file, encoding)
     for place, row in csv_rows(lines):
         if has_surplus(row) or None in row.values():
-            raise SourceError(f"{place}: the row does not have the cells of the header")
+            raise SourceError(f"{place}: the row has another number of cells than the header")
         yield place, row
     if not lines.line:
         raise SourceError(f"{lines.where}: line 1: the table is empty; expected a header")
@@ -100,10 +99,10 @@ def _number(row: Mapping[str, str | None], column: str, place: str) -> float | N
 
 
 SUFFIXES = ("ion", "ing", "est", "er", "ed", "s")
-"""A word that ends in one of these is kept without a look into the dictionary."""
+"""A word with one of these endings is accepted without the dictionary."""
 
 UNINTELLIGIBLE = frozenset({"xxx", "yyy", "www"})
-"""Codes of the transcription for speech that could not be understood or is not transcribed."""
+"""Codes of the transcription for speech that was unintelligible or is not transcribed."""
 
 _AS_PUBLISHED = re.compile("[!\"#$'-`]")
 _JOINERS = re.compile(r"[-+_]")
@@ -112,7 +111,7 @@ _PLAIN = re.compile("[a-z]+")
 
 
 def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
-    """The words of one utterance, lower-cased, in order; pieces of which nothing is left are skipped."""
+    """Yield the words of one utterance, lower-cased, in order; words without a remaining character are skipped."""
     for piece in utterance.split(" "):
         lower = piece.lower()
         if reading == "as_published":
@@ -127,9 +126,9 @@ def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
 
 
 def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> str | None:
-    """Why a cleaned word stays out of the vocabulary, or None when it enters.
+    """Return why a cleaned word is rejected, or None if it enters the vocabulary.
 
-    Without a dictionary there is nothing to hold a word against: every word enters, and the suffixes are of no use.
+    Without a dictionary every word is accepted, and the suffixes have no effect.
     """
     if reading == "corrected":
         if word in UNINTELLIGIBLE:
@@ -143,7 +142,7 @@ def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> s
     return "neither_in_dictionary_nor_suffix"
 
 
-# What pandas takes for a missing value and the word cleaning can yield.
+# Results of the word cleaning that pandas takes for missing values.
 LOST_BY_PANDAS = frozenset({"nan", "null"})
 _SPREADSHEET = {"true": "TRUE", "false": "FALSE"}
 _REPLACEMENT = "\ufffd"
@@ -152,9 +151,9 @@ _REPLACEMENT = "\ufffd"
 def listed_words(
     source: RawSource, file: str, encoding: str, word_column: str, frequency_column: str | None
 ) -> Iterator[tuple[str, int]]:
-    """Pairs of word and frequency of a CSV list as they stand in the file; frequency 0 where there is no column.
+    """Yield pairs of word and frequency of a CSV list as written in the file; frequency 0 without that column.
 
-    Raises SourceError naming file and line for a row without word or with a frequency that is no whole number.
+    Raises SourceError naming file and line for a row without a word or with a frequency that is not a whole number.
     """
     for place, row in table_rows(source, file, encoding):
         word = cell(row, word_column, place)
@@ -167,41 +166,43 @@ def listed_words(
 
 
 def as_spreadsheet(word: str) -> str:
-    """The word as a spreadsheet writes it."""
+    """Return the word as a spreadsheet writes it."""
     return _SPREADSHEET.get(word, word)
 
 
 def list_rejection(word: str, reading: ReadingName) -> str | None:
-    """Why a row of a released list yields no word, or None."""
+    """Return why a row of a released list yields no word, or None."""
     if reading == "as_published":
         return "missing_value_for_pandas" if word in LOST_BY_PANDAS else None
     return "replacement_character" if _REPLACEMENT in word else None
 
 
 def restored(word: str, reading: ReadingName) -> str:
-    """The word of a released row: `corrected` undoes the capitals of the spreadsheet."""
+    """Return the word of a released row: `corrected` undoes the capitals of the spreadsheet."""
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
 
 def dictionary_files(source: RawSource) -> list[str]:
-    """The files of a dictionary: all but those called README."""
+    """Return the files of a dictionary: all except those named README."""
     return [file for file in source.names() if not file.rsplit("/", 1)[-1].upper().startswith("README")]
 
 
 def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
-    """All words of all files of a source, one per line, except files called README.
+    """Return all words of all files of a source, one per line, except files named README.
 
-    Raises SourceError when there is no word.
+    Raises SourceError if there is no word.
     """
     files = dictionary_files(source)
     words = frozenset(word for file in files for line in Lines(source, file, encoding) if (word := line.strip()))
     if not words:
-        raise SourceError(f"{source.root}: the dictionary holds no word; expected files with one word per line")
+        raise SourceError(f"{source.root}: the dictionary contains no word; expected files with one word per line")
     return words
 
 
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """How a built list agrees with the released one: words found, missing, extra; frequencies equal, lower, higher."""
+    """Compare a built list with the released list; return numbers of words found, missing, extra, and of equal, lower,
+    higher frequencies.
+    """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()
     return {
@@ -220,6 +221,8 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
 
 
 def read_vocabulary(manifest: str | Path) -> frozenset[str]:
-    """The words of a built vocabulary. Raises ManifestError or EvaluationError when its file is missing or damaged."""
+    """Return the words of a built vocabulary. Raises ManifestError or EvaluationError if its file is missing or
+    damaged.
+    """
     path = read_manifest(manifest).file("vocabulary.csv")
     return frozenset(texts["word"] for _, texts in read_rows(path, ("word", "frequency")))

@@ -1,4 +1,4 @@
-"""The stage `build_vocabulary`: from transcripts or a released list to the words that text is filtered by."""
+"""The stage `build_vocabulary`: from transcripts or a released list to the words that filter text."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 
 def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object]:
-    """How a vocabulary is read."""
+    """Return the settings that build a vocabulary."""
     return keys_of(project.vocabulary(vocabulary), of=VocabularySettings)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The transcripts or lists that the patterns take, the lists of a dictionary, and all files of a released list."""
+    """Return the transcripts or lists that match the patterns, the lists of a dictionary, and all files of a released
+    list.
+    """
     from hatchery.corpora.raw_files import matching_names
     from hatchery.typed import build, stage_body
     from hatchery.vocabulary.word_lists import dictionary_files
@@ -34,7 +36,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def vocabulary_inputs(of: "Outputs", vocabulary: str) -> dict[str, Paths]:
-    """Source manifests that a vocabulary is made from."""
+    """Return the source manifests of a vocabulary."""
     block = of.project.vocabulary(vocabulary)
     named = {"source": source_of(block), "dictionary": block.dictionary, "released": block.released}
     return {key: of("register_source", source=name) for key, name in named.items() if name is not None}
@@ -56,7 +58,7 @@ def build_vocabulary(
 ) -> None:
     """Build the vocabulary from registered sources (paths of source manifests) into the folder of `run`.
 
-    Raises SourceError for damaged or missing input, ConfigError for a dictionary that a word list has no use for.
+    Raises SourceError for damaged or missing input, ConfigError for a dictionary together with a word list.
     """
     from hatchery.vocabulary.build import build
 

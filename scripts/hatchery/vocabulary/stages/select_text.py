@@ -1,4 +1,4 @@
-"""The stage `select_text`: raw texts in, the sentences, spans or windows of a selection out."""
+"""The stage `select_text`: selection of sentences, spans or windows from raw texts."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 SENTENCE_MODEL = "sentence model"
-"""What manifests call the parameters of the sentence splitter."""
+"""Name of the sentence splitter's parameters in manifests."""
 
 
 def selection_settings(project: "Project", selection: str) -> dict[str, object]:
-    """What text a selection takes."""
+    """Return the settings of a selection of text."""
     return {"name": selection, **keys_of(project.selection(selection), of=SelectionSettings)}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The texts that the options take, and the parameters of a sentence model."""
+    """Return the texts that match the options, and the parameters of a sentence model."""
     from hatchery.corpora.raw_texts import raw_text_files
     from hatchery.corpora.sentences import parameter_files
 
@@ -37,7 +37,9 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def selection_inputs(of: "Outputs", selection: str) -> dict[str, Paths]:
-    """Manifests of the source or corpus, of the vocabulary, and of a sentence model if one is named."""
+    """Return the manifests of the source or corpus, of the vocabulary, and of a sentence model if the settings name
+    one.
+    """
     block = of.project.selection(selection)
     return {
         "source": of("register_source", source=source_of(block)) if block.corpus is ABSENT else of.corpus(block.corpus),
@@ -71,7 +73,7 @@ def select_text(
     """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
 
     `source` and `sentence_model` are source manifests, but without options `source` is the manifest of a corpus;
-    `vocabulary` is the manifest of a built vocabulary. Raises SourceError naming file and place of damaged input,
+    `vocabulary` is the manifest of a built vocabulary. Raises SourceError naming file and position of damaged input,
     ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, ConfigError for settings that do not
     fit.
     """
