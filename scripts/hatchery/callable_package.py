@@ -1,4 +1,4 @@
-"""Packages that are also functions: what people call and what the library imports have one name."""
+"""Packages that are also functions, so that users and the library can use the same name."""
 
 import sys
 from types import ModuleType
@@ -13,5 +13,5 @@ class _CallablePackage(ModuleType):
 
 
 def make_callable(package: str) -> None:
-    """Have a call of the package, such as `hatchery.export`, call the function of its name in `hatchery.public`."""
+    """Make a package callable, such as `hatchery.export`: a call runs the function of its name in `hatchery.public`."""
     sys.modules[package].__class__ = _CallablePackage

@@ -71,7 +71,7 @@ class Assumed(Record):
 
 @dataclass(frozen=True)
 class Licensed(Record):
-    """How many documents of a source are under a licence; empty for documents that name none."""
+    """Number of documents of a source under a licence; the licence is empty for documents without one."""
 
     source: str
     licence: str
@@ -144,7 +144,7 @@ def read_assumed(manifest: Manifest) -> list[Assumed]:
 
 
 def read_licences(manifest: Manifest) -> list[Licensed]:
-    """The table `licences.csv` where the corpus has one, otherwise nothing."""
+    """Read the table `licences.csv`; empty if the corpus does not have it."""
     return read_records(manifest.file(LICENCES), Licensed, may_be_empty=True) if manifest.listed(LICENCES) else []
 
 

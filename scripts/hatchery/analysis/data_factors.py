@@ -1,4 +1,4 @@
-"""How much text a loss is worth: the amount at which a baseline reaches it, by a curve fitted to its losses.
+"""The amount of text at which a baseline reaches a loss, by a curve fitted to its losses.
 
 The curve is L(D) = E + A D^-a, the dependence on data of Hoffmann et al. 2022 (arXiv:2203.15556) for models of one
 size; with fewer than four amounts it is A D^-a. The fit is least squares of the losses (scipy's `curve_fit`).
@@ -34,7 +34,7 @@ class DataCurve:
     most: float
 
     def loss(self, amount: float) -> float:
-        """Return the loss of the baseline with so much text."""
+        """Return the loss of the baseline with this amount of text."""
         return self.limit + self.coefficient * (amount / self.scale) ** -self.exponent
 
     def amount(self, loss: float) -> float | None:
@@ -45,7 +45,7 @@ class DataCurve:
 
 
 def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCurve:
-    """Return the curve through positive amounts and losses; of several losses of an amount, all count.
+    """Return the curve through positive amounts and losses; several losses of one amount all count.
 
     Raises EvaluationError for fewer than two different amounts, and for losses that do not fall with the amount.
     """
@@ -56,7 +56,7 @@ def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCur
     scale = float(np.exp(np.log(x).mean()))
     slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
     if slope >= 0:
-        raise EvaluationError("a curve of losses: the losses do not fall where there is more text")
+        raise EvaluationError("a curve of losses: expected losses that fall with the amount of text")
     found = (0.0, float(np.exp(constant)), -float(slope))
     if different >= LEAST_WITH_LIMIT:
         found = _with_limit(x / scale, y, found)

@@ -1,9 +1,9 @@
 """The parts of a score in BabyLM's multilingual track, and the means over its fixed numbers of parts.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". A part that is missing counts 0; the overall score is the
-mean of the three languages. The printed means of the organisers' baselines fix the numbers of parts: 6, 7 and 6 in
-zero-shot, where both tasks of GlobalPIQA are one part and Hanzi is apart, and 8, 8 and 9 in fine-tuning. Inferred: the
-score of a language is the mean over the parts of both; Hanzi and MECO, which the server scores, are not in it.
+Source: docs/papers/babylm-2026.md, "The multilingual track". A missing part counts 0; the overall score is the mean of
+the three languages. The printed means of the organisers' baselines determine the numbers of parts: 6, 7 and 6 in
+zero-shot, where both tasks of GlobalPIQA are one part and Hanzi is excluded, and 8, 8 and 9 in fine-tuning. Inferred:
+the score of a language is the mean over the parts of both; Hanzi and MECO, which the server scores, are not in it.
 """
 
 import math
@@ -31,7 +31,7 @@ ZERO_SHOT: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     }
     for language, pairs in _PAIRS.items()
 }
-"""By language and part, the zero-shot tasks by the organisers' names."""
+"""Zero-shot tasks by the organisers' names, by language and part."""
 HIDDEN = ("hanzi_structure", "hanzi_pinyin")
 POS = "pos"
 _TUNED = ("arc", "belebele", "bmlama", "include", "mnli", "sib200", "truthfulqa", "xnli")
@@ -40,12 +40,12 @@ FINETUNED: Mapping[str, tuple[str, ...]] = {
     "nl": (*(task for task in _TUNED if task != "xnli"), POS),
     "zh": (*_TUNED, POS),
 }
-"""By language, the tasks that are fine-tuned."""
+"""Fine-tuned tasks by language."""
 READING = {"meco_l1": ("eng", "nld", "zho"), "meco_l2": ("nld", "zho")}
-"""The texts of MECO by set."""
+"""Texts of MECO by set."""
 GROUPS = ("zero-shot", "fine-tuning")
 Parts = Mapping[str, Mapping[str, Mapping[str, float | None]]]
-"""By language, group and part, points from 0 to 100; None where nothing was measured."""
+"""Points from 0 to 100 by language, group and part; None if not measured."""
 
 
 def zero_shot_tasks() -> tuple[str, ...]:
@@ -59,9 +59,9 @@ def finetuned_names() -> tuple[str, ...]:
 
 
 def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
-    """Return the parts of one run, of its rows of `measurements.parquet`.
+    """Return the parts of one run, from its rows of `measurements.parquet`.
 
-    Suites and tasks are called `<suites>_zhoblimp` and `<tasks>_arc_nl`. A part of several tasks is their mean, in
+    Names of suites and tasks are `<suites>_zhoblimp` and `<tasks>_arc_nl`. A part of several tasks is their mean, in
     which a missing task counts 0, unless all are missing.
     """
     import polars as pl
@@ -86,7 +86,7 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str) -> Parts:
 
 
 def hidden_parts(measurements: "pl.DataFrame", suites: str) -> dict[str, float | None]:
-    """Return the accuracies of Hanzi in percent by task, None where nothing was measured."""
+    """Return the accuracies of Hanzi in percent by task, None if not measured."""
     found = _pair_averages(measurements)
     return {task: found.get(f"{suites}_{task}") for task in HIDDEN}
 

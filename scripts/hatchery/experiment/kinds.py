@@ -81,7 +81,7 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     """A folder of the generated sources."""
 
     def measured(self, name: str) -> dict[str, object]:
-        """Settings of the stage for the table `name`."""
+        """Return the settings of the stage for the table `name`."""
         return {"name": name, **keys_of(self, of=ReadingTableSettings)}
 
 

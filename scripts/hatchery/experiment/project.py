@@ -346,7 +346,7 @@ class Project:
         return own_marks(self, experiment, run.model, run.seed)
 
     def suite_batch(self, experiment: str, batch: str) -> list[str]:
-        """The suites of a job. Raises ConfigError for a name that no job of the experiment has."""
+        """Return the suites of a job. Raises ConfigError for an unknown job of the experiment."""
         block = self.experiment(experiment)
         batches = {**suite_batches(block, of_milestone=False), **suite_batches(block, of_milestone=True)}
         if batch not in batches:

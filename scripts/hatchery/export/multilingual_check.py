@@ -1,7 +1,7 @@
-"""Whether both files of BabyLM's multilingual track have the structure of the organisers' collator.
+"""A check whether both files of BabyLM's multilingual track have the structure of the organisers' collator.
 
-Written from the description of the files alone (docs/papers/babylm-2026.md, "The multilingual track"), so that mistakes
-of the code that writes the files are found here.
+Written from the description of the files alone (docs/papers/babylm-2026.md, "The multilingual track"), so that it
+finds mistakes of the code that writes the files.
 """
 
 import math
@@ -32,7 +32,7 @@ MOST_CHECKPOINTS = 28
 
 
 def structure_problems(submission: Any, predictions: Any) -> list[str]:
-    """Return the problems of the contents of both files, a line each; no line where the collator would write them."""
+    """Return the problems of the contents of both files, a line each; empty if the collator could have written them."""
     return [*_submission(submission), *_predictions(predictions)]
 
 

@@ -1,7 +1,7 @@
 """Both files of BabyLM's multilingual track: the accuracies of one model, and its predictions and checkpoints.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". A part that was not measured is left out of the files, and
-the report names it. Accuracies are fractions (inferred from the library that the organisers score with).
+Source: docs/papers/babylm-2026.md, "The multilingual track". Parts without measurements are left out of the files, and
+the report names them. Accuracies are fractions (inferred from the library that the organisers score with).
 """
 
 import csv
@@ -71,7 +71,7 @@ def write_files(
 
 
 def public_name(task: str) -> str:
-    """Return the name of a zero-shot task that the organisers' collator looks for: it asks for `blimp`."""
+    """Return the name of a zero-shot task in the organisers' collator, which reads `blimp`."""
     return "blimp" if task == BLIMP else task
 
 
@@ -115,7 +115,7 @@ def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) 
 
 
 def _accuracies(manifest: Manifest) -> dict[str, float]:
-    """Fractions by paradigm, and under BY_PAIR that of the suite, in which all pairs weigh the same."""
+    """Return fractions by paradigm, and under BY_PAIR that of the suite, with equal weights for all pairs."""
     rows = _csv(manifest.file("accuracy.csv"))
     found = {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
     whole = next(row for row in rows if row["level"] == "suite" and row["name"].endswith(BY_PAIR))
@@ -123,7 +123,7 @@ def _accuracies(manifest: Manifest) -> dict[str, float]:
 
 
 def _tuned(manifest: Manifest) -> dict[str, float]:
-    """The accuracy of each scored set, of the first seed and rate; a run that diverged has 0."""
+    """Return the accuracy of each scored set, for the first seed and rate; 0 for a run that diverged."""
     found: dict[str, float] = {}
     for row in _csv(manifest.file("results.csv")):
         if row["metric"] == "accuracy":
@@ -137,7 +137,7 @@ def _csv(path: Path) -> list[dict[str, str]]:
 
 
 def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
-    """What lm-evaluation-harness writes of tasks and of the paradigms of groups, as far as the accuracies."""
+    """Return the results of lm-evaluation-harness for tasks and for the paradigms of groups: accuracies only."""
     results: dict[str, dict[str, Any]] = {}
     subtasks: dict[str, list[str]] = {}
     for task, manifest in manifests.items():
@@ -152,7 +152,7 @@ def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
 
 
 def _documents(manifest: Manifest) -> dict[str, Any]:
-    """The scores of both sentences of each pair of Hanzi, by the library's name of the document."""
+    """Return the scores of both sentences of each pair of Hanzi, by the library's name of the document."""
     rows = pq.read_table(manifest.file("scores.parquet")).to_pylist()
     return {
         row["pair_id"]: {"scores": [row["score_good"], row["score_bad"]], "has_unk": row["unknown"]} for row in rows
@@ -160,7 +160,7 @@ def _documents(manifest: Manifest) -> dict[str, Any]:
 
 
 def _words(manifest: Manifest) -> dict[str, float]:
-    """The surprisal in nats of each word of a text of MECO as `item:word`; of a place that occurs twice the first."""
+    """Return the surprisal in nats of each word of a text of MECO as `item:word`; the first of repeated places."""
     found: dict[str, float] = {}
     columns = ["item", "position", "surprisal_nats"]
     for row in pq.read_table(manifest.file("words.parquet"), columns=columns).to_pylist():
@@ -170,12 +170,15 @@ def _words(manifest: Manifest) -> dict[str, float]:
 
 
 def _gain(manifest: Manifest) -> float:
-    """The gain in log-likelihood of the reading times of a text."""
+    """Return the gain in log-likelihood of the reading times of a text."""
     return float(_csv(manifest.file("scores.csv"))[0]["gain_nats"])
 
 
 def _labels(manifests: Mapping[str, Manifest]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The predicted labels of rows that count, of the first seed and rate; of parts of speech those of test words."""
+    """Yield the predicted labels of scored rows, for the first seed and rate.
+
+    For parts of speech those of test words.
+    """
     columns = ["rows", "seed", "learning_rate", "row", "scored", "prediction"]
     for name, manifest in manifests.items():
         table = pq.read_table(manifest.file("predictions.parquet"), columns=columns).to_pylist()
@@ -217,7 +220,7 @@ def report(
     parts: Parts,
     hidden: Mapping[str, float | None],
 ) -> str:
-    """Return what people should know of the files before they upload them, in Markdown."""
+    """Return notes on the files for people before they upload them, in Markdown."""
     rows = []
     for language, name in LANGUAGES.items():
         of_groups = [

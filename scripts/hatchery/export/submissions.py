@@ -17,7 +17,7 @@ SubmissionKey = Literal["submission", "multilingual_submission"]
 
 
 def submitted_run(project: "Project", name: str, key: SubmissionKey = "submission") -> "SeededRun":
-    """The run that an experiment with such a key submits. Raises ConfigError for an unknown run or seed."""
+    """Return the run that an experiment with this key submits. Raises ConfigError for an unknown run or seed."""
     block, where = project.experiment(name), f"{project.place('experiment', name)}: {key}"
     wanted: Submission | MultilingualSubmission | None = getattr(block, key)
     assert wanted is not None
@@ -51,7 +51,7 @@ def check_submission(project: "Project", name: str) -> None:
 
 
 def multilingual_choice(project: "Project", name: str) -> tuple["MultilingualSubmission", "SeededRun"]:
-    """Return what an experiment submits to the multilingual track, and the run. Raises ConfigError without the key."""
+    """Return the submission to the multilingual track and its run. Raises ConfigError without the key."""
     wanted = project.experiment(name).multilingual_submission
     if wanted is None:
         where = project.place("experiment", name)

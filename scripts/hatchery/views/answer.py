@@ -95,7 +95,7 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
 
 
 def _few(measures: Sequence[str]) -> str:
-    """Return undecided measures with their numbers, or only how many there are if there are more than MOST_NAMED."""
+    """Return undecided measures with their numbers; only their number if there are more than MOST_NAMED."""
     return listed(measures) if len(measures) <= MOST_NAMED else f"{len(measures)} averages"
 
 

@@ -17,7 +17,7 @@ MOST_MODELS, MOST_LINES = 12, 20
 share one line, and a legend names the models."""
 MOST_TICKS = 6
 NO_COLOUR = "currentColor"
-"""Of models without a colour in figures."""
+"""Colour of models without a colour in figures."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A table of scores: rows and columns of numbers, each with its deviation, runs, failures and rank.
 
-Summary, page and tables of papers are such tables; `ScoreTable.shown` returns the table that is written as Markdown,
-HTML, LaTeX or for a terminal. Numbers are rounded by Python's formatting of the four decimals of `summary.csv`; the
-best number in a table of a paper is determined on the displayed numbers.
+The tables of summaries, pages and papers are of this kind; `ScoreTable.shown` returns the table that is written as
+Markdown, HTML, LaTeX or for a terminal. Numbers are rounded by Python's formatting of the four decimals of
+`summary.csv`; the best number in a table of a paper is determined on the displayed numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Detection of another Snakemake in the same folder, so that nobody unlocks the folder while it runs."""
+"""Detection of another Snakemake in the same folder, whose lock must not be removed."""
 
 import os
 from pathlib import Path

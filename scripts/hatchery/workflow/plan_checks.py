@@ -198,7 +198,7 @@ def check_targets(
 ) -> tuple[list[tuple[str, str]], Problems]:
     """Return the blocks in the targets, and the problems of the targets themselves.
 
-    `made` tells for each target whether it is a rule, an output of a rule, or an existing file.
+    `made` states for each target whether it is a rule, an output of a rule, or an existing file.
     """
     patterns, rules, problems = list(patterns), list(rules), Problems()
     asked: list[tuple[str, str]] = []

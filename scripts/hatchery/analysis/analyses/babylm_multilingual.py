@@ -1,7 +1,7 @@
 """The models of an experiment in BabyLM's multilingual track: their parts by language, and the means of the track.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". An experiment with `multilingual_submission` has this
-analysis by itself.
+Source: docs/papers/babylm-2026.md, "The multilingual track". Every experiment with `multilingual_submission` has this
+analysis.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class MultilingualSettings(AnalysisSettings):
 
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
-    """Rows of models: the overall score, and of each language the means and the parts. Raises EvaluationError."""
+    """Return rows of models: the overall score, and for each language its means and parts. Raises EvaluationError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)
@@ -104,7 +104,9 @@ def _over_seeds(runs: Sequence[Mapping[str, float | None]]) -> dict[str, float |
 
 
 def _table(caption: str, models: Mapping[str, Mapping[str, float | None]], keys: Sequence[str]) -> Table:
-    """A row for each number and a column for each model: there are more numbers than models."""
+    """Return a table with a row for each number and a column for each model, because there are more numbers than
+    models.
+    """
 
     def cell(value: float | None) -> Content:
         return "-" if value is None else Cell(f"{value:.2f}")

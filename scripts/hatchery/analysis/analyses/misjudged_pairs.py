@@ -1,4 +1,4 @@
-"""Minimal pairs that models misjudge, and biased ones that can be told apart without grammar.
+"""Minimal pairs that models misjudge, and biased pairs that can be distinguished without grammar.
 
 Source: inferred. An untrained model knows no grammar. If its accuracy is far from 50 %, the good and the bad sentences
 differ in a property that it reacts to, most often in their length; then chance is not 50 %. Every experiment with

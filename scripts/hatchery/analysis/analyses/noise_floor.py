@@ -1,9 +1,9 @@
-"""What each switch changes against a baseline, measured by the baseline's noise, and how much text the change is worth.
+"""Effects of switches relative to a baseline and its noise, and the amount of text with the same effect.
 
 For each number: the mean of the differences of runs with the same pretraining seed, its 95 % interval by the t
-distribution, and whether it exceeds twice the standard deviation of the baseline over at least three seeds. For losses:
-the text with which the baseline would reach the switch's mean loss, by a curve fitted to baselines with other amounts
-of text, over the text of the switch. The factor per second divides this by the ratio of training times.
+distribution, and whether it exceeds twice the standard deviation of the baseline over at least three seeds. For
+losses: the text with which the baseline would reach the switch's mean loss, by a curve fitted to baselines with other
+amounts of text, divided by the text of the switch. The factor per second divides this by the ratio of training times.
 """
 
 from collections.abc import Mapping
@@ -114,7 +114,7 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
-    """All numbers of held-out text and minimal pairs, by key."""
+    """Return all numbers of held-out text and minimal pairs, by key."""
     import polars as pl
 
     chosen = frame.filter(
@@ -148,9 +148,9 @@ def _curve(
     key: Key,
     notes: list[str],
 ) -> "DataCurve | None":
-    """The curve of the baselines, with a note on its fit; None without baselines of other amounts of text.
+    """Fit the curve of the baselines and add a note on the fit; None without baselines of other amounts of text.
 
-    Baselines whose number does not compare with that of the baseline have no part in the curve.
+    Baselines whose number is not comparable with that of the baseline are left out.
     """
     from hatchery.analysis.data_factors import fit_data_curve
 

@@ -193,7 +193,7 @@ RULES = {
 
 
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
-    """The words of budgets and tracks by source and split, if these are not words between white space."""
+    """Return the words of budgets and tracks by source and split, if these are not words between white space."""
     adjusted = counting.word_count == "adjusted"
     rows = [
         (source, split, *([f"{counting.premium(source)}"] if adjusted else []), count(number))
@@ -206,7 +206,7 @@ def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -
 
 
 def licence_section(licensed: Sequence[Licensed]) -> Section:
-    """The documents by the licence that their source gives each of them."""
+    """Return the documents by licence, if their source names a licence for each."""
     rows = [
         (item.source, item.licence or "not stated", *map(count, (item.documents, item.words, item.characters)))
         for item in licensed

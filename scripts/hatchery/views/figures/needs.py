@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Asks:
     """Settings that figures of some results have in addition to those of every figure.
 
-    `settings` is the class of all settings of such a figure. `values` returns the additional ones for an experiment or
-    a study and the runs that the figure draws. `models` returns the models that are drawn, where only some are.
+    `settings` is the class of all settings of these figures. `values` returns the additional ones for an experiment or
+    a study and the runs that the figure draws. `models` returns the drawn models, if not all are drawn.
     """
 
     settings: type[FigureSettings]
