@@ -49,7 +49,7 @@ def published_choices(published: PublishedChoices) -> tuple[PublishedChoice, ...
 
 @dataclass(frozen=True)
 class CollectSettings(Settings):
-    """What the tidy tables of an experiment cover: all of `runs`, with models that others pretrained and milestones.
+    """Contents of an experiment's tidy tables: all of `runs`, including imported models and milestones.
 
     `alc_steps` is the span of the area under learning curves.
     """
@@ -61,10 +61,10 @@ class CollectSettings(Settings):
 
 @dataclass(frozen=True)
 class SummarySettings(Settings):
-    """What an experiment's summary covers: models, suites and tasks in the order of the configuration.
+    """Contents of an experiment's summary: models, suites and tasks in the order of the configuration.
 
-    `published` is what is repeated of a paper, if anything is. `objectives` has the task of every model that was
-    trained for another objective than a masked one.
+    `published` is the repeated paper, if there is one. `objectives` has the task of every model that was trained for
+    another objective than a masked one.
     """
 
     experiment: str
@@ -80,7 +80,7 @@ class SummarySettings(Settings):
 class FigureSettings(Settings):
     """Settings of every figure of an experiment; `figure` and `version` are those of the registry of figures.
 
-    What figures of some results ask for besides, the records of these results say (`views/figures/needs.py`).
+    Additional settings for figures of some results are in the records of these results (`views/figures/needs.py`).
     """
 
     experiment: str

@@ -40,11 +40,11 @@ from hatchery.training.settings import PretrainingSettings
 PartOfPretraining = Annotated[dict[str, Any], PartOf(PretrainingSettings), Sweepable()]
 PartOfProtocol = Annotated[dict[str, Any], PartOf(ProtocolChoice)]
 NAME_OR_KEYS = Text("", "text or keys with values")
-"""Keys in the place of a name are taken out before."""
+"""Type of a name that may be replaced by keys; the keys are taken out before validation."""
 
 
 ModelFile: Any = ChosenBy("family", DEFAULT_FAMILY).among(family.file for family in FAMILIES.values())
-"""What a file of config/models/ may say."""
+"""Type of a file of config/models/, by its family."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,12 +75,12 @@ class Run(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class WholeRun(Run):
-    """A model of an experiment that is written out: what the run does not say is the experiment's."""
+    """A model of an experiment with all inherited keys written out."""
 
     model: Annotated[ModelName, NAME_OR_KEYS]
     """A file of config/models/, or a model that stands in the run: `<experiment>.<run>`."""
     pretraining: PretrainingSettings  # type: ignore[assignment]
-    """How it is pretrained."""
+    """Settings of the pretraining."""
 
 
 PartOfRun = Annotated[dict[str, Any], PartOf(Run)]

@@ -23,10 +23,10 @@ class SubmissionSettings(Settings):
     tasks: str
     """Before the names of tasks."""
     checkpoints: tuple[str, ...]
-    """The checkpoints of which the file has results, in their order."""
+    """The checkpoints with results in the file, in their order."""
     age_of_acquisition: Literal["as_measured", "zero"]
     track_checked: bool
-    """Whether the experiment names the track, so that its rules were checked."""
+    """True if the experiment names the track, so that its rules were checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class MultilingualSubmissionSettings(Settings):
     run: str
     """Model and seed."""
     model: str
-    """What the files are called before `_submission.json`."""
+    """Beginning of the files' names, before `_submission.json`."""
     suites: str
     """Before the names of suites."""
     tasks: str
@@ -44,9 +44,9 @@ class MultilingualSubmissionSettings(Settings):
     reading: str
     """Before the names of tables of reading times."""
     checkpoints: tuple[str, ...]
-    """The checkpoints of which the file has results, in their order."""
+    """The checkpoints with results in the files, in their order."""
     track_checked: bool
-    """Whether the experiment names the track, so that its rules were checked."""
+    """True if the experiment names the track, so that its rules were checked."""
 
 
 BRANCHES = "branches"
@@ -67,7 +67,7 @@ class ExportSettings(Settings):
 
     experiment: str
     description: str
-    """What the experiment is, as in its configuration."""
+    """Description of the experiment in its configuration."""
     run: SeededRun
     seeds: tuple[int, ...]
     """All pretraining seeds of the run's model, over which the scores are averaged."""
@@ -78,7 +78,7 @@ class ExportSettings(Settings):
     corpus_description: str
     sources: tuple[DataSource, ...]
     languages: tuple[str, ...] = ()
-    """ISO 639 codes of the languages of the corpus; empty where nobody said them."""
+    """ISO 639 codes of the languages of the corpus; empty if unknown."""
 
     def __post_init__(self) -> None:
         if (seed := self.run.seed) not in self.seeds:

@@ -11,7 +11,7 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class Part(Settings):
-    """What the page of a study says of one of its experiments."""
+    """Facts on one experiment of a study for the study's page."""
 
     description: str
     corpus: str
@@ -19,7 +19,7 @@ class Part(Settings):
 
 @dataclass(frozen=True)
 class PageSettings(Settings):
-    """What the page says in words; `runs` give the order of the models, `parts` are the experiments of a study.
+    """Texts and order of a page; `runs` are in the order of the models, `parts` are the experiments of a study.
 
     `style` is that of the figures, in whose colours the page shows the models.
     """

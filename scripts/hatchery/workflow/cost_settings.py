@@ -13,20 +13,20 @@ class PlannedRun(Settings):
 
     name: str
     pretraining: dict[str, Any]
-    # Steps that another run has done for it.
+    # Steps that another run has already done.
     first_step: int = 0
     # The set of the grid that the model belongs to, if there is one.
     set: str = ""
-    # What people read instead of the name, where a sweep or a grid made the run.
+    # Label for people instead of the name, if a sweep or a grid made the run.
     label: str = ""
 
 
 @dataclass(frozen=True)
 class CostSettings(Settings):
-    """What the cost of an experiment depends on."""
+    """All settings on which the cost of an experiment depends."""
 
     experiment: str
-    # Entries that the tokenizer is asked for; it may come out smaller where its settings allow that.
+    # Requested vocabulary size of the tokenizer, which may be smaller if its settings allow that.
     vocabulary_size: int
     plan: PlanSettings
     runs: list[PlannedRun]

@@ -37,7 +37,7 @@ PartsOfStudy = Annotated[tuple[Annotated[str, Reference("experiment")], ...], Un
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisSettings(Settings):
-    """What every entry under `analyses` may say."""
+    """Keys of every entry under `analyses`."""
 
     analysis: str = ""
     """Which analysis it is, a file of scripts/hatchery/analysis/analyses/; empty: the one called like the entry."""
@@ -47,7 +47,9 @@ class AnalysisSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class FrontierSettings(AnalysisSettings):
-    """Which evaluations are compute-optimal: in each bin of FLOPs, the one with the lowest loss."""
+    """Settings of analyses of compute-optimal evaluations: in each bin of FLOPs, the evaluation with the lowest
+    loss.
+    """
 
     most_parameters: Count | None = None
     """Larger models do not count; null leaves out none."""

@@ -29,7 +29,7 @@ BEYOND_CHANCE = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTestsSettings(AnalysisSettings):
-    """Which models are compared on the items that all of them answered."""
+    """Settings of tests between models on the items that all of them answered."""
 
     against: str | None = None
     """The model that all others are compared with, in a study as `experiment/model`; null: every two models, or where
@@ -275,7 +275,10 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
 
 
 def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
-    """Return which models differ on each set of items, as sentences; a count if there are more than MOST_NAMED."""
+    """Return sentences on the models that differ on each set of items.
+
+    Their number if there are more than MOST_NAMED.
+    """
     from hatchery.analysis.summary_rows import summarised_text
     from hatchery.rendering.escaping import listed, readable
 

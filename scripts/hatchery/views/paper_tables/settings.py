@@ -9,12 +9,12 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 
 MODELS_SHOWN = 24
-"""Maximum number of our models in a paper's table: nobody reads more, and an order compares every pair."""
+"""Maximum number of our models in a paper's table: more are hard to read, and an order compares every pair."""
 
 
 @dataclass(frozen=True)
 class OrderSettings(Settings):
-    """How almost stochastic order is taken: confidence of the whole matrix, bootstrap draws and their seed."""
+    """Settings of almost stochastic order: confidence of the whole matrix, bootstrap draws and their seed."""
 
     confidence: float = 0.95
     draws: int = DRAWS
@@ -23,11 +23,11 @@ class OrderSettings(Settings):
 
 @dataclass(frozen=True)
 class PaperTablesSettings(Settings):
-    """Which tables of which paper an experiment repeats.
+    """The repeated tables of a paper.
 
-    `prefix` is what the experiment's suites and tasks are called before the paper's names (`demo_` in a
-    miniature), `suites` are those that are called otherwise, and `corpora` says whose place a corpus of ours has among
-    the sizes. With `caveat`, no number of ours is comparable with a printed one, for that reason.
+    `prefix` is the prefix of the experiment's suites and tasks before the paper's names (`demo_` in a miniature),
+    `suites` are those with other names, and `corpora` maps our corpora to those of the paper's sizes. With `caveat`,
+    no number of ours is comparable with a printed one, for that reason.
     """
 
     experiment: str
