@@ -12,6 +12,7 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.plain_text_options import PlainTextOptions
 from hatchery.corpora.prose import LineForm, recognised, tagged_sentence
-from hatchery.corpora.readers.plain_text import files, form_of, read
+from hatchery.corpora.readers.plain_text import files, form_of, is_cut, read
 from hatchery.errors import HatcheryError, SourceError
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
@@ -374,3 +375,25 @@ def test_wrapped_bibles_are_joined_and_those_with_a_verse_per_line_are_not(real_
 def test_speeches_with_a_paragraph_per_line_are_paragraphs(real_data: Path) -> None:
     kinds = [recognised(lines).kind for _, lines in members(real_data / "nltk/inaugural.zip", "inaugural/", "latin-1")]
     assert (kinds.count("paragraphs"), len(kinds)) == (58, 59)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "options", "cut"),
+    [
+        # A twentieth of 20 files is one.
+        (19, 10, {}, True),
+        (20, 10, {}, False),
+        (20, 1 << 20, {}, False),
+        (20, (1 << 20) + 1, {}, True),
+        (None, 10, {}, False),
+        (19, 1 << 21, {"cut_files": "never"}, False),
+        (20, 10, {"cut_files": "always"}, True),
+        (19, 1 << 21, {"lines_per_document": 5}, False),
+        (19, 1 << 21, {"tagged": True}, False),
+    ],
+)
+def test_few_files_and_long_ones_are_cut_into_documents_unless_an_option_says_otherwise(
+    count: int | None, size: int, options: dict[str, Any], cut: bool
+) -> None:
+    source: Any = SimpleNamespace(size=lambda name: size)
+    assert is_cut(source, "a.txt", PlainTextOptions(**options), count) is cut
