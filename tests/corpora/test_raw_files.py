@@ -56,6 +56,7 @@ def test_pieces_hold_together_the_documents_of_the_whole(text: bytes, piece_byte
     for piece in pieces_of(in_blocks(text, size), piece_bytes):
         assert piece.first == len(found)
         found += cut_text(in_blocks(text[piece.start : piece.end], size), piece.start)
+        assert piece.first + piece.count == len(found)
     assert found == list(cut_text([text]))
 
 

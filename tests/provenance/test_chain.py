@@ -8,10 +8,23 @@ from typing import Any
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import sha256_file
 from hatchery.artifacts.manifests import read_manifest, stage_run, volatile_facts
-from hatchery.provenance.chain import Chain, ManifestIndex, follow, generated_problems, output_problems, raw_problems
+from hatchery.provenance.chain import (
+    Chain,
+    Found,
+    ManifestIndex,
+    follow,
+    generated_problems,
+    output_problems,
+    raw_problems,
+)
 from hatchery.raw.registration import register_source
 
 PAIRS = "exp/minimal_pairs/elc_bert-s1/pairs"
+
+
+def test_of_equal_files_the_one_in_the_folder_or_else_the_first_is_shown() -> None:
+    found = Found("ab", (Path("a/x"), Path("b/x"), Path("c/x")))
+    assert [str(found.nearest(Path(folder))) for folder in "abcd"] == ["a/x", "b/x", "c/x", "a/x"]
 
 
 def chain_of(toy: Any, digest: str | None = None) -> Chain:

@@ -141,6 +141,20 @@ def test_the_graph_leads_from_a_result_to_every_raw_file(crate: Read, toy: Any) 
     assert datetime.fromisoformat(action["startTime"]) <= datetime.fromisoformat(action["endTime"])
 
 
+def test_a_run_goes_from_its_first_start_to_its_last_end_and_is_published_then(toy: Any) -> None:
+    """The stages begin an hour after each other over two days, and take a minute each."""
+    paths = sorted(toy.folder.glob("results/**/provenance.json"))
+    for hour, path in enumerate(paths, 24 - len(paths) // 2):
+        facts = json.loads(path.read_text())
+        facts |= {"started": f"2020-01-{2 + hour // 24:02}T{hour % 24:02}:00:00+00:00", "wall_seconds": 60.0}
+        path.write_text(json.dumps({key: value for key, value in facts.items() if key != "checksum"}))
+    graph = Read(made(toy)).graph
+    first, last = 24 - len(paths) // 2, len(paths) - 1 - len(paths) // 2
+    assert graph["#run"]["startTime"] == f"2020-01-02T{first:02}:00:00+00:00"
+    assert graph["#run"]["endTime"] == f"2020-01-03T{last:02}:01:00+00:00"
+    assert graph["./"]["datePublished"] == "2020-01-03"
+
+
 def test_the_workflow_its_steps_and_its_runs_are_those_of_the_profiles(crate: Read) -> None:
     profiles = crate.linked(crate.graph["./"], "conformsTo")
     assert [profile["name"] for profile in profiles] == [
