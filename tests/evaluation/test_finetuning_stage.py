@@ -300,3 +300,22 @@ def test_the_bias_of_the_classifier_starts_at_the_class_shares_of_its_training_r
     (zero, _), (prior, counts) = biases
     assert not zero.any()
     np.testing.assert_allclose(np.exp(prior), (counts + 1) / (counts.sum() + 2), atol=1e-6)
+
+
+def test_the_server_gets_the_predictions_of_the_first_seed_and_rate(run):
+    task, (first, *_), rates = {"head": {"options": {"pooling": "last_token"}}}, SEEDS, [3e-2, 1e-9]
+    folder = run(
+        "out", changed(task, seeds=SEEDS, learning_rates=rates, edition=2026, selection="last", development_fraction=0)
+    )
+    (found,) = json.loads((folder / "predictions.json").read_text()).values()
+    of_runs = {
+        (seed, rate): [
+            ["bad", "good"].index(row["prediction"])
+            for row in predictions(folder)
+            if (row["seed"], row["learning_rate"]) == (seed, rate)
+        ]
+        for seed in SEEDS
+        for rate in rates
+    }
+    assert [row["pred"] for row in found["predictions"]] == of_runs.pop((first, rates[0]))
+    assert [row["pred"] for row in found["predictions"]] not in of_runs.values()
