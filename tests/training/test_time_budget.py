@@ -37,7 +37,7 @@ def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_
     assert ours.pop("manifest") != theirs.pop("manifest") and ours == theirs
 
 
-@pytest.mark.parametrize(("minutes", "steps"), [(0.1, 12), (0.104, 12), (0.109, 13), (0.001, 1)])
+@pytest.mark.parametrize(("minutes", "steps"), [(0.1, 12), (0.1075, 12), (0.109, 13), (0.001, 1)])
 def test_its_steps_are_those_that_the_mean_of_all_but_the_first_four_timed_ones_leaves_time_for(
     pretrain_slice: Make, runtime_slice: Make, monkeypatch: pytest.MonkeyPatch, minutes: float, steps: int
 ) -> None:
