@@ -150,7 +150,7 @@ def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[st
             lambda d: d["pre_tokenizer"]["pretokenizers"].append({"type": "Metaspace", "replacement": "_"}),
             "ByteLevel and Metaspace exclude each other",
         ),
-        (lambda d: d.update(pre_tokenizer={"type": "Whitespace"}), "does not mark where words start"),
+        (lambda d: d.update(pre_tokenizer={"type": "Whitespace"}), "does not mark word starts"),
         (lambda d: d["model"].update(unk_token="<unk>"), r"unk_token is '<unk>', expected '\[UNK\]'"),
         (lambda d: d["model"].update(type="Surprise"), "the model 'Surprise' is unknown"),
         (lambda d: d.pop("model"), "not a tokenizer: KeyError at 'model'"),

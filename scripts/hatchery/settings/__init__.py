@@ -1,1 +1,1 @@
-"""Settings as typed classes: what a field may be, the words of an error, and the schema files that editors read."""
+"""Typed classes of settings: allowed values of fields, error messages, and the schema files that editors read."""

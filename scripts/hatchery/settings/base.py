@@ -1,7 +1,7 @@
-"""What a class of settings is: its base, the ranges of its numbers, and how it refuses values that do not fit.
+"""The base of all classes of settings, the ranges of their numbers, and the refusal of invalid values.
 
-An annotation says a field's range. pydantic reads it (`hatchery.typed`), and so can a class without it, so that the
-configuration of an exported model needs nothing but Python.
+An annotation defines a field's range. pydantic reads it (`hatchery.typed`), but a class can also check it without
+pydantic, so that the configuration of an exported model needs only Python.
 """
 
 import dataclasses
@@ -16,13 +16,13 @@ from hatchery.errors import ConfigError
 
 
 class Settings:
-    """Base of every class of settings: unknown keys are refused, and no value is made of one of another type."""
+    """Base of every class of settings: unknown keys are refused, and values are not converted between types."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
 
 class RefusedError(ConfigError, ValueError):
-    """A value that does not fit; inside a class of settings pydantic collects it with the other problems."""
+    """An invalid value; inside a class of settings pydantic collects it with the other problems."""
 
     def __init__(self, key: str, problem: str) -> None:
         self.key, self.problem = key, problem
@@ -30,7 +30,7 @@ class RefusedError(ConfigError, ValueError):
 
 
 def refused(key: str, value: object, expected: str) -> RefusedError:
-    """The error for the value of a key, for what no range can say."""
+    """Return the error for the value of a key, for rules that a range cannot express."""
     return RefusedError(key, f"got {shortened(value)}, expected {expected}")
 
 
@@ -41,7 +41,9 @@ def require(condition: bool, key: str, value: object, expected: str) -> None:
 
 
 def omitted_at_default(default: Any) -> Any:
-    """The default of a field that settings leave out while it has it: what was made before the key came stays valid."""
+    """Return the default of a field that is omitted from settings at its default, so that results from before the key
+    stay valid.
+    """
     metadata = {"omitted_at_default": default}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
@@ -49,20 +51,20 @@ def omitted_at_default(default: Any) -> Any:
 
 
 def omitted_defaults(settings: Any) -> dict[str, Any]:
-    """The defaults that settings, or a class of them, leave out, by their keys."""
+    """Return the defaults that settings, or a class of settings, omit, by key."""
     metadata = {field.name: field.metadata for field in dataclasses.fields(settings)}
     return {name: of["omitted_at_default"] for name, of in metadata.items() if "omitted_at_default" in of}
 
 
 def dumped_values(settings: Any) -> dict[str, Any]:
-    """The values of settings by their keys, without those that are `omitted_at_default` and have their default."""
+    """Return the values of settings by key, without values that are `omitted_at_default` and have their default."""
     values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
     omitted = omitted_defaults(settings)
     return {name: value for name, value in values.items() if name not in omitted or value != omitted[name]}
 
 
 def shortened(value: Any) -> str:
-    """A value of a file, in the words of the file, cut so that a message stays one readable line."""
+    """Return a value in the spelling of a file, shortened so that a message stays one readable line."""
     text = _spelled(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -83,7 +85,7 @@ def _spelled(value: Any) -> str:
 
 
 def _given_values(settings: Any) -> dict[str, Any]:
-    """What a file said, as far as it differs from the defaults."""
+    """Return the values of a file that differ from the defaults."""
     values = {field.name: (getattr(settings, field.name), field.default) for field in dataclasses.fields(settings)}
     return {name: value for name, (value, default) in values.items() if value != default}
 
@@ -94,7 +96,7 @@ BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "le": ("at most", operator.le),
     "lt": ("less than", operator.lt),
 }
-"""The bounds of a range: in words, and what holds between a value and its bound."""
+"""The bounds of a range: their words in messages, and the comparison of a value and its bound."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Range:
 
     @property
     def bounds(self) -> dict[str, float]:
-        """Those that there are."""
+        """Return the bounds that are set."""
         return {name: bound for name in BOUNDS if (bound := getattr(self, name)) is not None}
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -124,7 +126,7 @@ ShareAboveZero = Annotated[float, Range(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Range(ge=0, lt=1)]
 
 ReadingName = Literal["as_published", "corrected"]
-"""Whether slips of published code are repeated or mended; what they are, each place that has the choice says."""
+"""Whether errors of published code are reproduced or corrected; each field with this choice describes them."""
 
 DeviceName = Literal["auto", "cpu", "cuda"]
 """Where models compute; auto takes a GPU where there is one."""
@@ -143,7 +145,7 @@ def _ranges(cls: type) -> dict[str, Range]:
 
 
 def check_ranges(settings: Any) -> None:
-    """Refuse a number of a class of settings that lies out of its range; nothing else is looked at."""
+    """Raise RefusedError for a number of settings outside of its range; check nothing else."""
     cls: Any = type(settings)
     ranges = _ranges(cls)
     for field in dataclasses.fields(settings):

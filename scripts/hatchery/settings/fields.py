@@ -1,6 +1,6 @@
-"""What a field of settings may be: text of a form, names of other files, lists without repetitions.
+"""Types of settings fields: text of a form, names of other files, lists without repetitions.
 
-A class of settings says in its annotations what is possible; pydantic reads them when something is validated, so that
+The annotations of a class of settings define the allowed values; pydantic reads them only during validation, so that
 this module imports nothing heavy. Ranges of numbers are in `base`.
 """
 
@@ -23,11 +23,11 @@ from hatchery.settings.base import RefusedError, Settings
 Meta = TypeVar("Meta")
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__deepcopy__": lambda self, memo: self})()
-"""Default of a key that does not exist where nobody writes it, for keys of which one is chosen."""
+"""Default of a key that does not exist unless it is written, for keys that exclude each other."""
 
 
 class OneOfKeys(Settings):
-    """Base of classes of settings with groups of keys of which exactly one has to be there."""
+    """Base of classes of settings with groups of keys, exactly one of which must be present."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]]
     """The groups, each as one would write it."""
@@ -52,7 +52,7 @@ def _with_one_group(settings: Any) -> Any:
 
 @dataclass(frozen=True)
 class Text:
-    """Text that matches a pattern; `expected` says in messages what the pattern stands for."""
+    """Text that matches a pattern; `expected` describes the pattern in messages."""
 
     pattern: str
     expected: str
@@ -70,7 +70,7 @@ class ShortNumber:
 
     @staticmethod
     def is_short(text: str) -> bool:
-        """Whether the text is a number with a unit."""
+        """Return whether the text is a number with a unit."""
         return _SHORT_NUMBER.match(text) is not None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -96,7 +96,7 @@ def _written_out(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Unique:
-    """A list that holds each entry once."""
+    """A list without repeated entries."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         check = {"type": "no-info", "function": _without_repetitions}
@@ -115,9 +115,9 @@ def _without_repetitions(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a file of this kind, or of a raw input of config.yaml where the kind is DATA.
+    """The name of a file of this kind, or of a raw input of config.yaml if the kind is DATA.
 
-    `inherited` marks a file whose keys are laid under those of the one that names it: it is not needed besides.
+    `inherited` marks a file whose keys are defaults of the file that names it; it is not needed otherwise.
     """
 
     kind: str
@@ -126,7 +126,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class PartOf:
-    """Some of the keys of a class of settings, at every depth: what differs from another place."""
+    """Some of the keys of a class of settings, at every depth: the keys that differ from another mapping."""
 
     settings: type
 
@@ -136,10 +136,10 @@ class PartOf:
 
 @dataclass(frozen=True)
 class ChosenBy:
-    """Several classes of settings, of which the value of a key that all of them have chooses one.
+    """Several classes of settings, one of which is chosen by the value of a key that all of them have.
 
-    With a `default` the key may be missing. Where some of the keys of a class stand without it, what they differ from
-    says whose they are: they are taken for those of the first class that has most of them.
+    With a `default` the key may be missing. If the mapping has only some keys of a class, its base determines the
+    class; without a base, it is the first class with most of the keys.
     """
 
     key: str
@@ -165,13 +165,13 @@ class ChosenBy:
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def among(self, classes: Iterable[Any]) -> Any:
-        """The type of a value that is of one of these classes, for those that a folder holds."""
+        """Return the type of a value of one of these classes, for the classes in a folder."""
         return Annotated[reduce(operator.or_, classes), self]
 
 
 @dataclass(frozen=True)
 class NameOr:
-    """The name of a file, or instead of it the keys that such a file holds."""
+    """The name of a file, or the keys of that file."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         name, block = (handler.generate_schema(member) for member in get_args(source))
@@ -190,7 +190,9 @@ def _settings_class(member: Any) -> Any:
 
 @dataclass(frozen=True)
 class Sweepable:
-    """Keys below may hold `{sweep: [...]}` in a file; runs are written out of them before anything is validated."""
+    """A type whose keys may have the value `{sweep: [...]}` in a file; the sweep is expanded to runs before
+    validation.
+    """
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
         return {**handler(schema), "x-sweepable": True}
@@ -198,7 +200,7 @@ class Sweepable:
 
 @cache
 def _partial(cls: type) -> Any:
-    """A dictionary type with the fields of a class of settings, none of them required and none filled in."""
+    """Return a dictionary type with the fields of a class of settings, without required keys and without defaults."""
     from typing_extensions import TypedDict
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
@@ -210,7 +212,7 @@ def _partial(cls: type) -> Any:
 
 
 def partial_hint(hint: Any) -> Any:
-    """A type in which every class of settings stands for some of its keys."""
+    """Return a type in which every class of settings requires only some of its keys."""
     if isinstance(hint, type) and is_dataclass(hint):
         return Annotated[dict[str, Any], PartOf(hint)]
     members = get_args(hint)
@@ -224,17 +226,17 @@ def partial_hint(hint: Any) -> Any:
 
 @cache
 def hints_of(cls: Any) -> Mapping[str, Any]:
-    """The types of the fields of a class of settings, with what is said about them."""
+    """Return the types of the fields of a class of settings, with their annotations."""
     fields = cls.__dataclass_fields__ if is_dataclass(cls) else cls.__annotations__
     hints = get_type_hints(cls, include_extras=True)
     return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
 
 
-# What is said about the type of a field.
+# An annotation of a field's type.
 
 
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """The members of a type (one, unless it is a union), each with what `Annotated` says about it."""
+    """Yield the members of a type (one, unless it is a union), each with its `Annotated` metadata."""
     if get_origin(hint) is Annotated:
         inner, *more = get_args(hint)
         yield from metadata(inner, (*about, *more))
@@ -246,18 +248,18 @@ def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tupl
 
 
 def members_of(hint: Any) -> list[Any]:
-    """The members of a type without null."""
+    """Return the members of a type without null."""
     return [member for member, _ in metadata(hint) if member is not NoneType]
 
 
 @cache
 def markers_of(hint: Any, kind: type[Meta]) -> tuple[Meta, ...]:
-    """What of this kind is said about a type."""
+    """Return the annotations of this kind on a type."""
     return tuple(meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind))
 
 
 def key_paths(cls: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all keys of a class of settings, at every depth."""
+    """Yield the paths of all keys of a class of settings, at every depth."""
     for key, hint in hints_of(cls).items():
         yield (*path, key)
         for member in members_of(hint):
@@ -267,7 +269,7 @@ def key_paths(cls: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 @cache
 def sentences(cls: type) -> dict[str, str]:
-    """What stands below each field of a class of settings, those that it inherits included."""
+    """Return the docstring of each field of a class of settings, including inherited fields."""
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
@@ -310,7 +312,7 @@ def may_be_null(hint: Any) -> bool:
 
 
 def _settings_members(hint: Any) -> list[Any]:
-    """Return the members of a type, with the class of settings in place of a type for only some of its keys."""
+    """Return the members of a type; a type for only some keys of a class of settings is replaced by the class."""
     members = metadata(hint)
     return [next((m.settings for m in about if isinstance(m, PartOf)), member) for member, about in members]
 
@@ -342,6 +344,6 @@ VocabularyName = Annotated[str, Reference("vocabulary")]
 SelectionName = Annotated[str, Reference("selection")]
 BaselineName = Annotated[str, Reference("baseline")]
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
-"""How documents are cut into sequences (`hatchery.objectives.segments`)."""
+"""Ways to split documents into sequences (`hatchery.objectives.segments`)."""
 ShiftedSegmentsName = Literal["babylm", "bnc", "packed", "documents", "blocks"]
-"""The same where every token is predicted at the position before it (`hatchery.objectives.blocks`)."""
+"""Ways to split documents if every token is predicted at the previous position (`hatchery.objectives.blocks`)."""

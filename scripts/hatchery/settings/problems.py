@@ -1,7 +1,7 @@
-"""What is wrong with settings, in words for the person who wrote them: a line for each problem, each once.
+"""Problems of settings in words for their author: one line for each problem, each once.
 
-The one place that knows pydantic's errors. A pattern is never shown: `Text` says in words what it stands for. Mistakes
-of several files are collected into one error: whoever mends one should not be told of the next a minute later.
+Only this module depends on pydantic's errors. A pattern is never shown; `Text` describes it in words. Problems of
+several files are collected into one error, so that all can be fixed at once.
 """
 
 import difflib
@@ -34,26 +34,27 @@ if TYPE_CHECKING:
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 ALLOWED = ", allowed are"
-# So near to a key of this place (1: equal), a key is taken for that one, though another place has one of its name.
+# A key with at least this similarity (1: equal) to a key of its mapping counts as that key misspelt, even if another
+# mapping has a key of its name.
 ONLY_MISSPELT = 0.8
 OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
 """Keys of other programs, with our names for them."""
 MOST_HOMES = 3
-"""Largest number of places that a message names for one key."""
+"""Maximum number of mappings that a message names for one key."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the known word nearest to `word`, or nothing when none is near."""
+    """Return `; did you mean 'x'?` for the known word nearest to `word`, or an empty text if no word is near."""
     matches = difflib.get_close_matches(str(word), sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def alternatives(word: str, known: Iterable[str], introduction: str = "; there are", also: Iterable[str] = ()) -> str:
-    """What could have been meant: the nearest known word first, then all of them, behind `introduction`.
+    """Return suggestions: the nearest known word first, then all known words after `introduction`.
 
-    `; did you mean 'x'? There are: x, y`, or `; there are: x, y` when none is near. Words of `also` may be meant, too,
+    `; did you mean 'x'? There are: x, y`, or `; there are: x, y` if no word is near. Words of `also` may be suggested,
     but are not listed.
     """
     known = list(known)
@@ -64,10 +65,10 @@ def alternatives(word: str, known: Iterable[str], introduction: str = "; there a
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
-    """Pairs of a key (`runs.a.model`, "" for the whole) and what is wrong with it, ordered by key, each once."""
+    """Return pairs of a key (`runs.a.model`, "" for the whole) and its problem, ordered by key, each once."""
     found: dict[tuple[str, str], None] = {}
     for detail in sorted(error.errors(include_url=False), key=_order):
-        # pydantic counts only the entries that are right.
+        # pydantic counts only the valid entries.
         if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
             place = Place((), hint, document)
             for part in detail["loc"]:
@@ -78,9 +79,9 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 
 def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
-    """Whether the problem is that a list or mapping is not one of some words, although its own type is allowed.
+    """Return whether the problem is that a list or mapping is not one of some words, although its own type is allowed.
 
-    The problems inside of such a list or mapping are reported by themselves.
+    The problems inside of this list or mapping are reported separately.
     """
     origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
     if isinstance(detail["input"], dict):
@@ -89,7 +90,9 @@ def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
 
 
 def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
-    """By place; of one place, unknown keys before missing ones, because one may be the other misspelt."""
+    """Return a sort key by position; at one position, unknown keys precede missing keys, because one may be the other
+    misspelt.
+    """
     location = [str(part) for part in detail["loc"]]
     of_keys = detail["type"] in ("missing", *_UNKNOWN)
     place = location[:-1] if of_keys else location
@@ -97,9 +100,9 @@ def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
 
 
 class Place(NamedTuple):
-    """The keys that lead to a value of a file, the type of what may stand there, and what does; and the place above.
+    """A position in a file: its keys, the allowed type, the value, and the enclosing position.
 
-    `meant` is the class that the value was read as, where a key chooses one of several.
+    `meant` is the class as which the value was read, if a key chooses one of several.
     """
 
     keys: tuple[str, ...]
@@ -112,7 +115,9 @@ class Place(NamedTuple):
         return ".".join(self.keys)
 
     def at(self, key: Any) -> "Place":
-        """The place at a key; for the name of a member of a union, which pydantic puts between the keys, this one."""
+        """Return the position at a key; for the name of a member of a union, which pydantic puts between the keys, this
+        position.
+        """
         try:
             value = self.value[key]
         except (KeyError, IndexError, TypeError):
@@ -128,20 +133,20 @@ class Place(NamedTuple):
         return Place((*self.keys, str(key)), [*hints, Any][0], value, self)
 
     def classes(self) -> list[type]:
-        """The classes of settings that the value can be meant as: all of them where its choice of one is wrong."""
+        """Return the possible classes of the value: all classes of settings if its choosing key is wrong."""
         if self.meant is not None:
             return [self.meant]
         return _classes(self.hint) if isinstance(self.value, Mapping) else []
 
 
 def _classes(hint: Any) -> list[type]:
-    """The classes of settings among the members of a type, also those of which some keys are enough."""
+    """Return the classes of settings among the members of a type, also those that require only some keys."""
     parts = [meta.settings for meta in markers_of(hint, PartOf)]
     return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
 
 
 def _chosen(value: str, hint: Any) -> type | None:
-    """The class that a value of the choosing key stands for; None for another word."""
+    """Return the class chosen by the value of the choosing key; None for another word."""
     for choice in markers_of(hint, ChosenBy):
         for cls in _classes(hint):
             if get_args(hints_of(cls)[choice.key])[0] == value:
@@ -150,7 +155,7 @@ def _chosen(value: str, hint: Any) -> type | None:
 
 
 def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
-    """The key, which may be another one than that of pydantic's place, and what is wrong with it."""
+    """Return the key, which may differ from that of pydantic's position, and its problem."""
     key, error = str(place), detail.get("ctx", {}).get("error")
     if isinstance(error, RefusedError):
         return ".".join(filter(None, [key, error.key])), error.problem
@@ -204,7 +209,7 @@ def _problem(detail: Mapping[str, Any], place: Place) -> str:
 
 
 def _home(key: str, own: type, above: Place) -> str:
-    """Whose a key is that the class `own` of settings at the place `above` does not have; empty where nobody's."""
+    """Return the position that has a key missing in the class `own` at the position `above`; empty if there is none."""
     if place := getattr(own, "DECIDED_BY", {}).get(key):
         return f"follows from {place}"
     for choice in markers_of(above.hint, ChosenBy):
@@ -234,7 +239,7 @@ def _home(key: str, own: type, above: Place) -> str:
 
 
 def _expected(hint: Any, bounds: bool = True) -> str:
-    """What a type asks for, in words; without its bounds where only the type was wrong."""
+    """Return the allowed values of a type in words; without its bounds if only the type was wrong."""
     return " or ".join(dict.fromkeys(_parts(hint, bounds)))
 
 
@@ -264,19 +269,19 @@ def _number(value: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """A value as YAML spells it."""
+    """Return a value in the spelling of YAML."""
     return json.dumps(value) if value in (None, "") or isinstance(value, bool) else str(value)
 
 
 class Problems:
-    """Lines of errors in the order in which they were found, each once."""
+    """Lines of errors in the order of their discovery, each once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextmanager
     def collecting(self, place: str = "") -> Iterator[None]:
-        """Keep the error of the block, with `place` in front of its lines, and go on behind it."""
+        """Collect the error of the block, with `place` before its lines, and continue after the block."""
         try:
             yield
         except HatcheryError as error:
@@ -284,7 +289,7 @@ class Problems:
                 self.add(f"{place}: {line}" if place else line)
 
     def add(self, line: str) -> None:
-        """Add a line unless it is there."""
+        """Add a line unless it is present."""
         if line not in self.lines:
             self.lines.append(line)
 

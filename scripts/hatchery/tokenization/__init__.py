@@ -1,1 +1,1 @@
-"""Training tokenizers, encoding documents into token shards, and reading those shards."""
+"""Training of tokenizers, encoding of documents into token shards, and reading of these shards."""

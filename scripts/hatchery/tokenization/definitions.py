@@ -1,4 +1,4 @@
-"""The parts of a tokenizer around its vocabulary, by the names that the configuration uses.
+"""The parts of a tokenizer other than its vocabulary, by their names in the configuration.
 
 Normalisers, pre-tokenisers, decoders and post-processor templates of the published tokenizers: docs/papers/ltg-bert.md,
 "Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers"; docs/papers/reduced-vocabulary.md,
@@ -6,13 +6,14 @@ Normalisers, pre-tokenisers, decoders and post-processor templates of the publis
 two readings.
 
 - `ltg_bnc`, as published, splits the upper-case possessive (`SHE'S` becomes `SHE` `'` `S`, because of sixteen stray
-  spaces in the published pattern); corrected keeps it whole as every other contraction.
-- `byte_level`, as published, looks for digits among bytes, some of which are drawn as digits (`¼` is a half of `ü`),
-  and cuts words as GPT-2 does: at every vowel sign, accent or joiner that is a character of its own, and at an
-  apostrophe within a word (Uzbek `o'tdi`). WordPiece gives words of more than 100 bytes up. Corrected, digits, words
-  and their lengths are those of the text. Where text has ASCII letters and no such words, both give the same tokens.
+  spaces in the published pattern); corrected keeps it whole like every other contraction.
+- `byte_level`, as published, searches for digits among bytes, some of which are represented by digits (`¼` is a half of
+  `ü`), and splits words as GPT-2 does: at every vowel sign, accent or joiner that is a character of its own, and at an
+  apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100 bytes by the unknown token.
+  Corrected, digits, words and their lengths are those of the text. Both readings give the same tokens for text of ASCII
+  letters without these words.
 
-Corrected, all others cut words of more than 1,000 characters.
+All other pre-tokenisers, corrected, split words of more than 1,000 characters.
 """
 
 from typing import Literal
@@ -27,11 +28,13 @@ CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 STRAY_SPACES = " " * 16
 METASPACE = "\u2581"
 SPACE = " "
-# GPT-2's, but that a word goes on with marks and joiners, and that what a contraction begins with is not a word.
+# GPT-2's pattern, but marks and joiners continue a word, and the beginning of a contraction is not a word.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
-"""Characters: training takes the square of the length of a word, and a text without spaces is one word."""
-# Words of capitals and then small letters, single digits, signs, ends of lines, white space; GPT-BERT's.
+"""Maximum number of characters of a word: the training time is quadratic in it, and a text without spaces is
+one word.
+"""
+# Words of capitals followed by small letters, single digits, signs, line ends, white space; GPT-BERT's pattern.
 GPT_BERT_WORDS = "|".join(
     (
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
@@ -48,10 +51,10 @@ BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 
 
 def normalizer(name: NormalizerName) -> normalizers.Normalizer | None:
-    """What happens to a text before it is cut.
+    """Return the normaliser that changes a text before it is split.
 
-    `ltg_bnc` strips accents but keeps case; `nmt_nfkc` is what SentencePiece does by default; `bert_uncased` is that of
-    bert-base-uncased. `gpt_bert` puts a space in front of every line, and none behind one.
+    `ltg_bnc` strips accents but keeps case; `nmt_nfkc` is SentencePiece's default; `bert_uncased` is the normaliser of
+    bert-base-uncased. `gpt_bert` puts a space before every line, and no space after a line.
     """
     if name == "nfkc":
         return normalizers.NFKC()
@@ -79,16 +82,16 @@ def _single_spaces() -> normalizers.Normalizer:
 def pre_tokenizer(
     name: PreTokenizerName, reading: ReadingName, individual_digits: bool, add_prefix_space: bool, longest_word: int
 ) -> pre_tokenizers.PreTokenizer:
-    """What cuts a text into the pieces that no token crosses.
+    """Return the pre-tokeniser, which splits a text into pieces; no token crosses a piece.
 
     `reading` matters to `ltg_bnc` and `byte_level`, `add_prefix_space` to `byte_level` only (true in the BabyLM
-    tokenizers, false in roberta-base). If corrected, that cuts words of more bytes than `longest_word`.
-    `ltg_bnc` makes every digit a piece of its own in any case.
+    tokenizers, false in roberta-base). If corrected, `byte_level` splits words of more bytes than `longest_word`.
+    `ltg_bnc` always makes every digit a piece.
     """
     parts: list[pre_tokenizers.PreTokenizer]
     if name == "byte_level" and reading == "corrected":
         patterns = [WORDS, *([r"\d"] if individual_digits else [])]
-        # Begins a text with a space where it has none; ByteLevel would begin every piece with one.
+        # Add a space at the beginning of a text without one; ByteLevel would add a space to every piece.
         space = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False)
         return pre_tokenizers.Sequence(
             [
@@ -125,17 +128,17 @@ def pre_tokenizer(
 
 
 def _cut_between_characters(longest: int) -> str:
-    """A regular expression of up to so many bytes, as they are drawn, before a byte that begins a character."""
-    # In U+0080 to U+00BF, the second byte is each of those that go on with a character.
+    """Return a regular expression of up to `longest` byte symbols before a byte that begins a character."""
+    # In U+0080 to U+00BF, the second byte is each of the continuation bytes.
     going_on = "".join(BYTES.pre_tokenize_str(chr(byte))[0][0][1] for byte in range(0x80, 0xC0))
     return f".{{1,{longest}}}(?![{going_on}])|.{{1,{longest}}}"
 
 
 def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
-    """The second and the third pass of the BNC pre-tokeniser (docs/papers/ltg-bert.md, "Tokenizer"), as regular
+    """Return the second and the third pass of the BNC pre-tokeniser (docs/papers/ltg-bert.md, "Tokenizer"), as regular
     expressions.
 
-    The third pass would cut the apostrophe off the contractions that the second isolated, so it names them again.
+    The third pass names the contractions of the second pass again, so that it does not split off their apostrophe.
     """
     upper = [contraction.upper() for contraction in CONTRACTIONS]
     second = "|".join([r"\[UNK\]", r"\[unk\]", *CONTRACTIONS, *upper])
@@ -150,7 +153,9 @@ def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
 
 
 def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.Decoder:
-    """What puts tokens together again. The published BNC tokenizer has none and so leaves `@@` in the text."""
+    """Return the decoder, which joins tokens to text. The published BNC tokenizer has no decoder and so leaves `@@` in
+    the text.
+    """
     if name == "byte_level":
         return decoders.ByteLevel()
     if name == "gpt_bert":
@@ -163,11 +168,11 @@ def decoder(name: PreTokenizerName, continuing_subword_prefix: str) -> decoders.
 def post_processor(
     special: SpecialTokens, frame: Literal["whole", "begun", "ended"] = "whole"
 ) -> processors.PostProcessor:
-    """What adds the special tokens around one text and around a pair.
+    """Return the post-processor, which adds the special tokens to a text and to a pair.
 
     `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` with the second segment's type 1; in the RoBERTa set `<s> A </s>` and
-    `<s> A </s> </s> B </s>` with one type, in GPT-BERT's `<s> A` and `<s> A <s> B`. A text that a causal model goes on
-    behind is only begun, `[CLS] A`; one that is translated is only ended, `A [SEP]`.
+    `<s> A </s> </s> B </s>` with one type, in GPT-BERT's `<s> A` and `<s> A <s> B`. With `begun`, a text to be
+    continued by a causal model is `[CLS] A`; with `ended`, a text to be translated is `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
     templates = {

@@ -1,6 +1,7 @@
-"""The shards that a manifest names, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents in those of a corpus.
+"""The shards that a manifest names, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents in the shards of a
+corpus.
 
-Documents are streamed in batches, cut into sentences or training lines; only one batch is in memory at a time. The
+Documents are streamed in batches, split into sentences or training lines; only one batch is in memory at a time. The
 layout is that of the conversion: sentences separated by one newline, paragraphs by a blank line. As published
 (docs/papers/elc-bert.md, "Tokenizers"), training lines that are empty are skipped and `[TAB] ` is removed.
 """
@@ -19,7 +20,7 @@ from hatchery.progress import Progress
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TAB
 
 TOKEN_SHARDS = ".arrow"
-"""The suffix of shards of tokens; those of documents are Parquet."""
+"""The suffix of token shards; document shards are Parquet."""
 TRAINING_SPLIT = "train"
 DEVELOPMENT_SPLIT = "dev"
 PARAGRAPH_BREAK = "\n\n"
@@ -28,9 +29,9 @@ SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})
 
 
 def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]]:
-    """The shards that a manifest names, by split (sorted) and within a split in order of their number; reads none.
+    """Return the shards that a manifest names, by split (sorted), and within a split by their number; reads no shard.
 
-    Raises CorpusError when there is none, or when a split lacks a shard or mixes two runs.
+    Raises CorpusError if there is no shard, or if a split lacks a shard or mixes two runs.
     """
     shards: dict[str, dict[int, OutputFile]] = {}
     totals: dict[str, set[int]] = {}
@@ -48,12 +49,12 @@ def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]
 
 
 def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, list[Path]]:
-    """The paths of `listed_shards`. Raises CorpusError as that does."""
+    """Return the paths of `listed_shards`. Raises the same CorpusErrors."""
     return {split: [file.path for file in files] for split, files in listed_shards(manifest, suffix).items()}
 
 
 def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
-    """The shards of documents of these splits, in their order. Raises CorpusError for a split that there is not."""
+    """Return the document shards of these splits, in their order. Raises CorpusError for a missing split."""
     by_split = listed_shards(manifest, ".parquet")
     for split in splits:
         if split not in by_split:
@@ -62,9 +63,10 @@ def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
 
 
 def watch_shards(manifest: Path) -> Callable[[], None]:
-    """A function that raises TokenizationError naming a shard of tokens whose size or time has changed since this call.
+    """Return a function that raises TokenizationError naming a token shard whose size or time has changed since this
+    call.
 
-    Shards are mapped into memory, so who writes into one changes what is being read. One that was deleted stays mapped.
+    Shards are mapped into memory, so writing to a shard changes the data during the run. A deleted shard stays mapped.
     """
     shards = [
         output.path for files in listed_shards(read_manifest(manifest), TOKEN_SHARDS).values() for output in files
@@ -80,15 +82,15 @@ def watch_shards(manifest: Path) -> Callable[[], None]:
         for path, stamp in stamps().items():
             if stamp != before.get(path, stamp):
                 raise TokenizationError(
-                    f"{path}: was changed while it was being read; start again, which goes on from the last checkpoint "
-                    "before that"
+                    f"{path}: was changed while it was being read; start again to resume from the last checkpoint "
+                    "before the change"
                 )
 
     return check
 
 
 COLUMNS = ("doc_id", "source", "text")
-# Changes memory and speed, never a result.
+# Affects memory and speed, but no result.
 DOCUMENTS_PER_BATCH = 256
 
 
@@ -102,7 +104,7 @@ class DocumentBatch:
 
 
 def count_documents(shards: list[Path]) -> int:
-    """Number of documents in the given shards, read from their footers."""
+    """Return the number of documents in the given shards, read from their footers."""
     total = 0
     for path in shards:
         with _open(path) as file:
@@ -111,7 +113,7 @@ def count_documents(shards: list[Path]) -> int:
 
 
 def read_batches(path: Path, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> Iterator[DocumentBatch]:
-    """Stream one shard in batches. Raises CorpusError naming the file when it is damaged or lacks a column."""
+    """Stream one shard in batches. Raises CorpusError naming the file if it is damaged or lacks a column."""
     with _open(path) as file:
         missing = [column for column in COLUMNS if column not in file.schema_arrow.names]
         if missing:
@@ -127,9 +129,9 @@ def read_batches(path: Path, documents_per_batch: int = DOCUMENTS_PER_BATCH) -> 
 
 
 def split_sentences(text: str) -> tuple[list[str], list[bool]]:
-    """Cut a document into stripped sentences; the second list says which of them ends a paragraph.
+    """Split a document into stripped sentences; the second list has a flag for each sentence that ends a paragraph.
 
-    Lines that are empty after stripping separate paragraphs. The last sentence always ends one.
+    Lines that are empty after stripping separate paragraphs. The last sentence always ends a paragraph.
     """
     sentences: list[str] = []
     ends_paragraph: list[bool] = []
@@ -146,7 +148,7 @@ def split_sentences(text: str) -> tuple[list[str], list[bool]]:
 
 
 def sentence_places(text: str) -> list[int]:
-    """Return the first character of each sentence of `split_sentences` in the document."""
+    """Return the index of the first character of each sentence of `split_sentences` in the document."""
     places, begin = [], 0
     for line in text.split("\n"):
         if stripped := line.lstrip():
@@ -163,16 +165,16 @@ def _open(path: Path) -> pq.ParquetFile:
 
 
 Lines = Iterable[str] | Iterable[list[str]]
-"""Lines to learn from, or lists of lines."""
+"""Training lines, or lists of lines."""
 ANY_SPECIAL_TOKEN = re.compile(
     "|".join(re.escape(name) for name in sorted({name for known in SPECIAL_SETS.values() for name in known.order}))
 )
 
 
 def training_lines(text: str) -> Iterator[str]:
-    """The lines of a document as the tokenizer learns from them: stripped, none empty, no special token in them.
+    """Yield the lines of a document for training a tokenizer: stripped, not empty, without special tokens.
 
-    A line with a special token, of whatever set, is cut there, as encoding cuts it, because the trainer would otherwise
+    A line with a special token, of any set, is split at the token as in encoding, because the trainer would otherwise
     learn the letters of `[UNK]` as a word.
     """
     for line in text.split("\n"):
@@ -182,9 +184,10 @@ def training_lines(text: str) -> Iterator[str]:
 
 
 class LineStream:
-    """Lists of training lines, document by document; `documents` and `lines` count the last time through.
+    """Lists of training lines, document by document; `documents` and `lines` are the counts of the last iteration.
 
-    `sources` leaves out the documents of other sources; `keep` is (lines to keep, lines there are), spread evenly.
+    `sources` leaves out the documents of other sources; `keep` is (number of lines to keep, number of all lines),
+    spread evenly.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
 """Encoding the documents of a corpus into token shards, with word starts, boundaries, counts and fertility.
 
 Sentences are encoded one by one, without [CLS] and [SEP], as published (docs/papers/ltg-bert.md, "Split and shards";
-docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph where the tokenizer has such a
-token. Or a document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). One token shard per document shard;
-the bytes depend neither on the number of threads nor on the batch size.
-The tables of corpus sizes in the papers are drawn from the counts (LTG-BERT, Table 1), which are exact.
+docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph if the tokenizer has this token.
+Alternatively, a document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). One token shard per document
+shard; the bytes depend neither on the number of threads nor on the batch size. The counts are exact and give the
+papers' tables of corpus sizes (LTG-BERT, Table 1).
 
-Which tokens begin a word: `word_starts`.
+The module `word_starts` finds the tokens that begin a word.
 """
 
 import time
@@ -41,25 +41,27 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_
 from hatchery.tokenization.trainer_settings import EncodedUnit
 from hatchery.tokenization.word_starts import SENTENCES_PER_CALL, WordStarts, text_word_starts
 
-# Above this share of the subwords, it is told how many are unknown.
+# Above this share of the subwords, the number of unknown tokens is reported.
 UNKNOWN_TOLD = 0.001
 
 
 class DocumentEncoder:
-    """Batches of documents to token tables, sentence by sentence or as a whole."""
+    """Encodes batches of documents to token tables, sentence by sentence or as a whole."""
 
     def __init__(
         self, tokenizer: Tokenizer, units: EncodedUnit = "sentences", counter: WordCounter | None = None
     ) -> None:
-        """`counter` counts words by another rule than white space."""
+        """Create an encoder; `counter` counts words by another rule than white space."""
         self.tokenizer, self._units, self.counter = tokenizer, units, counter
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
         self.token_bytes: Counter[str] = Counter()
-        """Bytes that the tokens encoded so far represent, of ordinary tokens and of special tokens by name."""
+        """Number of bytes that the tokens encoded so far represent: of ordinary tokens, and of special tokens
+        by name.
+        """
 
     def encode(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str] = ()) -> TokenTable:
-        """Encode some documents, with their sources where words are counted by a rule of theirs.
+        """Encode some documents, given their sources if the rule that counts words depends on the source.
 
         A document without any sentence gives a row without tokens.
         """
@@ -78,7 +80,7 @@ class DocumentEncoder:
         self.token_bytes += represented_bytes(self.tokenizer, sentences, bounds, ids)
         sentence_starts = bounds[:-1]
         document_starts = bounds[sentence_bounds]
-        # Whoever marks continuations has cut the text at more than white space.
+        # Tokenizers that mark continuations split the text not only at white space.
         by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
         return TokenTable(
             doc_ids=list(doc_ids),
@@ -94,12 +96,14 @@ class DocumentEncoder:
         )
 
     def _encode_whole(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str]) -> TokenTable:
-        """Documents each as one text; where sentences begin in it is kept as well as tokens tell."""
+        """Encode each document as one text; sentence starts are the tokens that contain the first characters of
+        sentences.
+        """
         wholes, begins = zip(*map(whole_text, texts), strict=True) if texts else ((), ())
         encodings = self.tokenizer.backend.encode_batch(list(wholes), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=self._dtype) for encoding in encodings]
         starts = [
-            # The token that holds its first character; two sentences may begin in one.
+            # The token that contains its first character; two sentences may begin in the same token.
             np.unique(np.searchsorted([end for _, end in encoding.offsets], begin, side="right"))
             for encoding, begin in zip(encodings, begins, strict=True)
         ]
@@ -140,7 +144,7 @@ class DocumentEncoder:
         sentence_bounds: np.ndarray,
         sizes: np.ndarray,
     ) -> np.ndarray | None:
-        """Words that begin in each token of documents whose `sentences` have so many tokens (`sizes`)."""
+        """Return the number of words that begin in each token of documents whose `sentences` have `sizes` tokens."""
         if self.counter is None:
             return None
         parts = range(0, len(sentences), SENTENCES_PER_CALL)
@@ -156,7 +160,9 @@ class DocumentEncoder:
     def _words(
         self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str], ends: Iterable[np.ndarray]
     ) -> np.ndarray | None:
-        """Words that begin in each token of documents, by the ends of their tokens; None without another rule."""
+        """Return the number of words that begin in each token of documents, by the ends of their tokens; None without
+        another rule.
+        """
         if self.counter is None:
             return None
         documents = zip(doc_ids, texts, sources, ends, strict=True)
@@ -164,7 +170,7 @@ class DocumentEncoder:
         return np.concatenate([np.zeros(0, np.uint16), *counts])
 
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
-        """All ids in a row, and the offsets of the sentences in them with the total at the end."""
+        """Return all ids concatenated, and the offsets of the sentences in them followed by the total."""
         flat = array("H" if self._dtype == np.uint16 else "I")
         bounds = np.zeros(len(sentences) + 1, dtype=np.int64)
         par_id = self.tokenizer.par_id
@@ -180,7 +186,9 @@ class DocumentEncoder:
 
 
 def whole_text(text: str) -> tuple[str, np.ndarray]:
-    """A document as one text, a newline between paragraphs and a space between sentences; where these begin in it."""
+    """Return a document as one text, with a newline between paragraphs and a space between sentences, and the sentence
+    starts in it.
+    """
     sentences, ends = split_sentences(text)
     behind = ["\n" if end else " " for end in ends]
     begins = np.cumsum([0, *(len(sentence) + 1 for sentence in sentences)])[: len(sentences)]
@@ -188,7 +196,7 @@ def whole_text(text: str) -> tuple[str, np.ndarray]:
 
 
 def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
-    """One table with the rows of all, in order."""
+    """Return one table with the rows of all tables, in order."""
 
     def shifted(bounds: list[np.ndarray]) -> np.ndarray:
         offsets = np.cumsum([0] + [part[-1] for part in bounds])
@@ -210,7 +218,9 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
 
 
 def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> tuple[TokenTable, list[str], int, int]:
-    """Encode one document shard; also the source of each row, the documents dropped for want of text, and all bytes."""
+    """Encode one document shard; return the table, the source of each row, the number of documents without text, and
+    the number of bytes.
+    """
     tables: list[TokenTable] = []
     sources: list[str] = []
     empty = n_bytes = 0
@@ -310,10 +320,10 @@ def encode(
 
 @dataclass
 class Counts:
-    """Counts of some documents: `subwords` are the tokens that stand for text, that is all but [PAR] and its kin.
+    """Counts of some documents: `subwords` are the tokens of text, that is, all except [PAR] and other special tokens.
 
-    `words` are those of `word_starts`: between white space, or pre-tokens where the tokenizer marks continuations.
-    `unknown` are unknown tokens, spelled out in the text or made by the tokenizer.
+    `words` are those of `word_starts`: text between white space, or pre-tokens if the tokenizer marks continuations.
+    `unknown` are unknown tokens, spelled out in the text or produced by the tokenizer.
     """
 
     documents: int = 0
@@ -329,9 +339,9 @@ class Counts:
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     def as_measures(self) -> dict[str, int | float]:
-        """The counts, the fertility (subwords per word) and the unknown rate (unknown tokens per subword).
+        """Return the counts, the fertility (subwords per word) and the unknown rate (unknown tokens per subword).
 
-        Both are rounded so that they are the same on every machine.
+        Both rates are rounded so that they are equal on every machine.
         """
         return {field.name: getattr(self, field.name) for field in fields(self)} | {
             "fertility": round(self.subwords / self.words, 6) if self.words else 0.0,
@@ -340,7 +350,7 @@ class Counts:
 
 
 def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialTokens) -> dict[str, Counts]:
-    """Counts of the rows of a table by the source of each row; `special` is the set that the ids belong to."""
+    """Count the rows of a table by the source of each row; `special` is the set of special tokens of the ids."""
     unknown = table.ids == special.ids[special.unknown]
     structure = (table.ids < len(special.order)) & ~unknown
     per_document = np.stack(
@@ -361,9 +371,9 @@ def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialT
 
 
 def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
-    """The number of words that begin in the rows of a table, by the rule of its corpus.
+    """Return the number of words that begin in the rows of a table, by the rule of its corpus.
 
-    Of words between white space, special tokens but the unknown one begin none.
+    For words between white space, no word begins at a special token, except the unknown token.
     """
     if table.word_counts is not None:
         return int(table.word_counts.sum(dtype=np.int64))
@@ -373,15 +383,16 @@ def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
 
 
 def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Number of set flags between neighbouring bounds."""
+    """Return the number of set flags between neighbouring bounds."""
     total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
     return np.diff(total[bounds])
 
 
 def frequency_at_95_percent(unigrams: np.ndarray) -> int:
-    """How often the type at rank floor(0.95 x types) occurs, types sorted by falling frequency (LTG-BERT, Appendix G).
+    """Return the frequency of the type at rank floor(0.95 x types), by falling frequency (LTG-BERT, Appendix G).
 
-    The rule of Gowda and May (2020) for the size of a vocabulary: it should be 100 or more. Zero without types.
+    By the rule of Gowda and May (2020) for the size of a vocabulary, this frequency should be at least 100. Zero
+    without types.
     """
     occurring = np.sort(unigrams[unigrams > 0])[::-1]
     return int(occurring[95 * len(occurring) // 100]) if len(occurring) else 0

@@ -1,13 +1,13 @@
-"""A tokenizer that is there already, as a `tokenizer.json` or as a SentencePiece model: taken as it is, not trained.
+"""An existing tokenizer, a `tokenizer.json` or a SentencePiece model, used unchanged instead of a trained one.
 
-It is what a model that others pretrained needs to be trained on or evaluated here. Its settings are its own.
+Models that others pretrained need their own tokenizer for further training or evaluation.
 
 A SentencePiece model (`*.model`) becomes a tokenizer of the tokenizers library with the special tokens of RoBERTa. The
-file is a protocol buffer, of which this reads the pieces, their scores, and how text is normalised; the numbers of
-fields are those of `sentencepiece_model.proto`. Pieces and scores are taken as they are, so a text is cut as
-SentencePiece cuts it. Ids are ours: the special tokens come first, because the model's own set lacks padding and masks.
+file is a protocol buffer, from which this module reads the pieces, their scores, and the normalisation of text; the
+numbers of fields are those of `sentencepiece_model.proto`. Pieces and scores are unchanged, so a text is split as by
+SentencePiece. Ids are ours: the special tokens come first, because the model's own set lacks padding and masks.
 
-One limit: with rules of normalisation, the library may lose a mark behind a character that the rules rewrite (a macron
+One limit: with rules of normalisation, the library may lose a mark after a character that the rules rewrite (a macron
 below a superscript), and byte fallback has marks in their canonical order.
 """
 
@@ -29,22 +29,22 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.tokenization.tokenizer_file import load_tokenizer, special_tokens_map, tokenizer_config
 
 SENTENCEPIECE = ".model"
-"""Ending of SentencePiece models."""
+"""Suffix of SentencePiece models."""
 
 
 @dataclass(frozen=True)
 class ImportedTokenizerSettings(Settings):
-    """What is known of the file without reading it."""
+    """Facts about the file that are known without reading it."""
 
     vocabulary_size: int
-    # Always true; tells these settings from those of a training.
+    # Always true; distinguishes these settings from those of a training.
     imported: bool = True
 
 
 def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, run: StageRun) -> None:
-    """Write what `train_tokenizer` writes into the folder of `run`, with `tokenizer_file` as its `tokenizer.json`.
+    """Write the outputs of `train_tokenizer` to the folder of `run`, with `tokenizer_file` as its `tokenizer.json`.
 
-    Raises TokenizationError when the file is no usable tokenizer or has another size than the settings say.
+    Raises TokenizationError if the file is not a usable tokenizer or has another size than in the settings.
     """
     made = run.folder / "tokenizer.json"
     if tokenizer_file.suffix == SENTENCEPIECE:
@@ -79,7 +79,7 @@ class Piece(NamedTuple):
 
 
 def sentencepiece_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a file. Raises TokenizationError naming the file and what of it is not supported."""
+    """Return the tokenizer of a file. Raises TokenizationError naming the file and its unsupported property."""
     try:
         model = _message(path.read_bytes())
         pieces = [_piece(entry) for entry in model.get(1, ()) if isinstance(entry, bytes)]
@@ -97,7 +97,9 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
     if not _last(trainer, 22, 1):
         raise TokenizationError(f"{path}: split_by_whitespace=false is not supported: no piece may go beyond a word")
     if defined := next((piece.text for piece in pieces if piece.kind == USER_DEFINED), None):
-        raise TokenizationError(f"{path}: {defined!r} is a user-defined symbol; a model without such is expected")
+        raise TokenizationError(
+            f"{path}: {defined!r} is a user-defined symbol; expected a model without user-defined symbols"
+        )
     special = SPECIAL_SETS["roberta"]
     kept = [piece for piece in pieces if piece.kind in (NORMAL, BYTE) and piece.text not in special.ids]
     scores = {**dict.fromkeys(special.order, 0.0), **{piece.text: piece.score for piece in kept}}
@@ -123,34 +125,36 @@ def sentencepiece_tokenizer(path: Path) -> Tokenizer:
 
 
 def tokenizer_text(path: Path) -> str:
-    """The text of a `tokenizer.json` for a SentencePiece model; the same file gives the same text."""
+    """Return the text of a `tokenizer.json` for a SentencePiece model; the same file gives the same text."""
     return json.dumps(json.loads(sentencepiece_tokenizer(path).to_str()), ensure_ascii=False, indent=2) + "\n"
 
 
 def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
-    """Raises ValueError for rules that are none."""
+    """Return the normaliser of a SentencePiece model. Raises ValueError for invalid rules."""
     parts: list[Any] = []
     if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
         if b"nfkc" in _last(spec, 1, b""):
-            # The library looks up the first few bytes of a character and its marks alone: what is longer, such as
-            # decomposed Hangul, is put together before.
+            # The library looks up only the first few bytes of a character and its marks, so longer sequences, such as
+            # decomposed Hangul, are composed before.
             parts.append(normalizers.NFC())
         try:
             parts.append(normalizers.Precompiled(charsmap))
         except Exception as error:  # the library raises bare Exception
             raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
-        # Not `Strip`, which takes all white space of Unicode.
+        # Not `Strip`, which removes all white space of Unicode.
         ends = Regex(rf"\A +|[ {METASPACE}]+\z")
         parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if _last(spec, 3, 1):
-        # Metaspace puts none before spaces that stand there.
+        # Metaspace adds no mark before existing spaces.
         parts.append(normalizers.Prepend(SPACE))
     return normalizers.Sequence(parts)
 
 
 def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
-    """All ways of making a piece of two others, those of the best pieces first: SentencePiece takes the best piece."""
+    """Return all pairs of pieces that merge to a piece, those of the best pieces first, because SentencePiece merges
+    the best piece.
+    """
     ways = [
         (-piece.score, vocabulary[piece.text[:cut]], vocabulary[piece.text[cut:]], piece.text[:cut], piece.text[cut:])
         for piece in pieces
@@ -174,7 +178,9 @@ def _last(fields: dict[int, list[Value]], number: int, default: Any) -> Any:
 
 
 def _message(data: bytes) -> dict[int, list[Value]]:
-    """The fields of a message by number: varints as numbers, all else as bytes. Raises ValueError, IndexError."""
+    """Return the fields of a message by number: varints as numbers, all others as bytes. Raises ValueError,
+    IndexError.
+    """
     found: dict[int, list[Value]] = {}
     for number, value in _fields(data):
         found.setdefault(number, []).append(value)
@@ -202,7 +208,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits per byte, the lowest first, and the place behind it."""
+    """Return a number with seven bits per byte, lowest bits first, and the position after it."""
     value, shift = 0, 0
     while True:
         byte = data[place]

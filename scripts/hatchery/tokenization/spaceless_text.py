@@ -1,10 +1,10 @@
-"""The amount of text without spaces that a tokenizer is trained on, limited by memory.
+"""A limit on the amount of text without spaces in the training of a tokenizer, set by memory.
 
-A trainer keeps every distinct word with its pairs of symbols. In Chinese, Japanese or Thai, the text between two
+A trainer stores every distinct word with its pairs of symbols. In Chinese, Japanese or Thai, the text between two
 punctuation marks is one word to the trainer, and nearly every such word is new, so memory grows with the text: some 110
-bytes for each byte. Text of other scripts repeats its words, and is never shortened for its own sake. Lines are left
-out, rather than pieces of lines counted: short pieces lose the pairs at their ends, and gave longer encodings of other
-text (docs/babylm.md, "The multilingual track").
+bytes for each byte. Text of other scripts repeats its words, and needs no limit. Whole lines are left out instead of
+dividing lines into pieces, because short pieces lose the pairs at their ends, and gave longer encodings of other text
+(docs/babylm.md, "The multilingual track").
 """
 
 import math
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from tokenizers import Tokenizer as Backend
 
 SAMPLED_BYTES = 4_000_000
-"""Bytes of sampled text from which the number of distinct words is extrapolated."""
+"""Number of bytes of sampled text from which the number of distinct words is extrapolated."""
 # Thai and Lao, Tibetan, Myanmar, Khmer, Japanese, Chinese.
 _SPACELESS = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
@@ -22,20 +22,22 @@ _SPACELESS = re.compile(
 
 
 def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int, most: float) -> float:
-    """The share, at most 1, of a text of `total_bytes` whose distinct words without spaces have `most` bytes.
+    """Return the share, at most 1, of a text of `total_bytes` such that its distinct words without spaces have `most`
+    bytes.
 
-    `sample` are lines from all over the text, cut into words as `backend` does. Their distinct words in half and in all
-    lines give the exponent of Heaps' law, by which the number of distinct words in the text is foretold.
+    `sample` are lines spread over the text, split into words by `backend`. Their distinct words in half and in all
+    lines give the exponent of Heaps' law, by which the number of distinct words in the text is extrapolated.
     """
     words: tuple[set[str], set[str]] = (set(), set())
     read = [0, 0]
     for index, line in enumerate(line for lines in sample for line in lines):
         normalised = line if backend.normalizer is None else backend.normalizer.normalize_str(line)
-        # Most text has no such letter, and cutting it into words would take a tenth of the training's time.
+        # Most text has no letter of these scripts, and splitting it into words would take a tenth of the training's
+        # time.
         parts = backend.pre_tokenizer.pre_tokenize_str(normalised) if _SPACELESS.search(normalised) else []
         found = {word for _, (start, end) in parts if _SPACELESS.search(word := normalised[start:end])}
-        # The half follows the Thue-Morse sequence, so it fits no period of the text, such as alternating lines of two
-        # languages.
+        # The half follows the Thue-Morse sequence, so it matches no period of the text, such as alternating lines of
+        # two languages.
         for part in (0, 1) if index.bit_count() % 2 else (1,):
             words[part].update(found)
             read[part] += len(line.encode())

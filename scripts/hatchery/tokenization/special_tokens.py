@@ -1,8 +1,8 @@
-"""The sets of special tokens: their names, ids and roles, and which of them raw text may spell out.
+"""The sets of special tokens: their names, ids and roles, and the tokens that raw text may spell out.
 
 Four sets exist, one for each family of published tokenizers (docs/papers/ltg-bert.md, "Tokenizer" and "Tokenizers for
 BabyLM"; docs/papers/reduced-vocabulary.md, "Tokenizers"; docs/papers/gpt-bert.md, "Tokenizer"). A set is recognised by
-its names in the order of their ids, so that a saved tokenizer tells by itself which of its ids means what.
+its names in the order of their ids, so that a saved tokenizer determines the role of each id.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from functools import cached_property
 from hatchery.errors import TokenizationError
 
 UNLABELLED = -100
-"""Stands in labels instead of an id where nothing is to be predicted; PyTorch's losses leave it out."""
+"""Label of positions without a prediction; PyTorch's losses ignore it."""
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,24 @@ class SpecialTokens:
     pad: str
     mask: str
     paragraph: str | None = None
-    """Ends the last sentence of a paragraph; `None` where the set knows no paragraphs."""
+    """Ends the last sentence of a paragraph; None if the set has no paragraph token."""
     tab: str | None = None
-    """An indented line; `None` where the set knows none."""
+    """Marks an indented line; None if the set has no token for it."""
     separators_in_pair: int = 1
-    """How many `sep` stand between the two texts of a pair: RoBERTa has two, and none where `sep` ends no text."""
+    """Number of `sep` between the two texts of a pair: two in RoBERTa, and 0 if `sep` ends no text."""
 
     @property
     def sep_ends(self) -> bool:
-        """Whether `sep` ends a text; in GPT-BERT `cls` begins each, and nothing ends it."""
+        """Return whether `sep` ends a text; in GPT-BERT `cls` begins each text, and no token ends it."""
         return self.separators_in_pair > 0
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """The id of each name."""
+        """Return the id of each name."""
         return {name: index for index, name in enumerate(self.order)}
 
     def record(self) -> dict[str, object]:
-        """The names in order and the id of each role, as the manifest of token shards keeps them.
+        """Return the names in order and the id of each role, as in the manifest of token shards.
 
         A role that the set lacks is None.
         """
@@ -80,9 +80,9 @@ SPECIAL_SETS: dict[str, SpecialTokens] = {
 
 
 def recorded_special_tokens(recorded: object) -> SpecialTokens:
-    """The set that token shards were encoded with, from the measure of their manifest (see `record`).
+    """Return the set of special tokens of token shards, from the measure of their manifest (see `record`).
 
-    Raises TokenizationError when it is no such record, or when its ids are not those of the set.
+    Raises TokenizationError if the measure is not a valid record, or if its ids are not those of the set.
     """
     order = recorded.get("order") if isinstance(recorded, dict) else None
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
@@ -94,7 +94,7 @@ def recorded_special_tokens(recorded: object) -> SpecialTokens:
 
 
 def special_tokens(names: Sequence[str]) -> SpecialTokens:
-    """The set with exactly these names in this order. Raises TokenizationError when there is none."""
+    """Return the set with exactly these names in this order. Raises TokenizationError if there is no set with them."""
     for special in SPECIAL_SETS.values():
         if special.order == tuple(names):
             return special
@@ -102,7 +102,8 @@ def special_tokens(names: Sequence[str]) -> SpecialTokens:
     raise TokenizationError(f"special_tokens: no known set is {' '.join(names) or 'empty'}; known are {known}")
 
 
-# Converters write these two into documents: `[UNK]` for unclear speech (BNC), `[TAB]` for an indented line (BabyLM).
-# The others are structure. A page that explains BERT may contain the letters "[MASK]"; when documents are encoded
-# these stay letters, so that no text can forge a paragraph end, a padding or a mask. No converter writes `<unk>`.
+# Converters write these two tokens into documents: `[UNK]` for unclear speech (BNC), `[TAB]` for an indented line
+# (BabyLM). The other special tokens are structure. A page that explains BERT may contain the letters "[MASK]"; when
+# documents are encoded these stay letters, so that no text can forge a paragraph end, a padding or a mask. No converter
+# writes `<unk>`.
 TEXT_MARKERS = (UNKNOWN, TAB)

@@ -1,9 +1,9 @@
 """The bytes of text that the tokens of a split represent: the denominator of bits per byte.
 
-A token represents the text from the end of the token before it to its own end, so the blank before a word belongs to
-that word. A line end between two sentences that are encoded one by one is in no token. [PAR] represents the blank line
-between two paragraphs, and no text after the last one. Bytes of special tokens are counted by name, because not every
-objective predicts these tokens.
+A token represents the text from the end of the previous token to its own end, so the blank before a word belongs to
+that word. If sentences are encoded one by one, a line end between them is in no token. [PAR] represents the blank line
+between two paragraphs, and no text after the last paragraph. Bytes of special tokens are counted by name, because not
+every objective predicts these tokens.
 """
 
 from collections import Counter
@@ -18,7 +18,8 @@ from hatchery.tokenization.word_starts import SENTENCES_PER_CALL
 
 
 def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.ndarray, ids: np.ndarray) -> Counter[str]:
-    """Bytes (UTF-8) that the tokens of `texts` represent: those of ordinary tokens, and of special tokens by name.
+    """Return the number of bytes (UTF-8) that the tokens of `texts` represent: of ordinary tokens, and of special
+    tokens by name.
 
     `ids` are the concatenated tokens of all texts, `bounds` int64 [number of texts + 1] the offsets of the texts in
     `ids`. [PAR] is skipped: `paragraph_bytes` counts it.
@@ -43,6 +44,6 @@ def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.nda
 
 
 def paragraph_bytes(tokenizer: Tokenizer, ends_paragraph: Sequence[bool]) -> Counter[str]:
-    """Bytes that [PAR] represents in a document; `ends_paragraph` says of each sentence whether it ends a paragraph."""
+    """Return the number of bytes that [PAR] represents in a document; `ends_paragraph` has a flag for each sentence."""
     name = tokenizer.special.paragraph
     return Counter() if name is None else Counter({name: sum(ends_paragraph[:-1]) * len(PARAGRAPH_BREAK.encode())})

@@ -1,8 +1,8 @@
-"""Token shards: one Arrow IPC file per document shard, one row per document, written and read.
+"""Token shards: one Arrow IPC file per document shard, one row per document, with writer and reader.
 
-The files are uncompressed and hold exactly one record batch, so that a reader maps them into memory and sees the ids
-as a numpy array without copying. The shards of one split look like one long list of documents, in the order of the
-corpus, with random access by document.
+The files are uncompressed and hold exactly one record batch, so that a reader maps them into memory and sees the ids as
+a numpy array without copying. The shards of one split look like one long list of documents, in the order of the corpus,
+with random access by document.
 """
 
 from bisect import bisect_right
@@ -28,12 +28,14 @@ MOST_TOKENS_PER_SHARD = 2**31 - 1
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The rows of one shard, flat: document `d` owns the ids from `document_starts[d]` to `document_starts[d + 1]`.
+    """The rows of one shard, concatenated: document `d` owns the ids from `document_starts[d]` to `document_starts[d +
+    1]`.
 
     `ids` [tokens] has the dtype of the vocabulary, `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
     offsets inside their document; document `d` owns those from `sentence_bounds[d]` to `sentence_bounds[d + 1]`.
-    `text_word_starts` [tokens] says where words between white space start, where `word_starts` are of something else.
-    `word_counts` [tokens], uint16, are the words that begin in each token, of corpora that count words by another rule.
+    `text_word_starts` [tokens] are the starts of words between white space, if `word_starts` are of other units.
+    `word_counts` [tokens], uint16, are the numbers of words that begin in each token, for corpora that count words by
+    another rule.
     """
 
     doc_ids: list[str]
@@ -47,22 +49,22 @@ class TokenTable:
 
 
 def id_dtype(vocabulary_size: int) -> np.dtype:
-    """The smallest of `uint16` and `uint32` that holds every id."""
+    """Return the smaller of `uint16` and `uint32` that holds every id."""
     return np.dtype(np.uint16 if vocabulary_size <= LARGEST_UINT16_VOCABULARY else np.uint32)
 
 
 ORDINARY = "ordinary"
-"""The key, in the measure `token_bytes`, of all tokens that are not special."""
+"""Key of all ordinary (not special) tokens in the measure `token_bytes`."""
 TEXT_WORDS = "text_word_starts"
-"""The column of words between white space, of tokenizers whose `word_starts` are others."""
+"""Column of the starts of words between white space, for tokenizers with other `word_starts`."""
 WORD_COUNTS = "word_counts"
-"""The column of the number of words that begin in each token, where these are not words between white space."""
+"""Column of the number of words that begin in each token, if these are not words between white space."""
 COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
-"""The columns of which a shard has one or none."""
+"""Optional columns; a shard has at most one of them."""
 
 
 def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
-    """The columns of a shard for this vocabulary size; `counted` is one of COUNTED."""
+    """Return the columns of a shard for this vocabulary size; `counted` is one of COUNTED."""
     columns = {
         "doc_id": pa.string(),
         "ids": _list_of(pa.from_numpy_dtype(id_dtype(vocabulary_size))),
@@ -75,7 +77,7 @@ def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
 
 
 def write_shard(path: str | Path, table: TokenTable, vocabulary_size: int) -> None:
-    """Write one shard atomically. Raises TokenizationError when it has more tokens than a 32-bit offset can count."""
+    """Write one shard atomically. Raises TokenizationError if it has more tokens than a 32-bit offset can count."""
     if len(table.ids) > MOST_TOKENS_PER_SHARD:
         raise TokenizationError(
             f"{path}: {len(table.ids):,} tokens do not fit into one shard; lower documents_per_shard of the corpus"
@@ -109,9 +111,9 @@ class Document(NamedTuple):
     """One encoded document.
 
     `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
-    into `ids`, the first is 0. `word_bits` holds the word starts, eight to a byte, from bit `first_bit` on;
-    `text_word_bits` the starts of words between white space, where these are others. `word_counts` [tokens], uint16,
-    are the words that begin in each token, where words are counted by another rule.
+    into `ids`, beginning with 0. `word_bits` contains the word starts, eight per byte, from bit `first_bit` on;
+    `text_word_bits` the starts of words between white space, if these differ. `word_counts` [tokens], uint16, are the
+    numbers of words that begin in each token, if words are counted by another rule.
     """
 
     ids: np.ndarray
@@ -123,7 +125,7 @@ class Document(NamedTuple):
 
     @property
     def word_starts(self) -> np.ndarray:
-        """Bool [tokens], unpacked at every call; True at special tokens too, which belong to no word."""
+        """Return a bool [tokens], unpacked at every call; True also at special tokens, which belong to no word."""
         bits = np.unpackbits(self.word_bits, None, self.first_bit + len(self.ids), "little")
         return bits[self.first_bit :].view(np.bool_)
 
@@ -151,7 +153,7 @@ class _Shard:
         self.document_starts = _offsets(path, "ids", ids)
         self.sentence_starts = sentences.values.to_numpy(zero_copy_only=True)
         self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
-        # Booleans are packed, eight to a byte; they are unpacked for one document at a time, when it is asked for them.
+        # Booleans are packed, eight per byte; they are unpacked for one document at a time on access.
         self.word_bits = self._bits(path, "word_starts", words)
         names = reader.schema.names
         self.text_word_bits = self._bits(path, TEXT_WORDS, batch.column(TEXT_WORDS)) if TEXT_WORDS in names else None
@@ -188,12 +190,12 @@ class _Shard:
 
 
 class TokenShards:
-    """The documents of one split; made by `TokenShards.open`. `special` are the special tokens among their ids."""
+    """The documents of one split, created by `TokenShards.open`. `special` are the special tokens of its ids."""
 
     def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
         self.manifest = manifest
         self.where = str(manifest.path)
-        """The place of the shards, for messages."""
+        """Path of the shards, for messages."""
         self.split = split
         try:
             self.vocabulary_size = int(manifest.measures["vocabulary_size"])
@@ -213,8 +215,8 @@ class TokenShards:
     def open(cls, manifest_path: str | Path, split: str) -> Self:
         """Map the shards of `split` into memory.
 
-        Raises ManifestError when the manifest is unusable, and TokenizationError when the split is missing or a shard
-        is not laid out as it should be.
+        Raises ManifestError if the manifest is unusable, and TokenizationError if the split is missing or a shard has
+        another layout.
         """
         manifest = read_manifest(manifest_path)
         try:
@@ -227,31 +229,31 @@ class TokenShards:
 
     @property
     def n_special(self) -> int:
-        """Ids below this one are those of special tokens."""
+        """Return the number of special tokens; their ids are below it."""
         return len(self.special.order)
 
     @property
     def text_words(self) -> int | None:
-        """Words of the split, by `word_count`; None for shards that do not know where these start."""
+        """Return the number of words of the split, by `word_count`; None for shards without this count."""
         found = self.manifest.measures.get("text_words", {}).get(self.split)
         return None if found is None else int(found)
 
     @property
     def word_count(self) -> str:
-        """The rule by which `text_words` are counted."""
+        """Return the rule by which `text_words` are counted."""
         return word_count_of(self.manifest.measures)
 
     @property
     def text_bytes(self) -> int | None:
-        """Size of the documents of the split in UTF-8; None for shards that do not know it."""
+        """Return the size of the documents of the split in UTF-8 bytes; None for shards without this measure."""
         found = self.manifest.measures.get("text_bytes", {}).get(self.split)
         return None if found is None else int(found)
 
     def tokens_per_byte(self, counts: np.ndarray) -> float | None:
-        """The number of predicted tokens of the split per byte (UTF-8) of the text that these tokens represent.
+        """Return the number of predicted tokens of the split per byte (UTF-8) of the text that these tokens represent.
 
-        `counts`, int64 [V], say how often each token is predicted: never, where a special token has the count 0. None
-        for shards that do not know the bytes of their tokens.
+        `counts`, int64 [V], is the number of predictions of each token; a special token with count 0 is never
+        predicted. None for shards without the measure of their tokens' bytes.
         """
         found = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
         n_bytes = sum(size for name, size in found.items() if name == ORDINARY or counts[self.special.ids[name]])
@@ -259,7 +261,7 @@ class TokenShards:
 
     @property
     def words(self) -> int:
-        """Words of the split, as the encoding counted them."""
+        """Return the number of words of the split, from its encoding."""
         return int(self.manifest.measures["splits"][self.split]["words"])
 
     def __len__(self) -> int:
@@ -269,17 +271,17 @@ class TokenShards:
         return (shard.document(row) for shard in self._shards for row in range(shard.rows))
 
     def document(self, index: int) -> Document:
-        """Document `index`, counted from 0 over all shards. Raises IndexError outside of `n_documents`."""
+        """Return document `index`, counted from 0 over all shards. Raises IndexError outside of `n_documents`."""
         shard, row = self._locate(index)
         return shard.document(row)
 
     def doc_id(self, index: int) -> str:
-        """The identifier of document `index`, as in the corpus."""
+        """Return the identifier of document `index` in the corpus."""
         shard, row = self._locate(index)
         return str(shard.doc_ids[row].as_py())
 
     def document_lengths(self) -> np.ndarray:
-        """Number of tokens of every document (int64, [n_documents])."""
+        """Return the number of tokens of every document (int64, [n_documents])."""
         parts = [np.diff(shard.document_starts) for shard in self._shards]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
@@ -291,7 +293,7 @@ class TokenShards:
 
 
 def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:
-    """The bounds of the rows of a list column, checked to stay inside its values."""
+    """Return the row offsets of a list column, checked to be inside its values."""
     offsets = column.offsets.to_numpy(zero_copy_only=True)
     sound = column.null_count == 0 and offsets[0] == 0 and offsets[-1] == len(column.values)
     if not sound or np.any(offsets[1:] < offsets[:-1]):

@@ -1,10 +1,10 @@
-"""The number of words that begin in each token, where words are not those between white space.
+"""The number of words that begin in each token, for rules other than words between white space.
 
-An adjusted word begins at every 5.43 times premium bytes of the text (UTF-8) of a language, counted through all
-documents of a split: so a split of B bytes has B over that number of words, rounded up once for each premium. A word of
-jieba begins with its first character; its pieces of white space alone are no words (inferred: docs/babylm.md, "Words of
-every language"). A token represents the text from the end of the token before it to its own end, line ends included,
-and the last token of a document the rest of it; so every word of a document begins in exactly one token.
+An adjusted word begins every (5.43 x premium) bytes of the text (UTF-8) of a language, counted through all documents of
+a split: so a split of B bytes has B / (5.43 x premium) words, rounded up once for each premium. A word of jieba begins
+with its first character; its pieces of white space do not count (inferred: docs/babylm.md, "Words of every language").
+A token represents the text from the end of the previous token to its own end, including line ends, and the last token
+of a document also represents the rest of the document. So every word of a document begins in exactly one token.
 """
 
 import tempfile
@@ -25,37 +25,37 @@ MOST_WORDS_PER_TOKEN = np.iinfo(np.uint16).max
 
 
 class WordCounter(Protocol):
-    """The words of documents, one document after the other."""
+    """Counter of the words of documents, one document after the other."""
 
     def begin_split(self) -> None:
-        """Forget the documents before."""
+        """Forget all previous documents."""
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
         """Return the number of words that begin in each token of a document, int64 [number of tokens].
 
-        `ends` are the characters of the text up to the end of each token, rising, the last one all of them.
+        `ends` are the numbers of characters up to the end of each token, rising to the length of the text.
         """
 
 
 class AdjustedWords:
-    """Adjusted words; the bytes of a language are counted on from one document to the next."""
+    """Adjusted words; the bytes of a language are summed over consecutive documents."""
 
     def __init__(self, counting: WordCounting) -> None:
         self._counting = counting
         self._bytes: dict[float, int] = {}
 
     def begin_split(self) -> None:
-        """Count from the beginning of a word again."""
+        """Restart the count at the beginning of a word."""
         self._bytes.clear()
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-        """See `WordCounter`."""
+        """Return the numbers of `WordCounter`."""
         premium = self._counting.premium(source)
         size = bytes_per_word(premium)
         before = self._bytes.get(premium, 0)
         local = _byte_offsets(text)[ends]
         self._bytes[premium] = before + len(text.encode())
-        # With whole numbers: word k begins at byte k * size, so ceil(b / size) words begin before byte b.
+        # Integers are exact: word k begins at byte k * size, so ceil(b / size) words begin before byte b.
         _, rest = divmod(before * size.denominator, size.numerator)
         begun = -(-(rest + local * size.denominator) // size.numerator)
         return np.diff(begun, prepend=int(rest > 0))
@@ -68,10 +68,10 @@ class JiebaWords:
         self._segmenter = load_jieba()
 
     def begin_split(self) -> None:
-        """Nothing is carried from one document to the next."""
+        """Do nothing, because no state is kept between documents."""
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-        """See `WordCounter`."""
+        """Return the numbers of `WordCounter`."""
         begins = [start for word, start, _ in self._segmenter.tokenize(text) if not word.isspace()]
         # The first token that ends after the first character of the word.
         tokens = np.searchsorted(ends, np.array(begins, dtype=np.int64), side="right")
@@ -88,14 +88,14 @@ def word_counter(counting: WordCounting) -> WordCounter | None:
 def load_jieba() -> "jieba.Tokenizer":
     """Return a segmenter with jieba's own dictionary.
 
-    Raises ConfigError if jieba is missing or has another version, which may cut other words.
+    Raises ConfigError if jieba is missing or has another version, which may split other words.
     """
     import logging
     import warnings
 
     try:
         with warnings.catch_warnings():
-            # Python warns of escapes in its regular expressions, and of its way to find its dictionary.
+            # Python warns of escapes in jieba's regular expressions, and of its search for its dictionary.
             warnings.simplefilter("ignore")
             import jieba
     except ImportError as error:
@@ -106,7 +106,7 @@ def load_jieba() -> "jieba.Tokenizer":
         raise ConfigError(f"word_count: jieba counts words of jieba {JIEBA_VERSION}, found version {jieba.__version__}")
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
-    # Its cache would be shared with everybody else, in the folder for temporary files.
+    # jieba's cache would be shared among all users, in the folder for temporary files.
     with tempfile.TemporaryDirectory(prefix="jieba.") as folder:
         segmenter.tmp_dir = folder
         segmenter.initialize()
@@ -114,7 +114,7 @@ def load_jieba() -> "jieba.Tokenizer":
 
 
 def counting_measures(counting: WordCounting) -> dict[str, object]:
-    """Return what the manifest of encoded text says of the rule; nothing of words between white space."""
+    """Return the manifest's measures for the rule; empty for words between white space."""
     if counting.word_count == "white_space":
         return {}
     premiums = {"byte_premium": counting.byte_premium, "byte_premiums": dict(sorted(counting.byte_premiums.items()))}
@@ -126,8 +126,8 @@ def sentence_token_ends(
 ) -> np.ndarray:
     """Return the `ends` of a document (`WordCounter`) that was encoded sentence by sentence.
 
-    `spans` are the places of the tokens in their sentence; `sizes` are the tokens of each sentence with those that
-    follow the sentence ([PAR]).
+    `spans` are the character spans of the tokens in their sentence; `sizes` are the numbers of tokens of each sentence,
+    including the token after it ([PAR]).
     """
     parts = [np.zeros(0, dtype=np.int64)]
     for begin, sentence, own, size in zip(sentence_places(text), sentences, spans, sizes, strict=True):
@@ -154,7 +154,7 @@ def _up_to_the_end(ends: np.ndarray, text: str) -> np.ndarray:
 
 
 def counts_of_document(counter: WordCounter, doc_id: str, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-    """Return the words that begin in each token of a document, uint16 [number of tokens].
+    """Return the number of words that begin in each token of a document, uint16 [number of tokens].
 
     Raises TokenizationError for a token with too many words.
     """
@@ -171,7 +171,9 @@ def counts_of_document(counter: WordCounter, doc_id: str, text: str, source: str
 
 
 def _byte_offsets(text: str) -> np.ndarray:
-    """The bytes (UTF-8) before each character of a text, and of all: int64 [characters + 1]."""
+    """Return the number of bytes (UTF-8) before each character of a text, followed by the total: int64 [characters +
+    1].
+    """
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
     return np.concatenate([[0], np.cumsum(sizes)])

@@ -1,11 +1,12 @@
-"""The files of a tokenizer: loading a `tokenizer.json` and vouching for it, and what `transformers` wants beside it.
+"""The files of a tokenizer: loading and checking a `tokenizer.json`, and the two further files that `transformers`
+needs.
 
 Works for the tokenizers trained here and for those published with LTG-BERT (BNC and BabyLM), ELC-BERT and the
-reduced-vocabulary study. Whatever the file says about truncation and padding is switched off, so that text is never
-cut silently. A known set of special tokens and a known mark of word starts are asked for.
+reduced-vocabulary study. Truncation and padding of the file are switched off, so that text is never truncated silently.
+The file must have a known set of special tokens and a known mark of word starts.
 
 `tokenizer_config.json` and `special_tokens_map.json` have the layout that `PreTrainedTokenizerFast` writes itself. They
-repeat what the tokenizer says about its special tokens, and name their roles, which `tokenizer.json` does not.
+repeat the special tokens of the tokenizer, and name their roles, which `tokenizer.json` does not.
 """
 
 import json
@@ -25,15 +26,15 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 MODELS = ("WordPiece", "BPE", "Unigram")
 Definition = dict[str, Any]
-"""What a `tokenizer.json` holds."""
+"""Content of a `tokenizer.json`."""
 
 
 @dataclass(frozen=True)
 class WordMark:
-    """How a token tells whether it begins a word.
+    """The mark of a token that begins a word.
 
     `byte_level`: it begins with a white-space byte (`Ġ` is the space). `metaspace`: it begins with `symbol`, which
-    stands for a space. `continuation`: it does not begin with `symbol`, the prefix of tokens inside a pre-token.
+    represents a space. `continuation`: it does not begin with `symbol`, the prefix of tokens inside a pre-token.
     """
 
     kind: Literal["byte_level", "metaspace", "continuation"]
@@ -41,10 +42,10 @@ class WordMark:
 
 
 class Tokenizer:
-    """Text to ids and back; `backend` is the library's tokenizer for anything that is not offered here.
+    """Text to ids and back; `backend` is the library's tokenizer, for its other methods.
 
-    `special` is its set of special tokens, which have the ids 0 to `n_special` - 1; `par_id` and `tab_id` are None
-    where the set has no such token.
+    `special` is its set of special tokens, which have the ids 0 to `n_special` - 1; `par_id` and `tab_id` are None if
+    the set has no token of this role.
     """
 
     def __init__(self, backend: Backend, special: SpecialTokens, word_mark: WordMark) -> None:
@@ -62,47 +63,53 @@ class Tokenizer:
         self.tab_id: int | None = None if special.tab is None else special.ids[special.tab]
 
     def without_end(self) -> "Tokenizer":
-        """The same for a model that was trained on texts behind which nothing stands, whatever the set has for it."""
+        """Return a copy that appends no end token, for models trained without one."""
         return Tokenizer(self.backend, replace(self.special, separators_in_pair=0), self.word_mark)
 
     @property
     def between_ids(self) -> list[int]:
-        """What stands between the two texts of a pair."""
+        """Return the ids between the two texts of a pair."""
         special = self.special
         return [self.sep_id] * special.separators_in_pair if special.sep_ends else [self.cls_id]
 
     @property
     def end_ids(self) -> list[int]:
-        """What stands behind a text, or the last one of several; nothing in GPT-BERT's set, or `without_end`."""
+        """Return the ids after a text, or after the last of several texts; empty in GPT-BERT's set, or
+        `without_end`.
+        """
         return [self.sep_id] if self.special.sep_ends else []
 
     @property
     def tokens(self) -> list[str]:
-        """The vocabulary in the order of the ids, as it is spelled in the file (`Ġ` or `▁` is a space)."""
+        """Return the vocabulary in the order of the ids, in the spelling of the file (`Ġ` or `▁` is a space)."""
         vocabulary = self.backend.get_vocab(with_added_tokens=True)
         return [*self.special.order, *sorted(vocabulary, key=vocabulary.__getitem__)[self.n_special :]]
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of each sentence, without the tokens that frame a sequence; parallel over sentences."""
-        # The fast variant leaves out character offsets, which would cost a quarter of the time.
+        """Return the ids of each sentence, without the special tokens around a sequence; parallel over sentences."""
+        # The fast variant omits character offsets, which would take a quarter of the time.
         encodings = self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
     def token_spans(self, sentences: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Span of characters (start, end) in its sentence that each token of `encode_sentences` represents."""
+        """Return the span of characters (start, end) that each token of `encode_sentences` represents in its
+        sentence.
+        """
         encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
         return [encoding.offsets for encoding in encodings]
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
-        """Text of a list of ids.
+        """Return the text of a list of ids.
 
         With a prefix space, byte-level text that did not begin with a space gets one. Metaspace text loses a leading
-        space. With a continuation prefix the pre-tokens come back, with one space between any two.
+        space. With a continuation prefix the result is the pre-tokens, separated by one space.
         """
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
     def unknown_texts(self, sentences: Sequence[str]) -> list[str]:
-        """The normalised text behind each unknown token of the sentences, in order, with its leading space if any."""
+        """Return the normalised text of each unknown token of the sentences, in order, with its leading space
+        if any.
+        """
         encodings = self.backend.encode_batch(list(sentences), add_special_tokens=False)
         texts = [
             sentence[start:end]
@@ -113,7 +120,7 @@ class Tokenizer:
         normalizer = self.backend.normalizer
         if normalizer is None:
             return texts
-        # What begins every text does not begin a part of one.
+        # The prefix of every text does not precede a part of a text.
         begun = normalizer.normalize_str("x").removesuffix("x")
         return [normalizer.normalize_str(text).removeprefix(begun) for text in texts]
 
@@ -121,12 +128,12 @@ class Tokenizer:
 def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> Tokenizer:
     """Load the tokenizer at `path`.
 
-    `recognise` names the special tokens that are recognised when they are spelled out in a text (published
-    behaviour, and the default: all of them); the others are then ordinary letters. All of them keep their ids in any
-    case; names that the tokenizer does not have are passed over.
+    `recognise` names the special tokens that are recognised if a text spells them out (by default all of them, as
+    published); other special tokens are ordinary letters in a text. All special tokens keep their ids; names that the
+    tokenizer does not have are ignored.
 
-    Raises TokenizationError naming the file when it is missing or damaged, has none of the known sets of special
-    tokens at their ids, has gaps in its ids, or does not mark where words start.
+    Raises TokenizationError naming the file if it is missing or damaged, has no known set of special tokens at their
+    ids, has gaps in its ids, or does not mark word starts.
     """
     path = Path(path)
     definition = _read(path)
@@ -153,9 +160,9 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
 
 
 def open_backend(definition: Definition, where: str) -> Backend:
-    """The library's tokenizer of a definition, without truncation and padding.
+    """Return the library's tokenizer of a definition, without truncation and padding.
 
-    Raises TokenizationError naming `where` when the library refuses it.
+    Raises TokenizationError naming `where` if the library refuses the definition.
     """
     try:
         backend = Backend.from_str(json.dumps(definition))
@@ -174,7 +181,7 @@ def _read(path: Path) -> Definition:
     except (OSError, ValueError) as error:
         raise TokenizationError(f"{path}: the tokenizer cannot be read: {error}") from error
     try:
-        # Only the parts that are read below; the library checks the rest.
+        # Check only the parts that are read below; the library checks all others.
         definition["model"]["type"], definition["model"]["vocab"], _parts(definition["pre_tokenizer"])
         [(token["content"], token["id"]) for token in definition["added_tokens"]]
     except (KeyError, TypeError, AttributeError) as error:
@@ -183,7 +190,7 @@ def _read(path: Path) -> Definition:
 
 
 def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
-    """The pre-tokenisers that are not sequences, in order."""
+    """Return the pre-tokenisers that are not sequences, in order."""
     if pre_tokenizer is None:
         return []
     nested = pre_tokenizer.get("pretokenizers")
@@ -192,7 +199,7 @@ def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
 
 def _special_tokens(path: Path, definition: Definition) -> SpecialTokens:
     found = {token["content"]: token["id"] for token in definition["added_tokens"]}
-    # The set that shares most names with the file; of two that share as many, the smaller one.
+    # The set that shares most names with the file; in a tie, the smaller set.
     special = max(SPECIAL_SETS.values(), key=lambda known: (sum(n in found for n in known.order), -len(known.order)))
     if not any(name in found for name in special.order):
         raise TokenizationError(f"{path}: has none of the known sets of special tokens: {', '.join(SPECIAL_SETS)}")
@@ -208,7 +215,7 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
     if model["type"] not in MODELS:
         raise TokenizationError(f"{path}: the model {model['type']!r} is unknown, expected one of {', '.join(MODELS)}")
     prefix = model.get("continuing_subword_prefix") or ""
-    # What puts a space in front of a byte-level text is a Metaspace that marks nothing.
+    # A Metaspace without a mark only puts a space before byte-level text.
     spaced = {
         str(part["type"]): part
         for part in parts
@@ -228,13 +235,13 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
     if "ByteLevel" in spaced:
         return WordMark("byte_level")
     raise TokenizationError(
-        f"{path}: does not mark where words start: expected the pre-tokenizer ByteLevel or Metaspace, "
+        f"{path}: does not mark word starts: expected the pre-tokenizer ByteLevel or Metaspace, "
         "or a continuing_subword_prefix"
     )
 
 
 def _check_unknown(path: Path, model: Definition, special: SpecialTokens) -> None:
-    """The model must give unknown text the unknown token of the set, or have no unknown token."""
+    """Check that unknown text gets the unknown token of the set, or that the model has no unknown token."""
     expected: tuple[str, object] = ("unk_token", special.unknown)
     if model["type"] == "Unigram":
         expected = ("unk_id", special.ids[special.unknown])
@@ -248,10 +255,10 @@ def _hidden_spelling(token: str) -> str:
 
 
 def _hide(definition: Definition, hidden: set[str]) -> Definition:
-    """The definition without the tokens `hidden` among the added ones, and with a spelling of them that no text has.
+    """Return the definition without the added tokens `hidden`, spelled in the vocabulary as no text can spell them.
 
-    A model finds whole entries of its vocabulary, so a pre-tokeniser that leaves "[MASK]" in one piece would let a
-    text spell it out. No pre-token contains a space, so an entry with one is never found.
+    A model finds whole entries of its vocabulary, so with a pre-tokeniser that keeps "[MASK]" in one piece a text could
+    spell it out. No pre-token contains a space, so an entry with a space is never found.
     """
     model = dict(definition["model"])
     vocabulary = model["vocab"]
@@ -266,7 +273,7 @@ def _hide(definition: Definition, hidden: set[str]) -> Definition:
 
 
 def _decoder(mark: WordMark) -> decoders.Decoder:
-    """What turns tokens into text where the file, as the published BNC one, has no decoder."""
+    """Return a decoder for files without one, such as the published BNC tokenizer."""
     if mark.kind == "byte_level":
         return decoders.ByteLevel()
     if mark.kind == "metaspace":
@@ -287,13 +294,16 @@ def use_threads(threads: int | None) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if threads > 1 else "false"
 
 
-# What transformers writes when a tokenizer knows no limit: the model has one, the tokenizer must not cut silently.
+# The value that transformers writes for a tokenizer without a limit: the model has a limit, but the tokenizer must not
+# truncate text silently.
 UNLIMITED_LENGTH = int(1e30)
 TOKENIZER_CLASS = "PreTrainedTokenizerFast"
 
 
 def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
-    """The special tokens by the roles of transformers; those without one are `additional_special_tokens`."""
+    """Return the special tokens by their roles in transformers; those without a role are
+    `additional_special_tokens`.
+    """
     roles: dict[str, str | list[str]] = {
         "unk_token": special.unknown,
         "cls_token": special.cls,
@@ -308,7 +318,7 @@ def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
 
 
 def tokenizer_config(backend: Backend, special: SpecialTokens) -> dict[str, object]:
-    """The content of `tokenizer_config.json`. Type ids are no input of our models."""
+    """Return the content of `tokenizer_config.json`. Our models have no input of type ids."""
     added = {
         str(index): {
             "content": token.content,

@@ -1,16 +1,16 @@
-"""Training a tokenizer on the documents of corpora, the same file at every run.
+"""Deterministic training of a tokenizer on the documents of corpora.
 
 Kinds and sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers for BabyLM"; docs/papers/elc-bert.md,
-"Tokenizers"; docs/papers/reduced-vocabulary.md, "Tokenizers". The parts around the vocabulary are in `definitions.py`.
-The same text gives the same `tokenizer.json`, byte for byte, whatever the number of threads or (where all lines are
-learnt from) the order of the documents: by the library's trainers where they allow it (byte-level BPE and WordPiece
-with an empty prefix; `train_wordpiece` for a prefix), and by `unigram_training.py`.
+"Tokenizers"; docs/papers/reduced-vocabulary.md, "Tokenizers". The parts other than the vocabulary are in
+`definitions.py`. The same text gives the same `tokenizer.json`, byte for byte, for any number of threads and (if all
+lines are used) any order of the documents. The library's trainers are used if they are deterministic (byte-level BPE
+and WordPiece with an empty prefix; `train_wordpiece` for a prefix), and by `unigram_training.py`.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
 seeded hash table, and ties between pairs of equal count are broken by these ids: six runs give six files. So a prefix
-is trained in two passes with the same trainer. The first has no room for merges and finds these characters; the second
-gets them as fixed entries in the order of their code points, and then nothing random is left. Vocabulary and quality
-are the library's own; a test compares the vocabulary with a plain merge loop, which would be slower by far.
+is trained in two passes with the same trainer. The first pass allows no merges and finds these characters; the second
+pass gets them as fixed entries in the order of their code points, so that no randomness remains. The vocabulary equals
+the library's except for that order; a test compares it with a plain merge loop, which would be much slower.
 """
 
 import sys
@@ -42,11 +42,12 @@ def train_wordpiece(
     prefix: str,
     initial_alphabet: list[str],
 ) -> dict[str, int]:
-    """Ids of the entries: special tokens, then continuing and plain characters by code point, then merges as learned.
+    """Return the ids of the entries: special tokens, then continuing and plain characters by code point, then merges as
+    learned.
 
-    `untrained` makes a tokenizer with the normaliser and pre-tokeniser to use; `lines` are gone through once with an
-    empty prefix and otherwise twice, so they must not be a one-way iterator then. More entries than `vocabulary_size`
-    come out when the characters alone are more.
+    `untrained` creates a tokenizer with the normaliser and pre-tokeniser to use; `lines` are read once with an empty
+    prefix and twice otherwise, so with a prefix they must not be an iterator. The result exceeds `vocabulary_size` if
+    the characters alone do.
     """
 
     def learn(fixed: list[str], size: int) -> dict[str, int]:
@@ -65,7 +66,7 @@ def train_wordpiece(
     if not prefix:
         return learn(special_tokens, vocabulary_size)
     unmerged = learn(special_tokens, len(special_tokens))
-    # Without merges a plain entry is a single character, so an entry of this length is a continuing one.
+    # Without merges a plain entry is a single character, so an entry of this length is a continuing character.
     continuing = sorted(
         entry
         for entry in unmerged
@@ -75,7 +76,9 @@ def train_wordpiece(
 
 
 def wordpiece_model(vocabulary: dict[str, int], settings: TokenizerSettings) -> models.WordPiece:
-    """The model over a vocabulary: greedy, longest match first, a word that it cannot cover is unknown as a whole."""
+    """Return the model over a vocabulary: greedy, longest match first; a word that it cannot cover is unknown as a
+    whole.
+    """
     return models.WordPiece(
         vocab=vocabulary,
         unk_token=settings.special.unknown,
@@ -85,12 +88,12 @@ def wordpiece_model(vocabulary: dict[str, int], settings: TokenizerSettings) -> 
 
 
 def untrained(settings: TokenizerSettings) -> Backend:
-    """A tokenizer with every part but its vocabulary."""
+    """Return a tokenizer with all parts except its vocabulary."""
     special = settings.special
     if settings.kind == "wordpiece":
         model: models.Model = wordpiece_model({}, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
-        # A word that is an entry is taken whole, whatever its merges lead to (docs/papers/gpt-bert.md, "Tokenizer").
+        # A word that is an entry becomes one token, independently of its merges (docs/papers/gpt-bert.md, "Tokenizer").
         model = models.BPE(unk_token=special.unknown, ignore_merges=settings.pre_tokenizer == "gpt_bert")
     else:
         model = models.Unigram()
@@ -114,8 +117,8 @@ def untrained(settings: TokenizerSettings) -> Backend:
 def train(lines: Lines, settings: TokenizerSettings) -> Backend:
     """Train on lines or lists of lines, which must be repeatable (no iterator) for a continuation prefix.
 
-    Raises TokenizationError when special tokens and alphabet alone exceed the vocabulary size. A smaller vocabulary
-    than asked for is returned as it is; see `check_size`.
+    Raises TokenizationError if special tokens and alphabet alone exceed the vocabulary size. A vocabulary below the
+    requested size is returned unchanged; see `check_size`.
     """
     backend = untrained(settings)
     names = list(settings.special.order)
@@ -134,8 +137,8 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
         )
         backend.model = wordpiece_model(vocabulary, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
-        # All characters of the text are in the alphabet, which the library sorts, and pairs of equal count are
-        # ordered by their ids: nothing here depends on the order of a hash table.
+        # All characters of the text are in the alphabet, which the library sorts, and pairs of equal count are ordered
+        # by their ids, so the result does not depend on the order of a hash table.
         trainer = trainers.BpeTrainer(
             vocab_size=settings.vocabulary_size,
             min_frequency=settings.min_frequency,
@@ -160,7 +163,7 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
 
 
 def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
-    # As in roberta-base, its mask swallows the space in front of it, which byte-level words would carry.
+    # As in roberta-base, the mask token includes the space before it, which byte-level words would contain.
     return [
         AddedToken(
             name, special=True, normalized=False, lstrip=name == special.mask and special.separators_in_pair == 2
@@ -170,7 +173,7 @@ def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
 
 
 def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> None:
-    """Raise TokenizationError naming `where` when the vocabulary is smaller than asked for and that is not allowed."""
+    """Raise TokenizationError naming `where` if the vocabulary is smaller than requested and this is not allowed."""
     size = backend.get_vocab_size()
     if size < settings.vocabulary_size and not settings.allow_smaller:
         raise TokenizationError(
@@ -180,9 +183,9 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
 
 
 def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents: int) -> tuple[int, int] | None:
-    """The number of lines to train on, spread evenly, and of all lines; None for all.
+    """Return the number of lines to train on, spread evenly, and the number of all lines; None for all lines.
 
-    Fewer than all by the settings' `sentences_limit`, or where text without spaces would take too much memory.
+    There are fewer with the setting `sentences_limit`, or if text without spaces would take too much memory.
     """
     total = total_bytes = 0
     with Progress(documents, "counting training lines", "documents") as progress:
@@ -210,9 +213,9 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
 def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run: StageRun) -> None:
     """Train on the documents of the corpus, or of several corpora.
 
-    Writes `tokenizer.json` into the folder of `run`, with the two files that transformers wants beside it, and
-    the measures `vocabulary_size`, `training_documents` and `training_lines`. Raises CorpusError, or
-    TokenizationError when the text does not support the vocabulary size.
+    Writes `tokenizer.json` into the folder of `run`, with the two further files that transformers needs, and the
+    measures `vocabulary_size`, `training_documents` and `training_lines`. Raises CorpusError, or TokenizationError if
+    the text does not support the vocabulary size.
     """
     where = ", ".join(str(manifest.path) for manifest in corpus)
     shards = [shard.path for manifest in corpus for shard in shards_of(manifest, settings.splits)]

@@ -1,7 +1,8 @@
-"""What determines a tokenizer beside its corpus, with the defaults of docs/papers/ltg-bert.md, "Tokenizers for BabyLM".
+"""The settings that, with the corpus, determine a tokenizer; defaults of docs/papers/ltg-bert.md, "Tokenizers for
+BabyLM".
 
 Every tokenizer of the three papers is a choice of these values; `config/tokenizers/` holds them as files. Values that
-exclude each other are refused by key before anything is read.
+exclude each other are refused, naming the key, before any file is read.
 """
 
 from dataclasses import dataclass
@@ -14,14 +15,14 @@ from hatchery.tokenization.special_tokens import SPECIAL_SETS, SpecialTokens
 
 BYTE_SYMBOLS = 256
 BYTE_LEVEL = ("byte_level", "gpt_bert")
-"""Pre-tokenisers that turn a text into bytes, drawn as letters."""
+"""Pre-tokenisers that turn a text into bytes, represented by letters."""
 
 EncodedUnit = Literal["sentences", "documents"]
 TokenizerKind = Literal["wordpiece", "byte_bpe", "bpe", "unigram"]
 NormalizerName = Literal["none", "nfkc", "nmt_nfkc", "ltg_bnc", "bert_uncased", "gpt_bert"]
 PreTokenizerName = Literal["byte_level", "ltg_bnc", "metaspace", "bert", "gpt_bert"]
 VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
-# Fewer cannot hold the special tokens and a letter.
+# A smaller vocabulary cannot hold the special tokens and a letter.
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class TokenizerSettings(Settings):
     """Keep a smaller vocabulary when the text does not support the size, rather than stop."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be trained. Raises ConfigError naming the key."""
+        """Refuse impossible settings. Raises ConfigError naming the key."""
         self._check_combination()
         byte_level = self.pre_tokenizer in BYTE_LEVEL
         alphabet = BYTE_SYMBOLS if byte_level and self.byte_alphabet == "full" else 1
@@ -95,12 +96,12 @@ class TokenizerSettings(Settings):
 
     @property
     def special(self) -> SpecialTokens:
-        """The set of special tokens."""
+        """Return the set of special tokens."""
         return SPECIAL_SETS[self.special_tokens]
 
     @property
     def prefix_space(self) -> bool:
-        """Whether a space is put in front of a text."""
+        """Return whether a space is put before a text."""
         return self.special_tokens != "roberta" if self.add_prefix_space is None else self.add_prefix_space
 
     def _check_combination(self) -> None:

@@ -1,14 +1,15 @@
-"""A Unigram vocabulary in the manner of SentencePiece (Kudo, 2018), the same at every run.
+"""Deterministic training of a Unigram vocabulary in the manner of SentencePiece (Kudo, 2018).
 
 The library's trainer adds up probabilities in the order of a randomly seeded hash table: scores differ from run to run
-beyond rounding, ties at the pruning may fall either way, and neither threads nor the order of the text can pin that.
-Here the same procedure runs on sorted distinct pre-tokens: frequent substrings as seeds, rounds of
-expectation-maximisation and pruning of the pieces without which the likelihood falls least, ties by a piece's text.
+beyond rounding, ties at the pruning are resolved at random, and neither the number of threads nor the order of the text
+can fix this. Here the same procedure runs on sorted distinct pre-tokens: frequent substrings as seeds, rounds of
+expectation-maximisation and pruning of the pieces whose removal lowers the likelihood least, with ties resolved by a
+piece's text.
 
-All ways to cut a text of n characters are edges between the nodes 0 to n: a piece that stands at the characters i to j
-leads from node i to node j, and sums over them are those of the forward-backward algorithm. Nodes of all texts are
-numbered by level (distance from the start), so that one numpy operation takes a step in every text at once. Sums run in
-a fixed order: the same input gives the same numbers.
+All segmentations of a text of n characters are paths over the nodes 0 to n: a piece at the characters i to j is an edge
+from node i to node j, and sums over all paths use the forward-backward algorithm. Nodes of all texts are numbered by
+level (distance from the start), so that one numpy operation takes a step in every text at once. Sums run in a fixed
+order: the same input gives the same numbers.
 """
 
 from array import array
@@ -20,21 +21,21 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.tokenization.documents import Lines
 
-# Every probability of n characters is multiplied by exp(n x this): it cancels out in the end, and keeps long texts far
-# from the smallest double (about exp(-745)).
+# Every probability of n characters is multiplied by exp(n x this), which cancels out in the end and keeps long texts
+# far from the smallest double (about exp(-745)).
 NATS_PER_CHARACTER = 2.5
 
 
 class SegmentLattice:
     """The edges of `texts`, which must be sorted by falling length, over pieces of at most `longest` characters.
 
-    Without `whole_texts` a piece that is a whole text is no edge of that text.
+    Without `whole_texts`, a piece that is a whole text is no edge of that text.
     """
 
     def __init__(self, texts: Sequence[str], pieces: Sequence[str], longest: int, whole_texts: bool = True) -> None:
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         deepest = int(lengths[0]) if len(lengths) else 0
-        # The texts that reach a level are the first so many, so a text keeps its place on every level.
+        # The texts that reach a level are the first ones of the list, so a text has the same index on every level.
         self._widths = [int(np.searchsorted(-lengths, -level, side="right")) for level in range(deepest + 1)]
         self._offsets = np.concatenate([[0], np.cumsum(self._widths)]).astype(np.int64)
         self._ends = self._offsets[lengths] + np.arange(len(lengths))
@@ -64,7 +65,7 @@ class SegmentLattice:
         self._backward = np.searchsorted(self._sources[self._by_source], self._offsets)
 
     def _probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
-        """Scaled probability of each piece; edges of pieces that are gone for good are forgotten."""
+        """Return the scaled probability of each piece; edges of pieces that were removed for good are deleted."""
         living = alive[self._pieces]
         if living.mean() < 0.8:
             kept = (values[living] for values in (self._sources, self._targets, self._rows, self._pieces))
@@ -73,7 +74,7 @@ class SegmentLattice:
             return np.where(alive, np.exp(scores + NATS_PER_CHARACTER * self._piece_lengths), 0.0)
 
     def _sums_forward(self, probabilities: np.ndarray) -> np.ndarray:
-        """For each node the scaled probability of all ways from the start."""
+        """Return for each node the scaled probability of all paths from the start."""
         sums = np.zeros(int(self._offsets[-1]))
         sums[: self._widths[0]] = 1.0
         for level in range(1, len(self._widths)):
@@ -84,7 +85,7 @@ class SegmentLattice:
         return sums
 
     def _sums_backward(self, probabilities: np.ndarray) -> np.ndarray:
-        """For each node the scaled probability of all ways to the end."""
+        """Return for each node the scaled probability of all paths to the end."""
         sums = np.zeros(int(self._offsets[-1]))
         sums[self._ends] = 1.0
         for level in range(len(self._widths) - 2, -1, -1):
@@ -95,10 +96,10 @@ class SegmentLattice:
         return sums
 
     def expected_counts(self, scores: np.ndarray, alive: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
-        """How often each piece is expected to occur when each text occurs as often as `frequencies` says.
+        """Return the expected count of each piece if the texts occur with these `frequencies`.
 
-        `scores` are log probabilities of the pieces, `alive` says which of them may be used, for this and all later
-        calls. A text that cannot be cut adds nothing.
+        `scores` are log-probabilities of the pieces; `alive` are flags of the pieces that may be used, for this and all
+        later calls. A text without a segmentation adds nothing.
         """
         probabilities = self._probabilities(scores, alive)
         forward, backward = self._sums_forward(probabilities), self._sums_backward(probabilities)
@@ -113,33 +114,36 @@ class SegmentLattice:
         return expected
 
     def log_probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
-        """Log of the summed probability of all ways to cut each text, in the order of the texts; -inf for none."""
+        """Return the log of the summed probability of all segmentations of each text, in the order of the texts; -inf
+        without one.
+        """
         totals = self._sums_forward(self._probabilities(scores, alive))[self._ends]
         with np.errstate(divide="ignore"):
             return np.log(totals) - NATS_PER_CHARACTER * self._lengths
 
 
 LONGEST_PIECE = 16
-"""Characters of the longest piece, SentencePiece's default."""
+"""Maximum number of characters of a piece, SentencePiece's default."""
 LEAST_SEEDS = 200_000
 SEEDS_PER_ENTRY = 8
-"""Seeds: this many times the vocabulary, and not fewer than LEAST_SEEDS (SentencePiece takes a million)."""
+"""Number of seeds per vocabulary entry; at least LEAST_SEEDS seeds are used (SentencePiece uses a million)."""
 KEPT_PER_ROUND = 0.75
-"""Share of the pieces that a pruning keeps, SentencePiece's default as the two that follow."""
+"""Share of the pieces that a pruning keeps; SentencePiece's default, like the next two values."""
 ROUNDS_PER_PRUNING = 2
 BEFORE_LAST_CUT = 1.1
-"""Pruning stops at this many times the size; the least probable pieces are cut off then."""
+"""Pruning stops at this multiple of the size; then the least probable pieces are removed."""
 LEAST_EXPECTED_COUNT = 0.5
 LONGEST_SEGMENT = 48
-"""Characters of the longest training segment; a longer pre-token is learned from in parts."""
+"""Maximum number of characters of a training segment; a longer pre-token is divided into parts."""
 SCORE_DECIMALS = 6
 
 
 def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int) -> list[tuple[str, float]]:
-    """At most `size` pieces with their log probabilities, falling; every character that is frequent enough is one.
+    """Return at most `size` pieces with their log probabilities, falling; every character that is frequent enough is a
+    piece.
 
-    `backend` gives the normaliser and the pre-tokeniser. Characters rarer than `min_frequency` get no piece, so a text
-    with them has unknown tokens. More than `size` come out when the characters alone are more.
+    `backend` supplies the normaliser and the pre-tokeniser. Characters rarer than `min_frequency` get no piece, so a
+    text with them has unknown tokens. The result exceeds `size` if the characters alone do.
     """
     segments = training_segments(count_pre_tokens(backend, lines), min_frequency)
     if not segments:
@@ -167,7 +171,7 @@ def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int)
         keep = max(target, int(alive.sum() * KEPT_PER_ROUND))
         without = np.empty(len(pieces))
         without[by_length] = inside.log_probabilities(scores, alive)
-        with np.errstate(invalid="ignore"):  # -inf minus -inf of pieces that are gone
+        with np.errstate(invalid="ignore"):  # -inf minus -inf of removed pieces
             losses = np.where(alive & ~required, expected * (scores - without), np.inf)
         alive = _prune(losses, alive, required, keep)
         scores = np.where(alive, scores, -np.inf)
@@ -180,11 +184,11 @@ def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int)
 
 
 def count_pre_tokens(backend: Backend, lines: Lines) -> Counter[str]:
-    """How often each pre-token occurs in the lines, as normaliser and pre-tokeniser of `backend` cut them."""
+    """Return the frequency of each pre-token in the lines, normalised and split by `backend`."""
     counts: Counter[str] = Counter()
     normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
     for item in lines:
-        # Pre-tokens end at white space, so lines may be cut together: one call for a document.
+        # Pre-tokens end at white space, so the lines of a document can be split together, in one call.
         text = item if isinstance(item, str) else "\n".join(item)
         normalised = text if normalizer is None else normalizer.normalize_str(text)
         counts.update(piece for piece, _ in pre_tokenizer.pre_tokenize_str(normalised))
@@ -192,7 +196,7 @@ def count_pre_tokens(backend: Backend, lines: Lines) -> Counter[str]:
 
 
 def training_segments(pre_tokens: Counter[str], min_frequency: int) -> dict[str, int]:
-    """Pre-tokens without rare characters, in parts of at most LONGEST_SEGMENT characters, with their counts."""
+    """Return pre-tokens without rare characters, in parts of at most LONGEST_SEGMENT characters, with their counts."""
     characters = _character_counts(pre_tokens)
     rare = {ord(character): "\0" for character, count in characters.items() if count < min_frequency} | {0: "\0"}
     segments: Counter[str] = Counter()
@@ -212,10 +216,11 @@ def _character_counts(texts: dict[str, int] | Counter[str]) -> Counter[str]:
 
 
 def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
-    """Substrings of 2 to LONGEST_PIECE characters that occur twice or more, the `most` of largest count x length.
+    """Return the `most` substrings of largest count x length, of 2 to LONGEST_PIECE characters, that occur at least
+    twice.
 
-    One that always goes on with the same character is left out for the longer one. Lengths grow one by one over arrays
-    of positions: an occurrence goes on only when its beginning is frequent.
+    A substring that is always followed by the same character is left out in favour of the longer one. Lengths grow one
+    by one over arrays of positions; only occurrences with a frequent beginning are extended.
     """
     texts = sorted(segments)
     lengths = np.array([len(text) for text in texts])
@@ -251,7 +256,9 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
 
 
 def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
-    """Log probabilities from expected counts, under the sparse prior of SentencePiece (digamma instead of log)."""
+    """Return log-probabilities from expected counts, under the sparse prior of SentencePiece (digamma instead
+    of log).
+    """
     from scipy.special import digamma
 
     held = np.where(alive, np.maximum(expected, LEAST_EXPECTED_COUNT), 1.0)
@@ -259,7 +266,9 @@ def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
-    """Keep the characters, and of the other pieces those without which the likelihood would fall most."""
+    """Return which pieces are kept: the characters, and the other pieces whose removal would lower the
+    likelihood most.
+    """
     order = sorted(np.flatnonzero(alive).tolist(), key=lambda index: (not required[index], -losses[index], index))
     kept = np.zeros_like(alive)
     kept[order[: max(keep, int(required.sum()))]] = True

@@ -1,15 +1,15 @@
-"""Which tokens begin a word, for whole-word masking and for counting words: what a tokenizer of a kind can tell.
+"""The tokens that begin a word, for whole-word masking and for counting words, by kind of tokenizer.
 
-- *byte-level*, with or without a prefix space, and *metaspace*: a word is text between white space as `str.split()`
-  cuts it, which is how BabyLM counts. So `don't` and `12.` are one word each although the pre-tokeniser cuts them. Ids
-  show ASCII white space; sentences with other white space (U+00A0, U+3000) are read again as text. Three more rules: a
-  token of white space alone (the `Ġ` in front of a digit) belongs to the next word; special tokens, and the texts that
-  a spelled-out special token separates, are units of their own, so that no word runs over them; the first token of a
-  sentence always starts a word.
-- *continuation prefix* (`@@` of the BNC WordPiece): a pre-token. Every token without the prefix begins a word, so
-  `do` and `n't` are two, and so is each mark of punctuation: this is all that the published maskers see, and what
-  LTG-BERT counts as words. An unknown token stands for a whole pre-token. Words between white space are found in the
-  text (`text_word_starts`).
+- *byte-level*, with or without a prefix space, and *metaspace*: a word is text between white space by `str.split()`, as
+  BabyLM counts. So `don't` and `12.` are one word each although the pre-tokeniser splits them. Ids show ASCII white
+  space; sentences with other white space (U+00A0, U+3000) are read again as text. Three more rules: a token of white
+  space alone (the `Ġ` in front of a digit) belongs to the next word; special tokens, and the texts that a spelled-out
+  special token separates, are units of their own, so that no word extends over them; the first token of a sentence
+  always starts a word.
+- *continuation prefix* (`@@` of the BNC WordPiece): a pre-token. Every token without the prefix begins a word, so `do`
+  and `n't` are two, and so is each mark of punctuation: the published maskers use these words, and LTG-BERT counts
+  them. An unknown token represents a whole pre-token. Words between white space are found in the text
+  (`text_word_starts`).
 """
 
 import re
@@ -20,17 +20,17 @@ from tokenizers import pre_tokenizers
 
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
-# A document may be a whole corpus (AO-CHILDES is one); this bounds what the library holds at a time.
+# A document may be a whole corpus (AO-CHILDES); this limits the text that the library holds at a time.
 SENTENCES_PER_CALL = 8192
 ASCII_SPACE = " \t\n\r\v\f"
-"""White space that a byte-level vocabulary has as single symbols."""
+"""White space that is a single symbol in a byte-level vocabulary."""
 OTHER_SPACE = re.compile("[\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 """All other white space of `str.split()`."""
 _WORD = re.compile(r"\S+")
 
 
 class WordStarts:
-    """Word starts from ids; only sentences with unknown tokens or rare white space are looked at again as text."""
+    """Word starts from ids; only sentences with unknown tokens or rare white space are read again as text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokens = tokenizer.tokens
@@ -44,7 +44,7 @@ class WordStarts:
             self._begins = np.array([token[:1] in symbols for token in tokens], dtype=bool)
             self._only_space = np.array([not token.strip(symbols) for token in tokens], dtype=bool)
         else:
-            # The bare prefix cannot continue anything: it is a pre-token of the text.
+            # The bare prefix continues no word: it is a pre-token of the text.
             continues = [token.startswith(mark.symbol) and token != mark.symbol for token in tokens]
             self._begins = ~np.array(continues, dtype=bool)
             self._only_space = np.zeros(len(tokens), dtype=bool)
@@ -52,7 +52,7 @@ class WordStarts:
         self._only_space &= ~self._separates
 
     def __call__(self, ids: np.ndarray, sentence_starts: np.ndarray, sentences: Sequence[str]) -> np.ndarray:
-        """Word starts (bool, shape of `ids`) of the concatenated `ids` of some sentences.
+        """Return the word starts (bool, shape of `ids`) of the concatenated `ids` of some sentences.
 
         `sentence_starts` are the offsets of the sentences in `ids`, `sentences` their texts; no sentence is empty.
         """
@@ -64,7 +64,7 @@ class WordStarts:
         separates = self._separates[ids]
         unknown = np.flatnonzero(ids == self._tokenizer.unknown_id)
         if unknown.size:
-            # The id says neither whether "[UNK]" was spelled out nor whether the unknown text begins a word.
+            # The id shows neither whether "[UNK]" was spelled out nor whether the unknown text begins a word.
             name = self._tokenizer.special.unknown
             texts = self._unknown_texts(unknown, sentence_starts, sentences)
             separates[unknown] = [text == name for text in texts]
@@ -72,7 +72,7 @@ class WordStarts:
             only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
         # Without a prefix space, the text after a special token begins with its first letter.
         begins[1:] |= separates[:-1]
-        # White space with a word right behind it begins that word; in front of more white space it begins nothing.
+        # White space that is directly followed by a word begins that word; before more white space it begins no word.
         next_begins = np.append(begins[1:], True)
         starts = np.where(only_space, ~next_begins, begins)
         starts[sentence_starts] = True
@@ -88,7 +88,7 @@ class WordStarts:
 
 
 def _byte_symbols() -> str:
-    """ASCII white space as byte-level tokens spell it."""
+    """Return ASCII white space as spelled in byte-level tokens."""
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return "".join(byte_level.pre_tokenize_str(character)[0][0] for character in ASCII_SPACE)
 
@@ -96,10 +96,10 @@ def _byte_symbols() -> str:
 def text_word_starts(
     tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, ids: np.ndarray
 ) -> np.ndarray:
-    """Which of the concatenated tokens `ids` begin a word between white space: bool [len(ids)].
+    """Return which of the concatenated tokens `ids` begin a word between white space: bool [len(ids)].
 
-    By the characters that the tokens stand for, for tokenizers whose ids do not tell white space. Special tokens count
-    as in `WordStarts`; `sentence_starts` are as there, and what is added behind a sentence is special.
+    The result uses the characters of the tokens, for tokenizers whose ids do not show white space. Special tokens count
+    as in `WordStarts`, which also describes `sentence_starts`; tokens added after a sentence are special.
     """
     starts = ids < tokenizer.n_special
     _set_by_text(starts, tokenizer, sentences, sentence_starts, ids)
@@ -119,7 +119,7 @@ def _set_by_text(
 
 
 def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
-    """Which tokens of a sentence begin a word: bool [len(spans)]."""
+    """Return which tokens of a sentence begin a word: bool [len(spans)]."""
     texts = [sentence[start:end] for start, end in spans]
     special = ids < tokenizer.n_special
     special &= [text.strip() == tokenizer.special.unknown for text in texts] | (ids != tokenizer.unknown_id)

@@ -189,7 +189,7 @@ def test_unigram_is_trained_in_every_size(corpus: Path, tmp_path: Path) -> None:
         ({"types": [{**BPE, "sizes": [400, 300]}]}, "types.0.sizes: got [400, 300], expected rising sizes"),
         ({"types": [{**BPE, "sizes": [100]}]}, "types.bpe: vocabulary_size: 100 is too small"),
         ({"types": [BPE, BPE]}, "types: a name occurs twice among bpe, bpe"),
-        ({"types": [BPE]}, "types.bpe: several sizes and nothing to compare them with"),
+        ({"types": [BPE]}, "types.bpe: several sizes without a reference"),
         ({"frequency_search": {"type": "x", "lowest": 300, "highest": 400}}, "frequency_search.type: got the type 'x'"),
         (
             {"frequency_search": {"type": "bpe", "lowest": 400, "highest": 300}},

@@ -1,1 +1,1 @@
-"""Choosing a tokenizer by measurement: a sweep of sizes per type, word-split ratio, ESMS, and the 95 % rule."""
+"""Choice of a tokenizer by measurements: sizes per type, word-split ratio, ESMS, and the 95 % rule."""

@@ -1,13 +1,14 @@
-"""The tokenizers of a sweep: trained, or cut from a larger one where that is exact, and the parts of its work.
+"""The tokenizers of a sweep, trained or truncated from a larger one if that is exact, and the parts of the sweep's
+work.
 
 A nested type (BPE, WordPiece) is trained once, in the largest size that the sweep or its search needs: training merges
-one most frequent pair after the other until the vocabulary is full, and never depends on where it will stop, so that a
-smaller vocabulary is the beginning of a larger one. A test compares the files byte for byte. Unigram models are pruned
-from above and have no such order: each size is trained for itself. Every file is loaded once more before it counts.
+one most frequent pair after the other until the vocabulary is full, independently of the final size, so that a smaller
+vocabulary is the beginning of a larger one. A test compares the files byte for byte. Unigram models are pruned from a
+larger vocabulary, so each size is trained separately. Every file is loaded once more before it is used.
 
 Each part (train a tokenizer, count the pre-tokens of a shard, measure a tokenizer) writes one file under a name that is
-the digest of all that determines it, so that a killed sweep goes on where it stopped and sizes or types can be added
-without training the others again (artifacts/parallel_map.py).
+the digest of all inputs, so that a killed sweep continues and sizes or types can be added without training the others
+again (artifacts/parallel_map.py).
 """
 
 import json
@@ -47,7 +48,9 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 @dataclass(frozen=True)
 class TrainTask:
-    """Train one tokenizer on the documents of `shards`; `where` names it in errors, `threads` are the library's."""
+    """Training of one tokenizer on the documents of `shards`; `where` names it in errors, `threads` are the
+    library's.
+    """
 
     settings: TokenizerSettings
     shards: tuple[Path, ...]
@@ -57,7 +60,7 @@ class TrainTask:
 
 @dataclass(frozen=True)
 class CountTask:
-    """Count the pre-tokens of one shard as the tokenizer in the file `tokenizer` cuts them."""
+    """Count of the pre-tokens of one shard, as the tokenizer in the file `tokenizer` splits the text."""
 
     shard: Path
     tokenizer: Path
@@ -66,7 +69,9 @@ class CountTask:
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """Measure the tokenizer in a file: on the sample (JSON list of sequences), the words, and counted pre-tokens."""
+    """Measurement of the tokenizer in a file: on the sample (JSON list of sequences), the words, and counted
+    pre-tokens.
+    """
 
     tokenizer: Path
     sample: Path
@@ -75,7 +80,7 @@ class MeasureTask:
 
 
 def train_part(task: TrainTask, path: Path) -> Facts:
-    """Train and write the tokenizer file. Raises CorpusError when the shards hold no text."""
+    """Train and write the tokenizer file. Raises CorpusError if the shards contain no text."""
     use_threads(task.threads)
     text = LineStream(task.shards, sources=task.settings.sources)
     try:
@@ -131,7 +136,7 @@ def measure_part(task: MeasureTask, path: Path) -> Facts:
 
 
 def load_definition(path: Path) -> Definition:
-    """The definition in a tokenizer file."""
+    """Return the definition in a tokenizer file."""
     return read_definition(path.read_text(encoding="utf-8"), str(path))
 
 
@@ -139,17 +144,17 @@ NESTED_KINDS = ("wordpiece", "byte_bpe")
 
 
 def is_nested(settings: TokenizerSettings) -> bool:
-    """Whether a smaller tokenizer of these settings is a part of a larger one."""
+    """Return whether a smaller tokenizer of these settings is a part of a larger one."""
     return settings.kind in NESTED_KINDS
 
 
 def vocabulary_size(definition: Definition) -> int:
-    """Entries of a tokenizer's model."""
+    """Return the number of entries of a tokenizer's model."""
     return len(definition["model"]["vocab"])
 
 
 def smallest_size(definition: Definition) -> int:
-    """Entries that a nested tokenizer has before its first merge: special tokens and alphabet."""
+    """Return the number of entries of a nested tokenizer before its first merge: special tokens and alphabet."""
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     special = {token["content"] for token in definition["added_tokens"]}
     return sum(
@@ -159,10 +164,9 @@ def smallest_size(definition: Definition) -> int:
 
 
 def cut_down(definition: Definition, size: int, where: str) -> Definition:
-    """The definition of the nested tokenizer with the first `size` entries of the given one.
+    """Return the definition of the nested tokenizer with the first `size` entries of the given definition.
 
-    Raises TokenizationError naming `where` when `size` exceeds the vocabulary or lies below special tokens and
-    alphabet.
+    Raises TokenizationError naming `where` if `size` exceeds the vocabulary or is below special tokens and alphabet.
     """
     model = definition["model"]
     entries = vocabulary_size(definition)
@@ -181,7 +185,7 @@ def cut_down(definition: Definition, size: int, where: str) -> Definition:
 
 
 def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
-    """The merges up to the one that makes the entry `size - 1`; some make an entry that another made before."""
+    """Return the merges up to the merge that makes entry `size - 1`; some merges make an entry that already exists."""
     prefix = model.get("continuing_subword_prefix") or ""
     last = smallest - 1
     kept: list[Any] = []
@@ -195,7 +199,7 @@ def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
 
 
 class Candidates:
-    """Trains the tokenizers of a sweep in `parts_folder`, and gives out each of them as a definition."""
+    """Trains the tokenizers of a sweep in `parts_folder`, and returns each of them as a definition."""
 
     def __init__(self, settings: SweepSettings, corpus: Manifest, parts_folder: Path, threads: int) -> None:
         self.settings = settings
@@ -218,9 +222,9 @@ class Candidates:
         return max(sizes)
 
     def definition(self, candidate: CandidateType, size: int) -> Definition:
-        """The tokenizer of a type and size, trained when that has not been done and cannot be avoided.
+        """Return the tokenizer of a type and size, training it only if necessary.
 
-        Raises TokenizationError when the corpus does not support the size.
+        Raises TokenizationError if the corpus does not support the size.
         """
         where = f"types.{candidate.name}"
         if is_nested(candidate.settings(size)):
@@ -235,7 +239,7 @@ class Candidates:
         return definition
 
     def write(self, candidate: CandidateType, size: int, folder: Path) -> Path:
-        """Write the tokenizer file of a type and size into `folder`, in the spelling of the library, and check it."""
+        """Write the tokenizer file of a type and size to `folder`, in the library's format, and check it."""
         path = folder / f"{candidate.name}_{size}.json"
         backend = open_backend(self.definition(candidate, size), f"types.{candidate.name}")
         write_text(path, backend.to_str(pretty=True))

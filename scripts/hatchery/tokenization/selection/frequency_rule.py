@@ -1,9 +1,9 @@
-"""The rule of Gowda and May (2020): 95 % of the types of a vocabulary should occur 100 times or more in training.
+"""The rule of Gowda and May (2020): 95 % of the types of a vocabulary should occur at least 100 times in training.
 
 Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line and take
 the frequency of the type at rank floor(0.95 x types). A token never crosses a pre-token, so the pre-tokens are counted
-once per corpus and each different one is encoded once per size: the same frequencies at a fraction of the cost. Special
-tokens that a text spells out are no types here.
+once per corpus and each distinct pre-token is encoded once per size, which gives the same frequencies at a fraction of
+the cost. Special tokens that a text spells out are not counted as types.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Probe:
-    """One size that the search looked at."""
+    """One size that the search evaluated."""
 
     size: int
     frequency_at_95_percent: int
@@ -33,14 +33,16 @@ class Probe:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What the search found: the largest size that satisfies the rule, if any, and the sizes it looked at, rising."""
+    """Result of the search: the largest size that satisfies the rule, if any, and the evaluated sizes, rising."""
 
     largest_size: int | None
     probes: list[Probe]
 
 
 def count_pre_tokens(lines: Iterable[str], definition: Definition, where: str) -> Counter[str]:
-    """How often each pre-token occurs in the lines, after normalisation and in the spelling that the model sees."""
+    """Return the frequency of each pre-token in the lines, after normalisation and in the spelling of the model's
+    input.
+    """
     backend = open_backend(definition, where)
     normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
     counts: Counter[str] = Counter()
@@ -55,13 +57,13 @@ def count_pre_tokens(lines: Iterable[str], definition: Definition, where: str) -
 
 
 def pre_token_table(counts: Mapping[str, int]) -> pa.Table:
-    """The counts as a table, sorted by pre-token."""
+    """Return the counts as a table, sorted by pre-token."""
     names = sorted(counts)
     return pa.table([pa.array(names, pa.string()), pa.array([counts[name] for name in names], pa.int64())], PRE_TOKENS)
 
 
 def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
-    """The sum of tables of counts."""
+    """Return the sum of tables of counts."""
     counts: Counter[str] = Counter()
     for path in paths:
         table = read_table(path)
@@ -71,7 +73,7 @@ def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
 
 
 def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> np.ndarray:
-    """How often each id occurs (int64, one per id) when the pre-tokens are encoded as often as they occur."""
+    """Return the frequency of each id (int64, one per id), each pre-token weighted by its count."""
     backend = open_backend(model_only(definition), where)
     counts = np.zeros(backend.get_vocab_size(), dtype=np.int64)
     names = sorted(pre_tokens)
@@ -85,7 +87,7 @@ def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where:
 
 
 def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
-    """The frequency at rank floor(0.95 x types) of a tokenizer on the counted pre-tokens."""
+    """Return the frequency at rank floor(0.95 x types) of a tokenizer on the counted pre-tokens."""
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 
 
@@ -95,11 +97,10 @@ def sizes_between(lowest: int, highest: int, step: int) -> list[int]:
 
 
 def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least_frequency: int) -> SearchResult:
-    """The largest of the rising `sizes` whose frequency is at least `least_frequency`, by bisection.
+    """Return the largest of the rising `sizes` whose frequency is at least `least_frequency`, by bisection.
 
-    Assumes that the frequency does not rise with the size. Where it rises in between, the result is a size that
-    satisfies the rule and whose next larger size does not, but a still larger one may. None where the first size
-    already fails.
+    Assumes that the frequency does not rise with the size. If the frequency rises in between, the result satisfies the
+    rule and the next larger size does not, but a still larger size may. None if the first size already fails.
     """
     seen: dict[int, int] = {}
 
@@ -109,7 +110,7 @@ def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least
 
     low, high = -1, len(sizes)
     while high - low > 1:
-        # The ends first: they say whether there is anything to search.
+        # Evaluate both ends first, because they may decide the search.
         middle = 0 if low < 0 else len(sizes) - 1 if high == len(sizes) else (low + high) // 2
         if satisfies(sizes[middle]):
             low = middle

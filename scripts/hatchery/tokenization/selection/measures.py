@@ -1,28 +1,29 @@
-"""What is measured on a tokenizer: tokens per word in isolation, fertility in running text, and how words are cut.
+"""Measures of a tokenizer: tokens per word in isolation, fertility in running text, and the match with morphemes.
 
 Any `tokenizer.json` of the library can be opened, so that the pretrained references of the reduced-vocabulary study
-(roberta-base, bert-base-uncased, t5-base) can be compared with what is trained here. Truncation and padding are off.
+(roberta-base, bert-base-uncased, t5-base) can be compared with tokenizers trained here. Truncation and padding are off.
 
 Word-split ratio (reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and
-choice"): tokens per word when each word is tokenised alone. Words stand between single spaces and are tokenised without
-a leading-space marker; an empty string, left by a doubled space, counts as a word of 0 tokens. As words in running text
-carry the marker that most entries of a byte-level vocabulary have, the ratio overstates it: `fertility` is the
-corrected figure, text tokens per word between white space, over the same sample.
+choice"): tokens per word when each word is tokenised alone. Words are separated by single spaces and are tokenised
+without a leading-space marker; an empty string, left by a doubled space, counts as a word of 0 tokens. As words in
+running text carry the marker that most entries of a byte-level vocabulary have, the ratio overstates it: `fertility` is
+the corrected figure, text tokens per word between white space, over the same sample.
 
 The sample has sequences without replacement from all splits. Every sequence gets a seeded random mark in the order of
-the corpus and the smallest marks are kept, so one pass in flat memory is enough and the sample depends on nothing but
-the corpus and the seed.
+the corpus and the smallest marks are kept, so one pass in flat memory is enough and the sample depends only on the
+corpus and the seed.
 
-ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): how well a tokenizer cuts words
-into their morphemes. `definition` is the share of words whose tokens are exactly the reference morphemes.
+ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): how well a tokenizer splits
+words into their morphemes. `definition` is the share of words whose tokens are exactly the reference morphemes.
 `published_code` is partial credit: every token that occurs among the word's morphemes counts 1, words of one token or
 of as many tokens as letters count 0, and the sum is divided by the number of all morphemes; the printed values are all
 of this kind. It deletes `#` and underscores but not U+2581, so the first piece of a SentencePiece word never counts;
-`published_code_corrected` takes the letters that tokens stand for.
+`published_code_corrected` compares the letters that tokens represent.
 
 The words of ESMS are the user's, or one of two lists that are shipped. A list is CSV with the columns `word` and
-`morphemes`, these separated by blanks; lines that begin with `#` are comments. The 127 words of the study were never
-released. `public_13` are the 13 words that its Table 5 prints; `own` is a longer list of our own, not the paper's.
+`morphemes`, the morphemes separated by blanks; lines that begin with `#` are comments. The 127 words of the study were
+never released. `public_13` are the 13 words that its Table 5 prints; `own` is a longer list of our own, not the
+paper's.
 """
 
 import csv
@@ -49,12 +50,12 @@ from hatchery.tokenization.selection.settings import MORPHEME_FILE
 from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
 WORD_MARKER = "\u2581"
-"""The character with which SentencePiece marks the beginning of a word."""
+"""The character that marks the beginning of a word in SentencePiece."""
 _BATCH = 4096
 
 
 def read_definition(text: str, where: str) -> Definition:
-    """Parse the text of a `tokenizer.json`. Raises TokenizationError naming `where` when it is none."""
+    """Parse the text of a `tokenizer.json`. Raises TokenizationError naming `where` if the text is not a tokenizer."""
     try:
         definition = json.loads(text)
         vocabulary, kind = definition["model"]["vocab"], definition["model"]["type"]
@@ -66,7 +67,7 @@ def read_definition(text: str, where: str) -> Definition:
 
 
 def isolated(definition: Definition) -> Definition:
-    """The definition for words in isolation: the byte-level pre-tokeniser puts no space in front.
+    """Return the definition for words in isolation, whose byte-level pre-tokeniser adds no space.
 
     The metaspace marker of SentencePiece stays, because the published code scores it with the word.
     """
@@ -86,13 +87,13 @@ def _without_prefix_space(part: Any) -> Any:
 
 
 def model_only(definition: Definition) -> Definition:
-    """The definition that takes its whole input as one pre-token, already normalised."""
+    """Return the definition that reads its whole input as one normalised pre-token."""
     parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     return {**definition, **dict.fromkeys(parts), "added_tokens": []}
 
 
 def unknown_token(definition: Definition) -> str | None:
-    """The name of the unknown token, or None for a model that has none."""
+    """Return the name of the unknown token, or None for a model without one."""
     model = definition["model"]
     if model["type"] == "Unigram":
         index = model.get("unk_id")
@@ -102,9 +103,9 @@ def unknown_token(definition: Definition) -> str | None:
 
 
 def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
-    """The letters that each token stands for: without continuation prefix and word marker, bytes as characters.
+    """Return the letters that each token represents: without continuation prefix and word marker, bytes as characters.
 
-    A token that is nothing but a marker is left out.
+    A token that is only a marker is left out.
     """
     prefix = definition["model"].get("continuing_subword_prefix") or ""
     part = definition.get("pre_tokenizer") or {}
@@ -120,8 +121,10 @@ def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
 
 
 def tokens_of(backend: Backend, texts: Sequence[str]) -> Iterator[list[str]]:
-    """The tokens of every text, without [CLS] and its kin; of an empty text none. Parallel over texts."""
-    # The fast variant gives ids only, without the spelling of tokens.
+    """Yield the tokens of every text, without [CLS] and other added tokens; no token for an empty text. Parallel over
+    texts.
+    """
+    # The fast variant returns ids only, without the spelling of tokens.
     names = {index: token for token, index in backend.get_vocab(with_added_tokens=True).items()}
     for start in range(0, len(texts), _BATCH):
         batch = list(texts[start : start + _BATCH])
@@ -133,7 +136,7 @@ Unit = Literal["documents", "lines"]
 
 
 def sequences_of(texts: Iterable[str], unit: Unit) -> Iterator[str]:
-    """The sequences of documents: themselves, or their non-empty lines; none is only white space."""
+    """Yield the sequences of documents: the documents, or their lines; sequences of only white space are left out."""
     for text in texts:
         for sequence in [text] if unit == "documents" else text.split("\n"):
             if sequence.strip():
@@ -141,7 +144,7 @@ def sequences_of(texts: Iterable[str], unit: Unit) -> Iterator[str]:
 
 
 def texts_of(shards: Mapping[str, Sequence[Path]], splits: Sequence[str]) -> Iterator[str]:
-    """The documents of the given splits, in the order of the splits and shards."""
+    """Yield the documents of the given splits, in the order of the splits and shards."""
     for split in splits:
         for path in shards.get(split, ()):
             for batch in read_batches(path):
@@ -149,16 +152,16 @@ def texts_of(shards: Mapping[str, Sequence[Path]], splits: Sequence[str]) -> Ite
 
 
 def draw(sequences: Iterable[str], count: int, seed: int) -> list[str]:
-    """`count` sequences drawn without replacement, in their order; all of them where there are fewer."""
+    """Return `count` sequences drawn without replacement, in their order; all sequences if there are fewer."""
     rng = random.Random(f"word-split sample {seed}")
     kept = heapq.nsmallest(count, ((rng.random(), number, text) for number, text in enumerate(sequences)))
     return [text for _, _, text in sorted(kept, key=itemgetter(1))]
 
 
 def count_words(sequences: Iterable[str]) -> Counter[str]:
-    """How often each space-separated word occurs; the empty string is a word where two spaces meet.
+    """Return the frequency of each space-separated word; two adjacent spaces contain an empty word.
 
-    The lines of a sequence are joined by one space and blank lines left out: the layout of documents makes no words.
+    The lines of a sequence are joined by one space and blank lines left out, so line ends add no empty words.
     """
     words: Counter[str] = Counter()
     for sequence in sequences:
@@ -167,7 +170,7 @@ def count_words(sequences: Iterable[str]) -> Counter[str]:
 
 
 def word_split_ratio(definition: Definition, words: Counter[str], where: str) -> float:
-    """Mean tokens per word in isolation. Raises CorpusError naming `where` when there is no word."""
+    """Return the mean number of tokens per word in isolation. Raises CorpusError naming `where` if there is no word."""
     total = words.total()
     if not any(words):
         raise CorpusError(f"{where}: the sample has no words to measure a word-split ratio on")
@@ -178,9 +181,10 @@ def word_split_ratio(definition: Definition, words: Counter[str], where: str) ->
 
 
 def running_text(definition: Definition, sequences: Sequence[str], where: str) -> tuple[float, float]:
-    """Fertility (tokens per word between white space) and share of unknown tokens, over the lines of the sequences.
+    """Return fertility (tokens per word between white space) and share of unknown tokens, over the lines of the
+    sequences.
 
-    Raises CorpusError when there is no word.
+    Raises CorpusError if there is no word.
     """
     backend = open_backend(definition, where)
     unknown = unknown_token(definition)
@@ -207,13 +211,13 @@ class Word:
 
 
 def shipped_words(name: str) -> list[Word]:
-    """The words of the shipped list `public_13` or `own`."""
+    """Return the words of the shipped list `public_13` or `own`."""
     path = Path(__file__).with_name(f"morphemes_{name}.csv")
     return parse_words(path.read_text(encoding="utf-8"), path.name)
 
 
 def source_words(manifest: str | Path) -> list[Word]:
-    """The words of a registered source that holds exactly one CSV file. Raises SourceError naming file and line."""
+    """Return the words of a registered source with exactly one CSV file. Raises SourceError naming file and line."""
     source = open_source(manifest)
     name = source.one_name(MORPHEME_FILE)
     content = source.read_bytes(name)
@@ -225,9 +229,10 @@ def source_words(manifest: str | Path) -> list[Word]:
 
 
 def parse_words(text: str, where: str) -> list[Word]:
-    """Parse a list. Raises SourceError naming `where` and the line for morphemes that do not spell their word,
+    """Parse a list of words.
 
-    a word given twice, a missing column, broken CSV, or a list without words.
+    Raises SourceError naming `where` and the line for morphemes that do not spell their word, a repeated word, a
+    missing column, damaged CSV, or a list without words.
     """
     lines = list(_lines(text))
     rows = csv.reader((line for _, line in lines), strict=True)
@@ -254,7 +259,7 @@ def parse_words(text: str, where: str) -> list[Word]:
 
 
 def _lines(text: str) -> Iterable[tuple[int, str]]:
-    """The lines that are neither empty nor comments, with their numbers."""
+    """Yield the lines that are neither empty nor comments, with their numbers."""
     for number, line in enumerate(io.StringIO(text), start=1):
         if line.strip() and not line.startswith("#"):
             yield number, line
@@ -270,19 +275,21 @@ class EsmsScores:
 
 
 def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
-    """The paper's definition for one word; `pieces` are the letters of its tokens."""
+    """Return whether one word satisfies the paper's definition; `pieces` are the letters of its tokens."""
     return tuple(pieces) == word.morphemes
 
 
 def partial_credit(tokens: Sequence[str], word: Word) -> int:
-    """The published code's credit for one word: the number of its tokens that occur among its morphemes."""
+    """Return the published code's credit for one word: the number of its tokens that occur among its morphemes."""
     if len(tokens) in (1, len(word.text)):
         return 0
     return sum(token.replace("#", "").replace("_", "") in word.morphemes for token in tokens)
 
 
 def esms(definition: Definition, words: Sequence[Word], where: str) -> EsmsScores:
-    """ESMS of a tokenizer over words in isolation. `words` must not be empty (reading a list makes sure of it)."""
+    """Return the ESMS of a tokenizer over words in isolation. `words` must not be empty (the reader of a list refuses
+    empty lists).
+    """
     backend = open_backend(isolated(definition), where)
     tokenised = list(tokens_of(backend, [word.text for word in words]))
     pieces = [surfaces(definition, tokens) for tokens in tokenised]

@@ -1,7 +1,7 @@
-"""Settings of the stage `select_tokenizer`: which tokenizers are tried, how they are measured, how one is chosen.
+"""Settings of the stage `select_tokenizer`: the candidate tokenizers, their measures, and the choice.
 
 Source: reduced-vocabulary study, Section 3.3 (sweep, word-split ratio, ESMS, choice) and LTG-BERT, Appendix G (the rule
-of Gowda and May). What cannot be carried out is refused before anything is trained.
+of Gowda and May). Impossible settings are refused before any training.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings, Vocabulary
 from hatchery.typed import build
 
 MORPHEME_FILE = "*.csv"
-"""The one file of a user's list of morphemes."""
+"""File pattern of a user's list of morphemes; exactly one file."""
 TOKENIZER_FILE = ("tokenizer.json", "*.json")
-"""The one file of a reference: what is called so, else what is JSON."""
+"""File patterns of a reference tokenizer: this name, or else a JSON file."""
 Esms = Literal["esms_definition", "esms_published_code", "esms_published_code_corrected"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateKeys(Settings):
-    """The sizes in which a type of tokenizer is tried, and what its ratio is compared with."""
+    """The sizes of a type of tokenizer, and the reference of its ratio."""
 
     sizes: Annotated[tuple[VocabularySize, ...], MinLen(1)]
     """Vocabulary sizes to try, rising; special tokens and alphabet count."""
@@ -39,15 +39,19 @@ class CandidateKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateType(CandidateKeys):
-    """A type of tokenizer and the sizes in which it is tried."""
+    """A type of tokenizer and its sizes."""
 
     name: str
     """Name in the tables; file names of its tokenizers begin with it."""
     definition: dict[str, Any]
-    """What determines the tokenizer but its size: the keys of `TokenizerSettings` without `vocabulary_size`."""
+    """Settings that determine the tokenizer except its size: the keys of `TokenizerSettings` without
+    `vocabulary_size`.
+    """
 
     def settings(self, size: int) -> TokenizerSettings:
-        """The settings of this type's tokenizer of `size` entries. Raises ConfigError naming the type and the key."""
+        """Return the settings of this type's tokenizer of `size` entries. Raises ConfigError naming the type and the
+        key.
+        """
         where = f"types.{self.name}"
         try:
             settings = build(TokenizerSettings, {**self.definition, "vocabulary_size": size})
@@ -79,7 +83,7 @@ class FrequencySearch(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepKeys(Settings):
-    """How the tokenizers that are tried on a corpus are measured, and by which rule one is chosen."""
+    """The measures of the tokenizers of a corpus, and the rule that chooses one."""
 
     sample_sequences: Count = 5000
     """Sequences drawn without replacement for the word-split ratio, or all there are; the paper takes 5,000 (10,000
@@ -113,7 +117,7 @@ class SweepSettings(SweepKeys):
     """The candidates, in the order of the tables; of types of equal ESMS the first wins."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be carried out. Raises ConfigError naming the key."""
+        """Refuse impossible settings. Raises ConfigError naming the key."""
         names = [candidate.name for candidate in self.types]
         if len(set(names)) < len(names):
             raise RefusedError("types", f"a name occurs twice among {', '.join(names)}")
@@ -127,7 +131,7 @@ class SweepSettings(SweepKeys):
                 raise RefusedError("frequency_search.type", str(error)) from error
 
     def type_named(self, name: str) -> CandidateType:
-        """The candidate type called `name`. Raises ConfigError when there is none."""
+        """Return the candidate type called `name`. Raises ConfigError if there is no type of this name."""
         for candidate in self.types:
             if candidate.name == name:
                 return candidate

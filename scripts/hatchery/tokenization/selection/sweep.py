@@ -1,8 +1,8 @@
 """A sweep of tokenizers: train the candidates, measure them and their references, and choose one.
 
 Source: reduced-vocabulary study, Section 3.3 and Table 6 (sweep), and LTG-BERT, Appendix G (the rule of Gowda and May).
-The same corpus and settings give the same bytes, whatever the number of threads; a killed sweep goes on with the parts
-that are missing.
+The same corpus and settings give the same bytes, for any number of threads; a killed sweep continues with the missing
+parts.
 """
 
 import json
@@ -66,18 +66,18 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found: its tokenizers, the printed values beside them, and what the measurements rest on."""
+    """Results of a sweep: its tokenizers, the published values, and the facts on which the measurements rest."""
 
     rows: Sequence[SelectionRow]
     facts: SweepFacts
     printed: PrintedRows
     search: SearchResult | None
     parts: Path
-    """Where trained tokenizers and counts are kept, for a killed sweep to go on with."""
+    """Folder of trained tokenizers and counts, with which a killed sweep continues."""
 
     @property
     def final(self) -> SelectionRow:
-        """The chosen tokenizer."""
+        """Return the chosen tokenizer."""
         return next(row for row in self.rows if row.final_choice)
 
 
@@ -90,14 +90,14 @@ def sweep_tokenizers(
     published: Path | None = None,
     threads: int = 1,
 ) -> Sweep:
-    """Write the tables for machines, all tokenizers and the chosen one into the folder of `run`.
+    """Write the tables, all tokenizers and the chosen tokenizer to the folder of `run`.
 
-    The parts of the sweep are kept, and whoever is done with it removes them.
+    The parts of the sweep are kept; the caller removes them at the end.
 
-    `morphemes` is the source manifest of a list of morphemes, `reference` those of a `tokenizer.json` by type, and
-    `published` the table of published values. Raises ConfigError for settings that do not fit, SourceError for a
-    damaged list or reference, CorpusError for a corpus without words, TokenizationError for a size that the corpus
-    does not support.
+    `morphemes` is the source manifest of a list of morphemes, `reference` maps types to source manifests of a
+    `tokenizer.json`, and `published` the table of published values. Raises ConfigError for settings that do not fit,
+    SourceError for a damaged list or reference, CorpusError for a corpus without words, TokenizationError for a size
+    that the corpus does not support.
     """
     use_threads(threads)
     _check(settings, morphemes, reference)
@@ -155,7 +155,7 @@ def _check(settings: SweepSettings, morphemes: Path | None, references: Mapping[
     for candidate in settings.types:
         if len(candidate.sizes) > 1 and candidate.reference_ratio is None and candidate.name not in references:
             raise ConfigError(
-                f"types.{candidate.name}: several sizes and nothing to compare them with; "
+                f"types.{candidate.name}: several sizes without a reference; "
                 "give a reference_ratio or a reference tokenizer"
             )
 
@@ -168,7 +168,7 @@ def _words(settings: SweepSettings, morphemes: Path | None) -> list[Word]:
 
 
 def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
-    """Copy the one tokenizer file of a source, checked, for the processes that measure it."""
+    """Copy the checked tokenizer file of a source for the processes that measure it."""
     source = open_source(manifest)
     file = source.one_name(*TOKENIZER_FILE)
     where = f"{source.root}: {file!r}"
@@ -183,7 +183,7 @@ def _write_reference(name: str, manifest: Path, folder: Path) -> Path:
 
 
 def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[list[str], Path]:
-    """The drawn sequences and the file that measuring reads them from."""
+    """Return the drawn sequences and the path of the file that the measurements read."""
     texts = texts_of(shards_by_split(corpus), settings.sample_splits)
     sequences = draw(sequences_of(texts, settings.sequence_unit), settings.sample_sequences, settings.seed)
     path = folder / "sample.json"
@@ -192,7 +192,9 @@ def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[li
 
 
 def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Manifest, folder: Path, threads: int) -> Path:
-    """The counted pre-tokens of the training text of a type; types that cut alike share them."""
+    """Return the path of the counted pre-tokens of the training text of a type; types with the same splitting
+    share it.
+    """
     definition = load_definition(tokenizer)
     settings = candidate.settings(candidate.sizes[0])
     shards = shards_of(corpus, settings.splits)

@@ -1,15 +1,16 @@
 """The results of a sweep as `selection.csv`, and the rule by which one tokenizer of it is chosen.
 
-Published values stand beside ours, as they are printed; a cell is empty where there is nothing. Numbers are rounded
-so that the tables are the same on every machine.
+Published values are in columns next to ours, as printed; a missing value is an empty cell. Numbers are rounded so that
+the tables are equal on every machine.
 
-That table is Table 6 of the reduced-vocabulary study. Published values are its own and LTG-BERT's 166. They
-are a data file, `config/published/tokenizer_selection.csv`; `size` is a number or `pretrained` for the reference
-tokenizer of a type.
+That table is Table 6 of the reduced-vocabulary study. Published values are from this table and LTG-BERT's 166. They are
+a data file, `config/published/tokenizer_selection.csv`; `size` is a number or `pretrained` for the reference tokenizer
+of a type.
 
-The choice (reduced-vocabulary study, Section 3.3): of each type the size whose ratio is closest to that of the type's
-pretrained reference, then the type with the highest ESMS. Ratios are compared as they are printed; the paper does not
-say what happens in a tie, but of WordPiece 16,000 and 17,000, both printed as 1.17, it takes the smaller, and so do we.
+The choice (reduced-vocabulary study, Section 3.3): for each type, choose the size whose ratio is closest to that of the
+type's pretrained reference, and then the type with the highest ESMS. Ratios are compared as they are printed; the paper
+does not say what happens in a tie, but it chooses the smaller of WordPiece 16,000 and 17,000, both printed as 1.17, and
+so do we.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ PrintedRows = Mapping[tuple[str, str], dict[str, str]]
 
 
 def read_published_selection(path: str | Path) -> PrintedRows:
-    """The printed values, as printed, by (type, size). Raises EvaluationError naming file and line."""
+    """Return the published values, as printed, by (type, size). Raises EvaluationError naming file and line."""
     return {
         (texts["type"], texts["size"]): {column: texts[column] for column in VALUES}
         for _, texts in read_rows(path, PUBLISHED_COLUMNS, PUBLISHED_COLUMNS[:2])
@@ -41,7 +42,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured on one tokenizer; None where it is not (a reference of which only the ratio is known)."""
+    """Measures of one tokenizer; None if not measured (a reference with only a known ratio)."""
 
     word_split_ratio: float
     esms_definition: float | None = None
@@ -58,9 +59,9 @@ class SelectionRow:
 
     type: str
     size: int | None
-    """Entries that were asked for; None for a reference."""
+    """Requested number of entries; None for a reference."""
     vocabulary_size: int | None
-    """Entries of the tokenizer; None where only the reference's ratio is known."""
+    """Entries of the tokenizer; None if only the reference's ratio is known."""
     measures: Measures
     published_as: str | None = None
     selected_within_type: bool = False
@@ -68,25 +69,25 @@ class SelectionRow:
 
     @property
     def is_reference(self) -> bool:
-        """Whether this is the tokenizer that the sizes of the type are compared with."""
+        """Return whether this is the reference tokenizer of the type."""
         return self.size is None
 
     @property
     def size_name(self) -> str:
-        """The size in tables."""
+        """Return the size as written in tables."""
         return PRETRAINED if self.size is None else str(self.size)
 
 
 @dataclass(frozen=True)
 class SweepFacts:
-    """What the measurements rest on."""
+    """Facts on which the measurements rest."""
 
     sequences: int
     sample_words: int
     reference_words: int
     reference_morphemes: int
     morphemes: str
-    """Which list of morphemes it was, in words."""
+    """Description of the list of morphemes."""
 
 
 MEASURES = tuple(field.name for field in fields(Measures))
@@ -94,7 +95,7 @@ COLUMNS = ("type", "size", "vocabulary_size", *MEASURES, "is_reference", "select
 
 
 def selection_csv(rows: Sequence[SelectionRow], published: PrintedRows) -> str:
-    """The text of `selection.csv`: one line per tokenizer, published values in the last columns."""
+    """Return the text of `selection.csv`: one line per tokenizer, published values in the last columns."""
     body = []
     for row in rows:
         printed = printed_of(row, published)
@@ -112,7 +113,7 @@ def selection_csv(rows: Sequence[SelectionRow], published: PrintedRows) -> str:
 
 
 def search_csv(result: SearchResult, least_frequency: int) -> str:
-    """The text of `frequency_search.csv`: the sizes that the search looked at."""
+    """Return the text of `frequency_search.csv`: the sizes that the search evaluated."""
     rows = [
         (
             probe.size,
@@ -126,7 +127,7 @@ def search_csv(result: SearchResult, least_frequency: int) -> str:
 
 
 def printed_of(row: SelectionRow, published: PrintedRows) -> dict[str, str]:
-    """The printed values of a tokenizer, as printed."""
+    """Return the published values of a tokenizer, as printed."""
     return {} if row.published_as is None else dict(published.get((row.published_as, row.size_name), {}))
 
 
@@ -136,12 +137,13 @@ def _field(value: float | int | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.{_DIGITS}f}"
 
 
-# Differences of printed decimals carry binary rounding errors, which must not break ties.
+# Differences of printed decimals contain binary rounding errors, which must not break ties.
 _COMPARED_DIGITS = 9
 
 
 def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | None) -> int:
-    """The size whose ratio is closest to `reference`, both rounded to `decimals` (None: not); the smaller in a tie.
+    """Return the size with the ratio closest to `reference`, both rounded to `decimals` (None: not rounded); the
+    smaller in a tie.
 
     `ratios` are word-split ratios by vocabulary size.
     """
@@ -155,7 +157,7 @@ def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | 
 
 
 def best_type(scores: Mapping[str, float]) -> str:
-    """The type with the highest ESMS among the chosen sizes, the first in a tie."""
+    """Return the type with the highest ESMS among the chosen sizes, the first in a tie."""
     return max(scores, key=scores.__getitem__)
 
 
@@ -165,13 +167,15 @@ def chosen_rows(
     by_reference: Mapping[str, Measures],
     reference_sizes: Mapping[str, int],
 ) -> list[SelectionRow]:
-    """The rows of the table in the order of the settings, reference last within its type, with the choice marked."""
+    """Return the rows of the table in the order of the settings, reference last within its type, with the choice
+    marked.
+    """
     selected: dict[str, int] = {}
     for candidate in settings.types:
         ratios = {size: by_size[candidate.name, size].word_split_ratio for size in candidate.sizes}
         reference = by_reference.get(candidate.name)
         target = candidate.reference_ratio if reference is None else reference.word_split_ratio
-        # Without a reference there is only one size (checked before anything was trained).
+        # Without a reference there is only one size (checked before any training).
         selected[candidate.name] = (
             candidate.sizes[0] if target is None else closest_size(ratios, target, settings.compared_decimals)
         )

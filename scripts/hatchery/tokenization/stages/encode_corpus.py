@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSettings(WordCounting):
-    """What token shards depend on beside their corpus and tokenizer."""
+    """Settings of token shards other than their corpus and tokenizer."""
 
     units: EncodedUnit = "sentences"
-    """What is encoded at once."""
+    """Unit of text that is encoded at once."""
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """What the tokenizer's file says, and how the corpus counts words; nothing at the defaults."""
+    """Return the units of the tokenizer's file and the word count of the corpus; empty at the defaults."""
     units = project.tokenizer(tokenizer).encoded_units
     return keys_of(project.corpus(corpus).word_counting) | ({} if units == "sentences" else {"units": units})
 
@@ -43,13 +43,13 @@ def encode_corpus(
 ) -> None:
     """Stage `encode_corpus`: documents of the manifest `corpus` to tokens of the tokenizer of the manifest `tokenizer`.
 
-    Beside the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
+    Outputs besides the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
     (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role), `text_words` and
-    `text_bytes` (by split), `word_count` with its byte premiums where it is not white_space, `token_bytes` (by split,
-    of ordinary tokens and of special tokens by name), `empty_documents`, `train_frequency_at_95_percent`. `threads` is
-    noted in the provenance only. Raises ManifestError or TokenizationError, and CorpusError also for a corpus without
-    any text.
+    `text_bytes` (by split), `word_count` with its byte premiums if it is not white_space, `token_bytes` (by split, of
+    ordinary tokens and of special tokens by name), `empty_documents`, `train_frequency_at_95_percent`. `threads` is
+    recorded only in the provenance. Raises ManifestError or TokenizationError, and CorpusError also for a corpus
+    without any text.
     """
     from hatchery.tokenization.encoder import encode
 

@@ -1,4 +1,4 @@
-"""The stage `train_tokenizer`: a tokenizer trained on corpora, or taken from a file."""
+"""The stage `train_tokenizer`: a tokenizer trained on corpora, or imported from a file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
-    """How a tokenizer is trained, or that it is taken from a file."""
+    """Return the settings of a tokenizer's training, or of its import from a file."""
     return project.tokenizer(tokenizer).training()
 
 
 def tokenizer_inputs(of: "Outputs", tokenizer: str) -> dict[str, Paths]:
-    """Manifests of the corpora that a tokenizer is trained on, or the file that it is taken from."""
+    """Return the manifests of the corpora that a tokenizer is trained on, or the file that it is imported from."""
     block = of.project.tokenizer(tokenizer)
     if block.path is not ABSENT:
         return {"corpus": [str(Path(block.path).expanduser())]}
