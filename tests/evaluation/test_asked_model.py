@@ -133,7 +133,7 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda model: model.fill("The dogs sleep ."), "there is no gap; write ____ for it"),
+        (lambda model: model.fill("The dogs sleep ."), "got no gap, expected ____ in place of a word"),
         (lambda model: model.fill("The c____t sleep ."), "a gap stands for a whole word"),
         (lambda model: model.fill("The old ____s sleep ."), "a gap stands for a whole word"),
         (lambda model: model.fill("The ё____ sleep ."), "a gap stands for a whole word"),

@@ -1,1 +1,1 @@
-"""What a pretrained model knows: minimal-pair scoring without training, and fine-tuning on labelled tasks."""
+"""Evaluations of pretrained models: minimal pairs without training, and fine-tuning on labelled tasks."""

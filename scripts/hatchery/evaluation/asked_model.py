@@ -1,7 +1,7 @@
-"""A pretrained model as people ask it: what fits a gap, how a text goes on, how probable sentences and words are.
+"""Questions to a pretrained model: fill a gap, continue a text, and score sentences and words.
 
-It serves whoever imports `hatchery`, and `make try`. Numbers are those of the evaluations: sentences are scored by
-`minimal_pairs.scoring`, words by `surprisal.words`; the page's `filled_sentences` are asked here, too.
+`hatchery` (the package) and `make try` use this module. Its numbers are those of the evaluations: sentences are scored
+by `minimal_pairs.scoring`, words by `surprisal.words`. The results page uses it for `filled_sentences`.
 """
 
 import re
@@ -30,22 +30,23 @@ from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
-# Letters of scripts with spaces between words: next to them, a gap is a part of a word. Others, such as Chinese ones,
-# begin after U+2E7F, and Thai, Lao, Myanmar and Khmer lie between these two ranges.
+# Letters of scripts that write spaces between words: such a letter next to a gap makes the gap a part of a word.
+# Scripts without spaces, such as Chinese, begin after U+2E7F; Thai, Lao, Myanmar and Khmer are between these two
+# ranges.
 _IN_A_WORD = re.compile(
     r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
 )
-# Stands in a gap while a sentence is cut into tokens; nearly every vocabulary has it as a word.
+# This word fills a gap while a sentence is split into tokens; nearly every vocabulary contains the word.
 _IN_A_GAP = "a"
 
 
 @dataclass(frozen=True)
 class HiddenStates:
-    """What layers make of one sentence: `states` is float32 [L, T, D], the embedding first; `tokens` has T texts.
+    """States of all layers for one sentence: `states` is float32 [L, T, D], the embedding first; `tokens` has T texts.
 
-    Special tokens are among them. With some layer weightings there is one state more, which heads read. `attentions` is
-    float32 [layers, H, T, T], the share of each token (last axis) in what a head reads for a token; None of models of
-    others.
+    Special tokens are included. With some layer weightings, `states` has one more entry, which task heads read.
+    `attentions` is float32 [layers, H, T, T]: the attention weights of each head, summing to 1 over the last axis. It
+    is None for models of `transformers`.
     """
 
     tokens: tuple[str, ...]
@@ -54,13 +55,12 @@ class HiddenStates:
 
 
 class AskedModel:
-    """A pretrained model with its tokenizer, whoever pretrained it."""
+    """A pretrained model of ours or of others, with its tokenizer."""
 
     def __init__(self, opened: Pretrained, device: DeviceName = "cpu") -> None:
         """Move the model to `device`.
 
-        Raises EvaluationError for a model that translates, and ConfigError for a GPU that is not there, and for another
-        device.
+        Raises EvaluationError for a translation model, and ConfigError for an unavailable GPU or an unknown device.
         """
         if device not in get_args(DeviceName):
             raise ConfigError(f"device: got {device!r}{ALLOWED}: {', '.join(get_args(DeviceName))}")
@@ -77,28 +77,29 @@ class AskedModel:
 
     @property
     def longest_input(self) -> int | None:
-        """Tokens with special ones that an input may have; None: no limit."""
+        """Largest number of tokens in an input, special tokens included; None if unlimited."""
         model = self._model
         return model.network.config.position_limit if isinstance(model, HatcheryModel) else model.longest_input
 
     @property
     def fills_gaps(self) -> bool:
-        """Whether `fill` can be asked."""
+        """Return whether the model can fill gaps (`fill`)."""
         return self._model.mask_id is not None
 
     @property
     def continues(self) -> bool:
-        """Whether `continuation` can be asked."""
+        """Return whether the model can continue a text (`continuation`)."""
         return self._is_ours and "causal" in self.kinds
 
     def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
-        """How probable sentences are: a row of `sentence`, `score` (natural logarithm) and `tokens` for each.
+        """Return a row of `sentence`, `score` (natural log-probability) and `tokens` for each sentence.
 
-        A text instead of a list is one sentence.
+        A single text is read as one sentence.
 
-        `auto` is the log-likelihood from left to right of causal models, the pseudo-log-likelihood of others; the other
-        ways are those of docs/evaluation.md. Raises EvaluationError for a sentence without tokens and for a value that
-        is no text, naming its number; ConfigError for a way that does not fit the model.
+        `auto` is the log-likelihood from left to right for causal models, and the pseudo-log-likelihood for other
+        models; docs/evaluation.md lists the other ways of scoring. Raises EvaluationError for a sentence without tokens
+        and for a value that is no text, naming its number; ConfigError for a way of scoring that does not fit the
+        model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring)
@@ -106,7 +107,8 @@ class AskedModel:
         return pl.DataFrame(columns, schema={"sentence": pl.String, "score": pl.Float64, "tokens": pl.Int64})
 
     def surprisals(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
-        """The surprisal of every word in bits, a row each; see `evaluation.surprisal.words.word_surprisals`."""
+        """Return the surprisal of every word in bits, one row per word; see
+        `evaluation.surprisal.words.word_surprisals`."""
         return word_surprisals(
             self._asked_as(scoring),
             plain_texts(sentences),
@@ -117,11 +119,11 @@ class AskedModel:
 
     @torch.no_grad()
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
-        """The `number` most probable subwords for each gap, which is written `____`.
+        """Return the `number` most probable subwords for each gap, which is written `____`.
 
-        A row of `gap` and `rank` (both from 1), `text` and `probability` (0 to 1) for each. A subword that does not
-        begin a word has an ellipsis before it. Raises ConfigError for a model that was not trained to see both sides of
-        a gap and for a `number` below 1, EvaluationError for a sentence without a gap, or with one inside a word.
+        Each row has `gap` and `rank` (both from 1), `text` and `probability` (0 to 1). A subword that does not begin a
+        word has an ellipsis before it. Raises ConfigError for a causal model and for a `number` below 1,
+        EvaluationError for a sentence without a gap, or with a gap inside a word.
         """
         model = self._model
         if number < 1:
@@ -138,9 +140,10 @@ class AskedModel:
         return pl.DataFrame(rows)
 
     def continuation(self, beginning: str, seed: int | None = None, most_tokens: int = MOST_TOKENS) -> str:
-        """How a causal model goes on: by the most probable token each time, or by tokens drawn with `seed`.
+        """Return a causal model's continuation: the most probable token at each step, or tokens sampled with `seed`.
 
-        It ends with the text or the paragraph. Raises ConfigError for a model that was not trained for it.
+        The continuation ends with the text or the paragraph. Raises ConfigError for a model that was not trained as a
+        causal one.
         """
         model = self._model
         if isinstance(model, ModuleModel):
@@ -156,9 +159,9 @@ class AskedModel:
 
     @torch.no_grad()
     def hidden_states(self, sentence: str) -> HiddenStates:
-        """The states of all layers for one sentence, and the attention of their heads.
+        """Return the states of all layers for one sentence, and the attention weights of their heads.
 
-        Raises EvaluationError for a module that a user wrote without a method `hidden_states`.
+        Raises EvaluationError for a user's module without a method `hidden_states`.
         """
         model = self._model
         (encoded,) = model.encode(_one_text(sentence))
@@ -176,13 +179,14 @@ class AskedModel:
 
     @cached_property
     def _alphabet(self) -> Alphabet:
-        """Built once: decoding a vocabulary takes longer than scoring a sentence with a small model."""
+        """Return the alphabet of the vocabulary, cached because decoding a vocabulary takes longer than scoring a
+        sentence."""
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """The model as `scoring` asks it: a hybrid one is else asked for hidden tokens.
+        """Return the model as `scoring` requires it: a hybrid model is a masked one unless `scoring` is causal.
 
-        Raises ConfigError for a way of scoring that asks for predictions which the model never learned.
+        Raises ConfigError for a way of scoring that the model was not trained for.
         """
         if reason := unlearned(scoring, self._also, self.kinds):
             raise ConfigError(f"scoring: {reason}; use auto")
@@ -190,11 +194,11 @@ class AskedModel:
         return causal if causal and required_architecture(scoring, self.kinds) == "causal" else self._model
 
     def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
-        """The framed sentence with a mask at each gap, and where these are."""
+        """Return the framed sentence with a mask token at each gap, and the positions of the masks."""
         (sentence,) = _one_text(sentence)
         gaps = [match.span() for match in GAPS.finditer(sentence)]
         if not gaps:
-            raise EvaluationError(f"{sentence!r}: there is no gap; write {GAP} for it")
+            raise EvaluationError(f"{sentence!r}: got no gap, expected {GAP} in place of a word")
         if _IN_A_WORD.search(sentence):
             raise EvaluationError(f"{sentence!r}: a gap stands for a whole word; write blanks around {GAP}")
         text, spans, done = "", [], 0
@@ -214,7 +218,7 @@ class AskedModel:
                 places.append(len(ids))
                 ids.append(mask_id)
                 waiting.pop(0)
-            # The blank before a gap belongs to it, also where the tokenizer makes a token of it.
+            # The space before a gap belongs to the gap, also if the tokenizer makes it a token.
             elif end != gap[0] or not text[start:end].isspace():
                 ids.append(index)
         if waiting:
@@ -228,5 +232,5 @@ def _logits_alone(model: ModuleModel, question: str) -> ConfigError:
 
 
 def _one_text(sentence: str) -> list[str]:
-    """A sentence in a list. Raises EvaluationError for another value, such as a list of sentences."""
+    """Return a sentence in a list. Raises EvaluationError for a value that is no text, such as a list of sentences."""
     return plain_texts([sentence])

@@ -1,8 +1,8 @@
-"""The basis of a number: the predicted tokens, tokenizer, text and scoring that comparable numbers have in common.
+"""The basis of a number: the predicted tokens, tokenizer, text and scoring that comparable numbers share.
 
-Whoever measures a number writes its basis beside it, as `aspect: value; aspect: value`. Whoever ranks or subtracts
-numbers of one metric asks `differing`; nothing else decides whether numbers compare. A treatment, such as a learning
-rate, is no aspect: comparing treatments is what an experiment is for.
+An evaluation writes the basis of a number next to it, as `aspect: value; aspect: value`. Code that ranks or subtracts
+numbers of one metric calls `differing`, the only test of comparability. A treatment, such as a learning rate, is no
+aspect: experiments exist to compare treatments.
 """
 
 import hashlib
@@ -28,18 +28,18 @@ _KINDS = {"subword": "subwords", "whole_word": "whole words", "span": "spans", "
 
 
 def basis(**aspects: object) -> str:
-    """The basis of a number; an aspect without a value is left out."""
+    """Return the basis of a number as text; an aspect without a value is omitted."""
     written = {name: str(value).replace(";", ",").replace(": ", " ") for name, value in aspects.items() if value}
     return "; ".join(f"{name}: {value}" for name, value in written.items())
 
 
 def aspects_of(text: str) -> dict[str, str]:
-    """The values of a basis by their aspects."""
+    """Return the values of a basis by aspect."""
     return {name: value for name, _, value in (part.partition(": ") for part in text.split("; ") if part)}
 
 
 def differing(bases: Iterable[str]) -> dict[str, list[str]]:
-    """The aspects in which numbers differ, with their values; empty where all numbers compare."""
+    """Return the aspects in which numbers differ, with their values; empty if all numbers are comparable."""
     found = [aspects_of(text) for text in dict.fromkeys(bases)]
     names = dict.fromkeys(name for aspects in found for name in aspects)
     values = {name: sorted({aspects.get(name, "") for aspects in found}) for name in names}
@@ -61,18 +61,19 @@ def joined(bases: Iterable[tuple[object, str]]) -> str:
 
 
 def digest_of(value: object) -> str:
-    """The beginning of a digest of a value that is written the same in every run."""
+    """Return the beginning of the digest of a value."""
     listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else value
     return hashlib.sha256(repr(listed).encode()).hexdigest()[:_DIGITS]
 
 
 def shortened(digest: str | None) -> str:
-    """The beginning of the digest of a manifest, which names a text or a tokenizer."""
+    """Return the beginning of the digest of a manifest, which identifies a text or a tokenizer."""
     return (digest or "")[:_DIGITS]
 
 
 def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
-    """Name of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next tokens`.
+    """Return a name of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next
+    tokens`.
 
     The digest covers all settings of the masks and the `seed` of their draw.
     """

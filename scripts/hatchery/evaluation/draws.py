@@ -1,10 +1,10 @@
-"""What evaluations draw: independent random streams, and the rows that are held out.
+"""Independent random streams for evaluations, and the selection of held-out rows.
 
-Each use of chance (which pairs, which split, which order, which initial head) gets its own seed from the run's seed
-and a name, so changing one part never shifts another. SHA-256 keeps the derivation the same on every machine.
+Each random choice (pairs, split, order, initial head) gets its own seed from the run's seed and a name, so changing one
+choice never shifts another. SHA-256 keeps the derivation equal on every machine.
 
-Held out are the development rows of a seed, and the validation rows of a task that has no file of them. Equal inputs
-always stay together, and so does what is judged together: no repeated text lies on both sides, and no question is
+Held out are the development rows of a seed, and the validation rows of a task without a validation file. Equal inputs,
+and rows that are judged together, always stay on one side: no repeated text is on both sides, and no question is
 divided.
 """
 
@@ -18,13 +18,13 @@ from hatchery.evaluation.tasks.example import Example, SpanExample
 
 
 def derived_seed(seed: int, *purpose: str | int) -> int:
-    """A seed in [0, 2**63) for one purpose, a pure function of the arguments."""
+    """Return a seed in [0, 2**63) for one purpose, a pure function of the arguments."""
     text = "\x1f".join([str(seed), *map(str, purpose)])
     return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:8], "little") >> 1
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """A NumPy random generator for one purpose."""
+    """Return a NumPy random generator for one purpose."""
     return np.random.default_rng(derived_seed(seed, *purpose))
 
 
@@ -33,8 +33,8 @@ def hold_out(
 ) -> tuple[list[int], list[int]]:
     """Split positions into (kept, held out), both ascending.
 
-    `round(fraction * number of distinct groups)` groups are held out, at least one; a group is never divided.
-    Raises EvaluationError naming `where` when fewer than two groups exist or none would be kept.
+    `round(fraction * number of distinct groups)` groups are held out, at least one; a group is never divided. Raises
+    EvaluationError naming `where` if there are fewer than two groups, or if no group would be kept.
     """
     positions: dict[Hashable, list[int]] = {}
     for index, group in enumerate(groups):
@@ -50,7 +50,7 @@ def hold_out(
 
 
 def input_groups(examples: Sequence[Example | SpanExample]) -> list[int]:
-    """A number per row, the same for rows that must stay together: of equal inputs, or of one group (a question).
+    """Return a group number per row; rows with equal inputs or of one group (a question) share a number.
 
     Numbers count from 0 in the order of the first rows.
     """

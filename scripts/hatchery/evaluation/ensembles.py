@@ -1,9 +1,9 @@
-"""Several finished models as one, whose probabilities are the means of theirs.
+"""An ensemble of several models, which predicts the mean of their probabilities.
 
 The members have one tokenizer and were trained for the same uses; their architectures may differ. The logits of an
-ensemble are the logarithms of the mean probabilities, so softmax gives these back, and every evaluation that asks for
-logits takes an ensemble. Members compute one after the other: time and memory are their sum. An ensemble has no states,
-so it is neither fine-tuned nor probed.
+ensemble are the logarithms of the mean probabilities, so softmax returns these means, and every evaluation that reads
+logits accepts an ensemble. Members compute one after the other: time and memory are the sums over members. An ensemble
+has no hidden states, so it is neither fine-tuned nor probed.
 """
 
 import math
@@ -20,7 +20,7 @@ from hatchery.training.own_model import OwnModel
 
 
 class Ensemble(OwnModel):
-    """Models of ours, asked with the same batch."""
+    """Models of ours that get the same batch."""
 
     module: nn.ModuleList
 
@@ -44,10 +44,10 @@ class Ensemble(OwnModel):
 
 
 def mean_probabilities(logits: Sequence[Tensor]) -> Tensor:
-    """Return the logarithms of the means of the probabilities that logits [M, V] stand for: fp32 [M, V].
+    """Return the log of the mean probabilities of several logits [M, V], as fp32 [M, V].
 
-    Members may have different numbers of rows of the vocabulary beyond those of the tokenizer; a missing row has the
-    probability 0.
+    Members may have different numbers of padding rows beyond the tokenizer's vocabulary; a missing row has probability
+    0.
     """
     widest = max(one.shape[-1] for one in logits)
     found = [torch.log_softmax(one.float(), dim=-1) for one in logits]
@@ -75,7 +75,7 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
         if other.use != first.use:
             raise ConfigError(f"{other.where}: got other uses than {first.where}, expected models of one objective")
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
-    # Members that were trained on different masks are asked for common masks alone.
+    # If the members were trained on different masks, only common masks can be used.
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
     where = " + ".join(member.where for member in ours)
     return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)

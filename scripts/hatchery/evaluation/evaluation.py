@@ -1,10 +1,11 @@
-"""What a kind of evaluation is: a record on its stage, from which planning, collecting and the summaries follow.
+"""The record of a kind of evaluation, from which planning, collecting and summaries are derived.
 
-A kind has the name of its stage's result folder (`StoredByDigest.folder`). The record holds: the names that an
+A kind is named after its stage's result folder (`StoredByDigest.folder`). The record holds: the names that an
 experiment evaluates a model on, the conversion of a manifest to rows of the tidy tables, and the title of its section
-in a summary. Planning, collecting and showing iterate over the records (`evaluations`); there is no list of kinds.
+in a summary. Planning, collecting and the summaries iterate over the records (`evaluations`); there is no list of
+kinds.
 
-A row is built here without the columns that say which run it is of: whoever collects knows them.
+Rows are built here without the columns that identify the run; collecting adds these.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,28 +28,27 @@ TidyRow = dict[str, Any]
 _OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": "", "settings": "", "basis": ""}
 
 ONCE = ("",)
-"""What a kind gives as names where a model has one result of it, whatever it is asked."""
+"""Names of a kind that has one unnamed result per model."""
 
 
 def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> TidyRow:
-    """A row of the tidy table of measurements; `more` are other columns.
+    """Return a row of the tidy table of measurements; `more` holds further columns.
 
-    `value` is in the unit of `metric`, None where the run gave no number (it diverged, say). `failed` is empty, or why
-    there is none, or in which way training collapsed: then the value is that of a constant answer. `settings` tell
-    people how the number was made where another way gives another one, `basis` what it shares with numbers that it
-    compares with (`evaluation.basis`).
+    `value` is in the unit of `metric`, or None if the run gave no number (for example, because it diverged). `failed`
+    is empty, or the reason for a missing value, or the form of collapse: then the value is that of a constant answer.
+    `settings` describe for people how the number was computed, if other ways give other numbers. `basis` holds the
+    aspects that comparable numbers share (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """One finished evaluation: its manifest, that of the model, and its name, which is that of a suite or task.
+    """A finished evaluation: its manifest, its model's manifest, and the name of its suite or task.
 
-    `unigram_loss` gives, of a split, the nats per token of a guess by the frequencies of tokens alone, if known;
-    `tokens_per_byte` the number of its tokens that a model can be asked for per byte that these tokens represent, and
-    `n_bytes` the number of bytes of its sentences as a tokenizer of others encodes them. `text` names the documents of
-    a split that it read.
+    `unigram_loss` is the loss of a unigram baseline on a split in nats per token, if known. `tokens_per_byte` is the
+    number of predictable tokens of a split per byte of the text that they represent, and `n_bytes` the number of bytes
+    of its sentences as a tokenizer of others encodes them. `text` names the documents of a split that were read.
     """
 
     manifest: Manifest
@@ -68,7 +68,7 @@ class Evaluated:
         return [record(schema, row, name) for row in self.scores.frame(name).iter_rows(named=True)]
 
     def has(self, name: str) -> bool:
-        """Return whether there is a table `name`."""
+        """Return whether the table `name` exists."""
         return bool(self.manifest.listed(name)) if self.scores is None else name in self.scores.tables
 
 
@@ -77,10 +77,10 @@ MostRows = Callable[[str], int | None]
 
 
 class ReadData(NamedTuple):
-    """Data that an experiment asks a kind to read.
+    """Data that an experiment passes to a kind of evaluation.
 
-    `where` is the file and key of the configuration that ask, for messages. `source` is the name of a raw input, ABSENT
-    for generated data. `settings` say how the data is read.
+    `where` is the file and key of the configuration that name the data, for messages. `source` is the name of a raw
+    input, ABSENT for generated data. `settings` define how the data is read.
     """
 
     where: str
@@ -108,11 +108,11 @@ class DataCheck:
 class Evaluation:
     """A kind of evaluation; a field of the record of its stage.
 
-    `place` orders kinds, in the tables and in summaries. `asked` gives the names that an experiment asks of one of its
-    models (`ONCE` for a kind without names), a run of the experiment or a model that others pretrained. `rows` are the
-    rows of `measurements.parquet`, `layers` those of `layers.parquet`, and `together` sees all rows of the kind in an
-    experiment. A summary has a section for each suite of the kind, with `title` and `note`. `data` describes data that
-    the kind reads of the user's, if it does.
+    `place` orders kinds in the tables and in summaries. `asked` returns the names of the evaluations that an experiment
+    needs for one of its models, trained or imported (`ONCE` for a kind without names). `rows` returns the rows of
+    `measurements.parquet`, `layers` those of `layers.parquet`, and `together` post-processes all rows of the kind in an
+    experiment. A summary has a section for each suite of the kind, with `title` and `note`. `data` describes the user's
+    data that the kind reads, if any.
     """
 
     place: int
@@ -124,13 +124,13 @@ class Evaluation:
     together: Callable[[list[TidyRow]], list[TidyRow]] = lambda rows: rows
     data: DataCheck | None = None
     direct: str = ""
-    """The function, as `module:name`, that answers a `direct.request.Request`; imported when it is asked for."""
+    """Function, as `module:name`, that answers a `direct.request.Request`; imported on first use."""
     of_checkpoints: bool = False
     """Whether the model of the request is a `direct.checkpoints.Checkpoints`."""
 
 
 class Result(NamedTuple):
-    """What an evaluation is of: its kind, the run or baseline, and its name, empty where the kind has none."""
+    """Identity of a result: its kind, the run or baseline, and its name, empty for a kind without names."""
 
     kind: str
     run: str
@@ -138,12 +138,12 @@ class Result(NamedTuple):
 
     @property
     def key(self) -> str:
-        """How the inputs of a job call it; `of_key` reads it back."""
+        """Key of the result among the inputs of a job; `of_key` reads it back."""
         return ":".join(self)
 
     @classmethod
     def of_key(cls, key: str) -> "Result":
-        """What an input of a job is of."""
+        """Return the result with a given key."""
         return cls(*key.split(":"))
 
     @property

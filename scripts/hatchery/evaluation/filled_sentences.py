@@ -1,11 +1,11 @@
-"""What a pretrained model writes where a word of a sentence was left out.
+"""A pretrained model's predictions for a word left out of a sentence.
 
-A causal model goes on with the beginning of a sentence instead, and one that translates translates whole ones.
+A causal model instead continues the beginning of a sentence, and a translation model translates whole sentences.
 
-For people who want to see a model at work; no number of a table comes from it. Always on the CPU, so that a page says
-the same wherever its jobs ran. Sentences are short ones of the development split, which no model was trained on, with
-the smallest SHA-256: the choice depends on neither order nor chance. The longest word that the tokenizer keeps whole is
-left out; long words say most.
+The results page shows these predictions; they enter no table. They are computed on the CPU, so that the page is the
+same on every machine. The sentences are short ones of the development split, which no model was trained on, with the
+smallest SHA-256: the choice depends on neither order nor chance. The longest word that is one token is left out,
+because long words carry most meaning.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from hatchery.translation.translate import translate
 FEWEST_WORDS, MOST_WORDS = 5, 14
 LEAST_LETTERS = 3
 MOST_CHARACTERS = 120
-# More than are shown: in some no word is one token.
+# More candidates than are shown, because some sentences have no word that is one token.
 CANDIDATES = 100
 _DOCUMENTS_AT_ONCE = 256
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -44,17 +44,17 @@ _MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>|____")
 def candidates(
     corpus: Manifest, number: int = CANDIDATES, sentences_of: Callable[[str], Iterable[str]] | None = None
 ) -> tuple[str, list[str]]:
-    """The split that is taken, and at most `number` different sentences of it, in the order of their hashes.
+    """Return the name of the split, and at most `number` different sentences of it, in the order of their hashes.
 
-    `sentences_of` gives those of a document, by default the `suitable` ones. The split is `dev`; the first shard of
-    `train` where there is no such split. Raises CorpusError for shards that are missing or damaged.
+    `sentences_of` returns the sentences of a document, by default the `suitable` ones. The split is `dev`, or the first
+    shard of `train` if there is no such split. Raises CorpusError for missing or damaged shards.
     """
     splits = shards_by_split(corpus)
     split = "dev" if "dev" in splits else "train"
     shards = splits.get(split, [])[: None if split == "dev" else 1]
     if not shards:
         raise CorpusError(f"{corpus.path}: has neither a development nor a training split to take sentences from")
-    # Distinct before they are counted: the same sentence in a thousand documents is one.
+    # Duplicates are removed before counting, so that a sentence in a thousand documents counts once.
     best: dict[str, str] = {}
     for shard in shards:
         for batch in read_batches(shard, _DOCUMENTS_AT_ONCE):
@@ -66,17 +66,17 @@ def candidates(
 
 
 def suitable(text: str) -> Iterator[str]:
-    """The sentences of a document that are short, whole, and free of markers such as [UNK]."""
+    """Return the sentences of a document that are short, complete, and free of markers such as [UNK]."""
     return filter(is_readable, split_sentences(text)[0])
 
 
 def beginnings(text: str) -> Iterator[str]:
-    """The first words of the lines of a document, for a text that was not cut into sentences."""
+    """Return the first words of the lines of a document, for a text that was not split into sentences."""
     return filter(is_readable, (" ".join(line.split()[:MOST_WORDS]) for line in split_sentences(text)[0]))
 
 
 def is_readable(sentence: str) -> bool:
-    """Whether a sentence is short, and free of markers and of what cannot be printed."""
+    """Return whether a sentence is short, and free of markers and unprintable characters."""
     return (
         FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
         and len(sentence) <= MOST_CHARACTERS
@@ -86,8 +86,9 @@ def is_readable(sentence: str) -> bool:
 
 
 def words_by_length(sentence: str) -> list[tuple[int, int]]:
-    """Start and end of the words that may be left out, the longest first; of equally long ones the later."""
-    # The first word of a sentence is mostly a small one, and its capital gives it away.
+    """Return start and end of the words that may be left out, the longest first; of equally long words the later
+    first."""
+    # The first word of a sentence is usually short, and its capital letter would reveal it.
     found = [match.span() for match in _WORD.finditer(sentence) if match.start() > 0]
     long = [(start, end) for start, end in found if end - start >= LEAST_LETTERS]
     return sorted(long, key=lambda span: (span[0] - span[1], -span[0]))
@@ -101,7 +102,7 @@ SEED = 20_231_106
 
 
 def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
-    """The first half of the words of `sentence`, the second half, and two continuations by `model`."""
+    """Return the first half of the words of `sentence`, the second half, and two continuations by `model`."""
     words = sentence.split()
     half = (len(words) + 1) // 2
     before, original = " ".join(words[:half]), " ".join(words[half:])
@@ -112,7 +113,7 @@ def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
 def translated_sentences(
     model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
 ) -> tuple[str, list[FilledSentence]]:
-    """The split that is taken, and at most `number` of its pairs with the model's own translation.
+    """Return the name of the split, and at most `number` of its pairs with the model's own translation.
 
     `model` is in evaluation mode and searches as in its training, whose manifest is `pretraining`. Raises
     EvaluationError for the manifest of another objective, and CorpusError for damaged shards.
@@ -143,7 +144,7 @@ GUESSES = 5
 
 
 def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write what a model fills in; see the stage `fill_sentences`."""
+    """Write the predictions of a model; see the stage `fill_sentences`."""
     trained = read_manifest(pretraining)
     if trained.settings.get("objective", {}).get("task") == "translation":
         network, tokenizer = load_pretrained(pretraining, translates=True)
@@ -162,7 +163,7 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
 
 
 def filled(model: AskedModel, sentences: Sequence[str], number: int = SENTENCES) -> FilledSentences:
-    """Return what a model fills into the first of the sentences that it can fill, or how it goes on with them."""
+    """Return predictions for the first sentences in which the model can fill a gap, or continuations of sentences."""
     if model.continues:
         return FilledSentences("continue", tuple(continued_sentence(model, one) for one in sentences[:number]))
     return FilledSentences("fill", tuple(islice(_filled_in(model, sentences), number)))

@@ -1,4 +1,4 @@
-"""Files of suites, tasks, texts and of people, read as evaluations will read them, before the first training.
+"""Check suites, tasks, texts and human data before the first training by reading them as evaluations do.
 
 `check_first_rows` runs during planning and reads files and folders on this machine: small files whole, large files in
 part. `check_registered` runs when a raw input is registered, and reads everything that evaluations will read of it, so
@@ -31,24 +31,24 @@ MOST_FILES = 20_000
 
 
 class FirstLines(RawSource):
-    """A raw input that was not registered yet, of whose large text files only the first lines are read."""
+    """An unregistered raw input, of whose large text files only the first lines are read."""
 
     def open(self, name: str) -> IO[bytes]:
-        """The first whole lines of a member of text. Raises SourceError when it cannot be read."""
+        """Open the complete first lines of a text file. Raises SourceError if the file cannot be read."""
         handle = super().open(name)
         if self.size(name) <= SMALL_BYTES or name.endswith(".parquet"):
             return handle
         with handle:
             data = handle.read(HEAD_BYTES)
         if b"\n" not in data or data.lstrip().startswith(b"["):
-            # A single long line or JSON list can be parsed only as a whole.
+            # A single long line or JSON list can only be parsed as a whole.
             return super().open(name)
         lines = data[: data.rfind(b"\n") + 1]
         return io.BytesIO(_with_whole_cells(lines) if name.lower().endswith(".csv") else lines)
 
 
 def _with_whole_cells(lines: bytes) -> bytes:
-    """The lines of a table up to the last one that does not end inside quotes, if there is such a line."""
+    """Return the lines of a table up to the last one that does not end inside quotes, if there is such a line."""
     whole = lines
     while whole and whole.count(b'"') % 2:
         whole = whole[: whole.rfind(b"\n", 0, -1) + 1]
@@ -78,7 +78,7 @@ def _check_of(kind: str) -> DataCheck:
 
 
 def _first_rows(source: RawSource) -> MostRows:
-    """Return the limits of planning: all rows of files that are small together, the first rows of others."""
+    """Return limits for planning: all rows of files that are small in total, the first rows of other files."""
     sizes: dict[str, int] = {}
 
     def most_rows(name: str) -> int | None:
@@ -93,7 +93,7 @@ def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) 
     """Read a registered raw input as evaluations will read it.
 
     `readings` maps files and keys of the configuration to the kind of evaluation that reads the input and its settings.
-    A filter by vocabulary is left out, because vocabularies may not be made yet. Raises HatcheryError naming the place
+    Filters by vocabulary are not applied, because vocabularies may not exist yet. Raises HatcheryError naming the place
     in the configuration, and the file and line of the data.
     """
     source = open_source(manifest)

@@ -1,6 +1,6 @@
-"""Records of raw files for minimal pairs and for tasks, whose fields are asked for by name and kind.
+"""Records of raw files for minimal pairs and tasks, with typed access to their fields.
 
-Every record comes with its place (file and line), so whatever is wrong with it can be named. `corpora.rows` reads.
+Every record has its file and line, so that errors can name them. `corpora.rows` does the reading.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(slots=True)
 class Record:
-    """One object of a file; `where` is its place for messages, `line` counts from 1."""
+    """One object of a file; `where` is its file and line for messages, `line` counts from 1."""
 
     values: Mapping[str, Any]
     where: str
@@ -23,15 +23,16 @@ class Record:
 
     @property
     def names(self) -> list[str]:
-        """The names of all fields, sorted."""
+        """Names of all fields, sorted."""
         return sorted(self.values)
 
     def has(self, name: str) -> bool:
-        """Whether there is a field `name`; dots reach into nested objects."""
+        """Return whether the field `name` exists; dots reach into nested objects."""
         return self._find(name) is not _MISSING
 
     def value(self, name: str) -> Any:
-        """The value of the field `name`; dots reach into nested objects. Raises EvaluationError when it is missing."""
+        """Return the value of the field `name`; dots reach into nested objects. Raises EvaluationError if it is
+        missing."""
         found = self.values.get(name, _MISSING)
         if found is _MISSING:
             found = self._find(name)
@@ -42,14 +43,16 @@ class Record:
         return found
 
     def text(self, name: str) -> str:
-        """The non-empty string called `name`. Raises EvaluationError when it is missing, empty or no string."""
+        """Return the non-empty string in the field `name`. Raises EvaluationError if it is missing, empty or no
+        string."""
         value = self.value(name)
         if not isinstance(value, str) or not value.strip():
             raise EvaluationError(f"{self.where}: the field {name!r} must be a non-empty text, got {shorten(value)}")
         return value if value.isascii() else checked_text(value, f"{self.where}: the field {name!r}")
 
     def string(self, name: str) -> str:
-        """The string called `name`, which may be empty. Raises EvaluationError when it is missing or no string."""
+        """Return the string in the field `name`, which may be empty. Raises EvaluationError if it is missing or no
+        string."""
         value = self.value(name)
         if not isinstance(value, str):
             raise EvaluationError(f"{self.where}: the field {name!r} must be a text, got {shorten(value)}")
@@ -70,13 +73,13 @@ _MISSING = object()
 
 
 def shorten(value: object) -> str:
-    """`repr` of a value from a file, cut so that an error stays one readable line."""
+    """Return `repr` of a value from a file, shortened to one readable line."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def checked_text(text: str, where: str) -> str:
-    """Return `text`. Raises EvaluationError when it holds half a surrogate pair, which no tokenizer can encode."""
+    """Return `text`. Raises EvaluationError if it contains half a surrogate pair, which no tokenizer can encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -85,7 +88,8 @@ def checked_text(text: str, where: str) -> str:
 
 
 def task_lines(source: RawSource, name: str) -> Lines:
-    """The lines of a file; messages and results call their places by the name in the source, as in `train.jsonl:3`."""
+    """Return the lines of a file; messages and results name them by file and line in the source, as in
+    `train.jsonl:3`."""
     lines = json_lines(source, name)
     lines.has_options = False
     lines.where, lines.mark = name, ":"
@@ -93,10 +97,10 @@ def task_lines(source: RawSource, name: str) -> Lines:
 
 
 def decode_lines(source: RawSource, name: str) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text without the line end) of a UTF-8 file; blank lines are left out.
+    """Yield (line number from 1, text without the line end) of a UTF-8 file; blank lines are skipped.
 
-    Lines end at newline characters only: JSON and plain text may hold other Unicode separators inside a line.
-    Raises SourceError naming the file and the byte that is not UTF-8.
+    Lines end at newline characters only, because JSON and plain text may contain other Unicode separators inside a
+    line. Raises SourceError naming the file and the byte that is not UTF-8.
     """
     lines = task_lines(source, name)
     return ((lines.line, text) for text in filled_lines(lines))
@@ -113,7 +117,7 @@ def read_json_lines(source: RawSource, name: str) -> Iterator[Record]:
 
 
 def some(records: Iterator[Record], name: str) -> Iterator[Record]:
-    """The records of a file. Raises EvaluationError naming it when there is none."""
+    """Return the records of a file. Raises EvaluationError naming the file if it has no records."""
     empty = True
     for record in records:
         empty = False

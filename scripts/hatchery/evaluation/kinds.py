@@ -1,4 +1,4 @@
-"""All kinds of evaluation, found by the records of their stages."""
+"""All kinds of evaluation, collected from the records of their stages."""
 
 from functools import cache
 
@@ -8,8 +8,9 @@ from hatchery.stage import function_of, has_record, record_of, stage_files
 
 @cache
 def evaluations() -> dict[str, Evaluation]:
-    """The records of all kinds, in their order, by the names of the kinds."""
-    # Jobs call this, too, and the environments of most jobs cannot import the stages of other packages.
+    """Return the records of all kinds, in their order, by name of the kind."""
+    # Only stages of this package are imported, because jobs call this function, and the environments of most jobs
+    # cannot import other packages' stages.
     names = [name for name, path in stage_files().items() if path.parents[1].name == "evaluation"]
     records = [record_of(function) for name in names if has_record(function := function_of(name))]
     found = {each.shared.folder: each.evaluation for each in records if each.shared and each.evaluation}

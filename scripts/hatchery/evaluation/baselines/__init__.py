@@ -1,1 +1,1 @@
-"""Models that others pretrained, in the layout of the library `transformers`, evaluated as ours are."""
+"""Models of the library `transformers`, evaluated like ours."""

@@ -1,13 +1,13 @@
-"""A model of the library `transformers` without its language-model head, as heads and probes know encoders.
+"""Models of the library `transformers`: as encoders for task heads and probes, and as language models.
 
-Masked and causal models give the states of their layers as the library does. Of encoder-decoders, the layers that
-probes read are the encoder's; heads read one state more, the decoder's last, where the decoder has read the same input
-shifted by one token, as the library's `...ForSequenceClassification` classes do. So where the first token has not seen
-the text (causal models and encoder-decoders), heads of whole texts read the last.
+Masked and causal models return the states of their layers as the library does. For encoder-decoders, probes read the
+encoder's layers. Task heads read one more state, the decoder's last state for the same input shifted by one token, as
+the library's `...ForSequenceClassification` classes do. In causal models and encoder-decoders the first token has not
+seen the text, so heads of whole texts read the last token.
 
-As a language model it is asked for sentences and held-out text, masked or from left to right; encoder-decoders as in
-BabyLM 2023: the encoder reads EOS alone, and the decoder writes the sentence and its end
-(docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood").
+As a language model, a masked or causal model scores sentences and held-out text. An encoder-decoder is used as in
+BabyLM 2023: the encoder reads EOS alone, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,
+"Pseudo-log-likelihood").
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,14 +26,15 @@ from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.language_model import labelled_positions
 
-# Names of the library for how much a norm adds to a variance, and its value where a configuration says none.
+# Names in the library's configurations of the epsilon of a layer norm, and its value if a configuration has no such
+# key.
 NORM_EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
 USUAL_EPSILON = 1e-5
 
 
 @dataclass(frozen=True)
 class BaselineSizes:
-    """What heads ask of a configuration."""
+    """Sizes of an encoder that task heads read."""
 
     hidden_size: int
     num_hidden_layers: int
@@ -41,10 +42,10 @@ class BaselineSizes:
 
 
 class BaselineEncoder(Encoder):
-    """The body of `network`, a model of the library with a head; the head is no part of it.
+    """An encoder: `network`, a model of the library, without its language-model head.
 
-    Models that tell two texts apart by numbers (BERT) are given these, where their tokenizer gives them, too. Raises
-    ModelError for states of different widths.
+    Models with token types (BERT) get them if their tokenizer returns them. Raises ModelError for states of different
+    widths.
     """
 
     def __init__(self, network: Any, architecture: Architecture, tokenizer: BaselineTokenizer) -> None:
@@ -65,7 +66,7 @@ class BaselineEncoder(Encoder):
             states = self(torch.tensor([[self.sep_id, self.sep_id]], device=next(self.body.parameters()).device))
         widths = {state.shape[-1] for state in states}
         if len(widths) > 1:
-            raise ModelError(f"{where}: the states have {len(widths)} widths ({sorted(widths)}), expected one")
+            raise ModelError(f"{where}: got states of {len(widths)} widths ({sorted(widths)}), expected one")
         epsilon = next((getattr(settings, name) for name in NORM_EPSILONS if hasattr(settings, name)), USUAL_EPSILON)
         n_layers = len(states) - 1 - (self.decoder is not None)
         self.config = BaselineSizes(widths.pop(), n_layers, float(epsilon))
@@ -77,7 +78,8 @@ class BaselineEncoder(Encoder):
 
     @property
     def has_residual_stream(self) -> bool:
-        """False: where norms stand is not known of a model of others, so its states are read as they are."""
+        """False: the positions of the layer norms are unknown for a model of others, so its states are read
+        unchanged."""
         return False
 
     @property
@@ -86,7 +88,8 @@ class BaselineEncoder(Encoder):
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """The states of embedding and layers, each [B, T, D], and of encoder-decoders the decoder's last one."""
+        """Return the states of embedding and layers, each [B, T, D], and for encoder-decoders the decoder's last
+        state."""
         output = self._read(input_ids, attention_mask, all_states=True)
         states = list(output.hidden_states)
         if self.decoder is not None:
@@ -94,20 +97,22 @@ class BaselineEncoder(Encoder):
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """The last states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
+        """Return the last states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
         last = self._read(input_ids, attention_mask, all_states=False).last_hidden_state
         if self.decoder is not None:
             last = self._written(input_ids, attention_mask, last)
         return last.flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout, also at those that the library keeps as a number. Raises ModelError."""
+        """Set the probability of every dropout, including those that the library stores as a number. Raises
+        ModelError."""
         set_dropout_(self, probability)
 
     def _read(self, input_ids: Tensor, attention_mask: Tensor | None, all_states: bool) -> Any:
         types: dict[str, Tensor] = {}
         if self.n_types:
-            # [CLS] a [SEP] is text 0, b [SEP] text 1; of three texts the last two are 1.
+            # In [CLS] a [SEP] b [SEP], `[CLS] a [SEP]` has type 0 and `b [SEP]` type 1; the last two of three texts
+            # have type 1.
             ends = (input_ids == self.sep_id).long()
             types["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=self.n_types - 1)
         return self.body(
@@ -115,7 +120,7 @@ class BaselineEncoder(Encoder):
         )
 
     def _written(self, input_ids: Tensor, attention_mask: Tensor | None, encoded: Tensor) -> Tensor:
-        """The decoder's last states [B, T, D] over the input shifted by one; it sees nothing of what follows."""
+        """Return the decoder's last states [B, T, D] over the input shifted by one; each sees only earlier tokens."""
         assert self.decoder is not None and self.start_id is not None
         starts = torch.full_like(input_ids[:, :1], self.start_id)
         shifted = torch.cat([starts, input_ids[:, :-1]], dim=1)
@@ -126,7 +131,7 @@ class BaselineEncoder(Encoder):
 
 
 def set_dropout_(network: nn.Module, probability: float) -> None:
-    """Use `probability` at every dropout of a network that others wrote, also at those kept as a number.
+    """Set the probability of every dropout of a network of others, including those stored as a number.
 
     Raises ModelError for a probability outside [0, 1).
     """
@@ -141,7 +146,7 @@ def set_dropout_(network: nn.Module, probability: float) -> None:
 
 
 def start_of_decoder(network: Any, where: str) -> int:
-    """The token that a decoder begins with. Raises ModelError where the configuration has none."""
+    """Return the id that a decoder begins with. Raises ModelError if the configuration has no such id."""
     for settings in (network.config, network.generation_config):
         value = getattr(settings, "decoder_start_token_id", None)
         if value is not None:
@@ -150,12 +155,12 @@ def start_of_decoder(network: Any, where: str) -> int:
 
 
 def _numbers(attention_mask: Tensor | None) -> Tensor | None:
-    """A mask as the library wants it: 1 at tokens."""
+    """Return a mask as the library expects it: 1 at tokens, 0 at padding."""
     return None if attention_mask is None else attention_mask.long()
 
 
-# How the classes of the library call the first module of their language-model head. Given the wanted positions alone,
-# it makes logits at these and nowhere else. Classes without any of them make all logits, which are then selected.
+# Keyword by which the library's classes restrict the language-model head to wanted positions. Classes without such a
+# keyword compute all logits, from which the wanted ones are then selected.
 HEADS = ("cls", "lm_head", "vocab_transform", "predictions", "generator_predictions", "head", "lm_predictions")
 
 
@@ -163,11 +168,11 @@ class BaselineModel:
     """A language model of the library in evaluation mode on `device`, with its tokenizer: a `SentenceModel`."""
 
     output_bias: Tensor | None = None
-    """Not told apart from the rest."""
+    """No separate output bias: the library's classes do not share a name for it."""
     left_to_right: None = None
-    """Others are asked in one way."""
+    """No other direction: a model of the library has one use."""
     gives_types = False
-    """Whether the network is told that all tokens are of type 0."""
+    """Whether the network gets token types, 0 for all tokens."""
 
     def __init__(
         self,
@@ -177,9 +182,10 @@ class BaselineModel:
         device: torch.device,
         template: bool = False,
     ) -> None:
-        """With `template`, a text stands in what the tokenizer's template puts around it, in front of it if causal.
+        """With `template`, a text is framed by the tokenizer's template; a causal model gets only the part before the
+        text.
 
-        Where that is nothing, there is no probability of the first token for a model that asks the position before.
+        If that part is empty, a model that predicts from the previous position gives no probability to the first token.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -188,14 +194,14 @@ class BaselineModel:
         self.device = device
         self.where = tokenizer.where
         self.mask_id: int | None = None
-        # What follows an encoded sentence and is scored with it.
+        # Tokens that follow an encoded sentence and are scored with it.
         self._end: tuple[int, ...] = ()
         match self.architecture:
             case "masked":
                 self.mask_id = tokenizer.found("mask_token_id")
                 self.frame = Frame(() if tokenizer.cls_id is None else (tokenizer.cls_id,), tuple(tokenizer.end_ids))
             case "causal":
-                # EOS, which is the rule of BabyLM 2023, or else BOS.
+                # EOS is the rule of BabyLM 2023; BOS is used without EOS.
                 before = tokenizer.before if template else (tokenizer.found("eos_token_id", "bos_token_id"),)
                 self.frame = Frame(before, ())
             case "encoder_decoder":
@@ -205,7 +211,7 @@ class BaselineModel:
         self.unknown_id: int | None = tokenizer.unknown_id
         self.vocabulary_size = int(network.get_output_embeddings().weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
-        # Of encoder-decoders every position is asked anyway.
+        # An encoder-decoder computes every position anyway.
         heads = [getattr(network, name) for name in HEADS if isinstance(getattr(network, name, None), nn.Module)]
         self._head: nn.Module | None = heads[0] if heads and self.architecture != "encoder_decoder" else None
 
@@ -216,7 +222,7 @@ class BaselineModel:
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Sentences as ids, in the tokenizer's own normalisation. Raises ModelError for ids without an embedding."""
+        """Encode sentences in the tokenizer's own normalisation. Raises ModelError for ids without an embedding."""
         encoded = []
         masked = self.architecture == "masked"
         seen = bool(self.frame.before) or (masked and not self.predicted_before)
@@ -231,12 +237,13 @@ class BaselineModel:
         return encoded
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Logits [M, V] at the flat positions `rows` int64 [M] of unpadded `input_ids` int64 [B, T]."""
+        """Return logits [M, V] at the flat positions `rows` int64 [M] of unpadded `input_ids` int64 [B, T]."""
         return self._logits_at(input_ids, torch.ones_like(input_ids), rows - self.predicted_before)
 
     @cached_property
     def shares_prefixes(self) -> bool:
-        """True of causal models that keep the keys and values of all tokens, and nothing else."""
+        """Return whether the model is causal and its cache holds the keys and values of all tokens, and nothing
+        else."""
         if self.architecture != "causal":
             return False
         import transformers
@@ -248,7 +255,7 @@ class BaselineModel:
         return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Logits [M, V] at `rows` of prefixes and of what follows them."""
+        """Return logits [M, V] at `rows` of prefixes and of the texts that follow them."""
         n_before = prefixes.numel()
         first = rows[rows < n_before]
         output, logits = self._selected(prefixes, torch.ones_like(prefixes), first, use_cache=True)
@@ -263,7 +270,7 @@ class BaselineModel:
         return together
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits [N, V] and labels int64 [N] at the N labelled positions of a batch, which is on the CPU."""
+        """Return logits [N, V] and labels int64 [N] at the N labelled positions of a batch, which is on the CPU."""
         labels = batch["labels"].flatten()
         rows = labelled_positions(labels)
         ids, mask = (batch[name].to(self.device) for name in ("input_ids", "attention_mask"))
@@ -274,7 +281,7 @@ class BaselineModel:
         return self._selected(input_ids, attention_mask, rows)[1]
 
     def _selected(self, input_ids: Tensor, attention_mask: Tensor, rows: Tensor, **more: Any) -> tuple[Any, Tensor]:
-        """What the network says of some inputs, and its logits [M, V] at `rows`."""
+        """Return the network's output for the inputs, and its logits [M, V] at `rows`."""
         selected = False
 
         def select(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:

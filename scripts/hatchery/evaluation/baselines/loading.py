@@ -1,7 +1,7 @@
-"""A folder of the library `transformers` as its model and its tokenizer, and so an imported model.
+"""Load a model and its tokenizer from a folder of the library `transformers`.
 
-Read from a local folder, never from the network and never with code that comes with the weights. What the checkpoint
-does not hold is an error, because a head that was initialised at random would be scored without a word.
+Only the local folder is read; the network is not used, and code that comes with the weights is not run. Weights missing
+from the checkpoint are an error, because the library would initialise them at random without a visible warning.
 """
 
 from collections.abc import Sequence
@@ -14,20 +14,21 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError, first_line
 from hatchery.evaluation.ways_of_scoring import Architecture
 
-# Tokenizers without a limit of their own say so by an enormous one.
+# Tokenizers without a limit have an enormous number instead.
 NO_LIMIT = 1 << 30
 # RoBERTa's positions count from the padding id + 1, so its table has more rows than an input may have tokens.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
 
 
 class BaselineTokenizer:
-    """A fast tokenizer of the library; raises ModelError where it lacks a special token that the architecture needs.
+    """A fast tokenizer of the library. Raises ModelError if a special token is missing that the architecture needs.
 
-    What stands around a text is read off the tokenizer's own template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
-    </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. Where a template has no end, as of causal models, texts end in
-    EOS: the state there has seen them whole. Files of the LTG-BERT family have no template, though their models knew
-    both tokens. With `template` alone, nothing is added, and texts have no numbers (BabyLM since 2025). That holds for
-    masked models, too, whose tokenizer has neither an end in its template nor a `sep_token`.
+    The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
+    </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If a template has no end token, as for causal models, texts end
+    in EOS, whose state has seen the whole text. Files of the LTG-BERT family have no template, though their models were
+    trained with both tokens. With `template`, only the template's own tokens are added, and texts have no token types
+    (BabyLM since 2025); that also holds for masked models whose tokenizer has neither an end token in its template nor
+    a `sep_token`.
     """
 
     def __init__(self, tokenizer: Any, architecture: Architecture, where: str, template: bool = False) -> None:
@@ -47,7 +48,7 @@ class BaselineTokenizer:
         self.sep_id: int = after[0] if after else self.found(last, *others)
         """Behind every text."""
         self.before = tuple(before)
-        """What its template puts in front of a text."""
+        """Ids of the template in front of a text."""
         self.cls_id: int | None = before[0] if before else None
         """In front of the first one; None where nothing is."""
         if self.cls_id is None and not after and not template and architecture != "encoder_decoder":
@@ -62,15 +63,15 @@ class BaselineTokenizer:
 
     @property
     def longest_input(self) -> int | None:
-        """Tokens that an input may have, as the tokenizer says; None where it says nothing."""
+        """Largest number of tokens in an input, as the tokenizer declares it; None if it declares no limit."""
         limit = int(min(self._tokenizer.model_max_length, NO_LIMIT))
         return None if limit == NO_LIMIT else limit
 
     @property
     def returns_types(self) -> bool:
-        """Whether the library, as BabyLM pins it, returns the types of tokens with their ids.
+        """Return whether the library, in the version that BabyLM pins, returns token types with the ids.
 
-        It does where the folder names them, and for a tokenizer without a class of its own that names nothing.
+        It does if the folder names them, and for a tokenizer of the generic class that names no inputs.
         """
         named = self._tokenizer.init_kwargs.get("model_input_names")
         has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -78,17 +79,18 @@ class BaselineTokenizer:
 
     @property
     def bos_id(self) -> int | None:
-        """The token that begins texts; None if the tokenizer has no `bos_token`."""
+        """The id of the `bos_token`; None if the tokenizer has no `bos_token`."""
         found = getattr(self._tokenizer, "bos_token_id", None)
         return None if found is None else int(found)
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of each sentence, without the tokens that frame it, in the tokenizer's own normalisation."""
-        # The fast variant leaves out character offsets.
+        """Return ids of each sentence, without the tokens that frame it, in the tokenizer's own normalisation."""
+        # The fast variant omits character offsets.
         return [encoding.ids for encoding in self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)]
 
     def found(self, *names: str) -> int:
-        """The id under the first of these attributes that the tokenizer has. Raises ModelError where it has none."""
+        """Return the id under the first of these attributes that the tokenizer has. Raises ModelError if it has no
+        such attribute."""
         for name in names:
             if (value := getattr(self._tokenizer, name, None)) is not None:
                 return int(value)
@@ -96,8 +98,8 @@ class BaselineTokenizer:
         raise ModelError(f"{self.where}: the tokenizer has no {wanted}, which scoring needs")
 
     def _template(self) -> tuple[list[int], int, list[int], bool]:
-        """The ids before a text, how many tokens stand between two, the ids behind a text, and whether the template
-        numbers the two texts (BERT) or not (RoBERTa)."""
+        """Return the template's ids before a text, its number of tokens between two texts, its ids after a text, and
+        whether it assigns token types to the two texts (BERT does, RoBERTa does not)."""
         alone, pair = self.backend.encode("a"), self.backend.encode("a", "a")
         inside = [index for index, special in enumerate(alone.special_tokens_mask) if not special]
         n_between = len(pair.ids) - len(alone.ids) - len(inside)
@@ -106,7 +108,7 @@ class BaselineTokenizer:
 
 
 def longest_input(config: Any, tokenizer: BaselineTokenizer) -> int | None:
-    """Tokens that an input may have, special ones included; None: no limit."""
+    """Largest number of tokens in an input, special tokens included; None if unlimited."""
     limits = [] if tokenizer.longest_input is None else [tokenizer.longest_input]
     positions = getattr(config, "max_position_embeddings", None)
     if positions:
@@ -115,8 +117,8 @@ def longest_input(config: Any, tokenizer: BaselineTokenizer) -> int | None:
     return min(limits, default=None)
 
 
-# Classes that a checkpoint of another architecture names. The library makes a causal BERT out of a masked one and a
-# masked BART out of an encoder-decoder, which would be scored without a word.
+# Classes that load checkpoints of another architecture: the library makes a causal BERT out of a masked one and a
+# masked BART out of an encoder-decoder, and would score it without an error.
 CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
     "masked": ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"),
     "causal": ("ForMaskedLM", "ForPreTraining", "ForConditionalGeneration"),
@@ -126,11 +128,11 @@ CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
 
 ADAPTER = "adapter_config.json"
 ATTENTIONS = ("eager", "sdpa")
-"""PyTorch's own; under another name, the library would fetch and run a kernel that the folder's config names."""
+"""PyTorch's attention; under another name, the library would fetch and run a kernel that the folder's config names."""
 
 
 def check_files(folder: Path) -> None:
-    """Raise ModelError for an adapter, which the library passes over, and for an index of files outside the folder."""
+    """Raise ModelError for an adapter, which the library ignores, and for an index of files outside the folder."""
     if (folder / ADAPTER).is_file():
         raise ModelError(
             f"{folder}: has an adapter ({ADAPTER}), which would be left out; merge it into its model, save that "
@@ -140,7 +142,7 @@ def check_files(folder: Path) -> None:
         try:
             named = json_value(index.read_bytes())["weight_map"].values()
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            # The library says what is wrong.
+            # The library itself reports an unreadable index.
             continue
         for name in sorted(set(map(str, named))):
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -148,28 +150,28 @@ def check_files(folder: Path) -> None:
 
 
 def _forget_kernels_(config: Any) -> None:
-    """Have the library choose the attention of a configuration, and of those inside it, that names a kernel."""
+    """Replace a kernel by PyTorch's attention in a configuration and in its nested configurations, in place."""
     for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
         if part is not None and part._attn_implementation not in ATTENTIONS:
             part._attn_implementation = None
 
 
 class LoadedFolder(NamedTuple):
-    """The library's model in float32 and evaluation mode, and its fast tokenizer, which cuts and pads nothing."""
+    """The library's model in float32 and evaluation mode, and its fast tokenizer without truncation or padding."""
 
     network: Any
     tokenizer: Any
 
 
 def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
-    """The model and tokenizer in `folder`; special tokens spelled out in a text are text to the tokenizer.
+    """Load the model and tokenizer in `folder`; the tokenizer reads special tokens spelled out in a text as text.
 
-    Pieces of the tokenizer's own model are not, as T5 has `</s>`: there nothing depends on where they stand. Raises
-    ModelError for a model that the library does not know without foreign code or that is not of this architecture, for
-    weights that are missing, and for a tokenizer that is not a fast one or has ids that the model has no embedding for;
-    also for a folder with an adapter, and for one whose index names files elsewhere.
+    An exception are pieces of the tokenizer's own model, such as T5's `</s>`, which it still reads as such. Raises
+    ModelError for a model that needs code outside the library or has another architecture, for missing weights, for a
+    tokenizer that is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder
+    whose index names files elsewhere.
     """
-    # Imported here: seconds to load, and only models of others need it.
+    # Imported here, because loading takes seconds and only models of others need the library.
     import torch
     import transformers
 
@@ -190,10 +192,14 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
         network, loading = auto[architecture].from_pretrained(
             folder, config=config, dtype=torch.float32, output_loading_info=True, **local
         )
-    except Exception as error:  # the library raises errors of many kinds, with messages of many lines
-        # PyTorch's own words say how to run the code in them.
+    except Exception as error:  # the library raises many kinds of errors, with messages of many lines
+        # PyTorch's message explains how to run the code in the weights, so it is replaced.
         has_code = "weights_only" in str(error)
-        reason = "its weights hold more than tensors, and nothing else is loaded" if has_code else first_line(error)
+        reason = (
+            "its weights file holds objects other than tensors, which are never loaded"
+            if has_code
+            else first_line(error)
+        )
         raise ModelError(f"{folder}: cannot be loaded as {what}: {reason}") from error
     absent = sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"])
     if absent:
@@ -205,7 +211,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
         if name.endswith(CLASSES_OF_OTHERS[architecture]):
             raise ModelError(f"{folder}: cannot be loaded as {what}: it is a {name}")
     read_texts_whole_(tokenizer, str(folder))
-    # A tokenizer has ids for tokens of its own that no text holds; what a text can hold needs an embedding.
+    # A tokenizer may have ids that no text contains; every id that a text can contain needs an embedding.
     in_texts = tokenizer.backend_tokenizer.get_vocab_size(with_added_tokens=False)
     if in_texts > network.get_input_embeddings().num_embeddings:
         raise ModelError(f"{folder}: the tokenizer has ids that the model has no embedding for")
@@ -213,7 +219,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
 
 
 def read_texts_whole_(tokenizer: Any, where: str) -> None:
-    """Have a tokenizer of the library truncate and pad nothing, and read special tokens in a text as text, in place.
+    """Disable truncation and padding, and have special tokens in a text read as text, in place.
 
     Raises ModelError for a tokenizer that is not a fast one.
     """
@@ -222,5 +228,5 @@ def read_texts_whole_(tokenizer: Any, where: str) -> None:
         raise ModelError(f"{where}: the tokenizer is not a fast one; a tokenizer.json is needed")
     backend.no_truncation()
     backend.no_padding()
-    # Otherwise they would shift what is scored, as everywhere here.
+    # Otherwise the scored positions would shift.
     backend.encode_special_tokens = True

@@ -1,7 +1,8 @@
-"""Held-out documents in the ids of a model of others: what token shards are to a model of ours, made when asked for.
+"""Held-out documents in the ids of a model of others, encoded when needed.
 
-Sentences are encoded one by one, as for token shards, but for a blank in front of all but the first of a document: so a
-byte-level tokenizer sees running text. Marks of our converters, such as `[TAB]`, are letters to it.
+Token shards serve this purpose for a model of ours. As in token shards, sentences are encoded one by one, but with a
+space in front of each sentence except a document's first: so a byte-level tokenizer sees running text. Markers of our
+converters, such as `[TAB]`, are plain characters to the tokenizer.
 """
 
 from array import array
@@ -26,29 +27,29 @@ NO_WORDS = np.zeros(0, dtype=np.uint8)
 
 @dataclass(frozen=True)
 class OwnSpecialIds(SpecialIds):
-    """Special ids wherever a tokenizer has them; the tokens of a text are none of them."""
+    """Special ids of a tokenizer of others, which may be any ids; the tokens of a text are not among them."""
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
-        """Which of the tokens `ids` may be predicted, bool: all but what frames and fills a sequence."""
+        """Return which tokens of `ids` may be predicted, as bool: all tokens except framing and padding."""
         framing = (self.pad,) if special_tokens_too else (self.cls, self.sep, self.pad)
         return ~np.isin(ids, framing)
 
 
 class OwnText:
-    """The documents of a split that have text, as a `HeldOutText`; word starts are not known."""
+    """The non-empty documents of a split, as a `HeldOutText`; word starts are unknown."""
 
     n_special = 0
-    """No id is that of a special token."""
+    """0, because any id may be that of a text token."""
 
     def __init__(self, model: BaselineModel, documents: Iterable[list[str]], split: str, where: str) -> None:
-        """Encode lists of documents, which are those of a split.
+        """Encode lists of documents of a split.
 
-        Raises EvaluationError for a masked model without tokens around a text.
+        Raises EvaluationError for a masked model whose tokenizer does not frame a text.
         """
         self.where, self.split = where, split
         if model.architecture == "masked" and not (model.frame.before and model.frame.after):
             raise EvaluationError(
-                f"{model.where}: perplexity: the tokenizer puts no token before or behind a text, expected one of each "
+                f"{model.where}: perplexity: the tokenizer puts no token before or after a text, expected one of each "
                 "around held-out text; measure this masked model in an experiment without perplexity.splits"
             )
         self.vocabulary_size = model.vocabulary_size
@@ -66,19 +67,19 @@ class OwnText:
         self._flat = np.frombuffer(self._ids, dtype=np.uint32) if self._ids else np.zeros(0, dtype=np.uint32)
 
     def document(self, index: int) -> Document:
-        """Document `index`, from 0."""
+        """Return the ids of document `index`, from 0."""
         ids = self._flat[self._bounds[index] : self._bounds[index + 1]]
         return Document(ids, self._sentence_starts[index], NO_WORDS, 0)
 
     def document_lengths(self) -> np.ndarray:
-        """Number of tokens of every document, int64 [n_documents]."""
+        """Return the number of tokens of every document, int64 [n_documents]."""
         return np.diff(np.array(self._bounds, dtype=np.int64))
 
     def next_tokens(self, sequence_length: int) -> NextTokenExamples:
-        """Sequences in which every token, and every end of a document, is asked for once; none holds two documents.
+        """Return sequences of one document each, in which every token and every end of a document is predicted once.
 
-        As our causal models are asked; they see whole packs at a time, in which documents do not see each other, but
-        not every class of the library can be told who may attend to whom.
+        Causal models of ours see the same targets in packs of documents, separated by the attention mask; not every
+        class of the library accepts such a mask.
         """
         pieces = Pieces(self, room_for_tokens(sequence_length))
         framer, padding = Framer(self.special, with_word_starts=False), Padding(self.special.pad, sequence_length)
@@ -100,7 +101,7 @@ class OwnText:
 
 
 def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
-    """Encode a split of a corpus's manifest. Raises EvaluationError where there is no such split, and like OwnText."""
+    """Encode a split of a corpus's manifest. Raises EvaluationError if there is no such split, and like OwnText."""
     shards = shards_by_split(corpus)
     if split not in shards:
         raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")
@@ -116,7 +117,7 @@ def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
 
 
 class Pieces:
-    """Documents cut after every `limit` tokens."""
+    """Documents split after every `limit` tokens."""
 
     def __init__(self, text: OwnText, limit: int) -> None:
         self._text, self._limit = text, limit
@@ -128,7 +129,7 @@ class Pieces:
         return len(self._documents)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each piece begins with, int64 [len]."""
+        """Return the index in the split of each piece's first token, int64 [len]."""
         return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:

@@ -1,4 +1,4 @@
-"""The checkpoints of one training, for evaluations that compare them: by the number of words that each has seen.
+"""The checkpoints of one training, by the number of words seen, for evaluations that compare checkpoints.
 
 Checkpoints are opened one at a time, so that only one model is in memory.
 """
@@ -46,8 +46,8 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
     """Return the checkpoints of a training.
 
     `model` is a mapping from numbers of words to models as `open_model` opens them, all with this `tokenizer` and
-    `architecture`; or the folder of a training of ours. Raises ConfigError for other values, and for a training that
-    kept no checkpoints.
+    `architecture`; or the folder of a training of ours. Raises ConfigError for other values, and for a training without
+    stored checkpoints.
     """
     if isinstance(model, Mapping):
         return _given(model, tokenizer, architecture)
@@ -66,7 +66,7 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
         raise ConfigError(f"{path}: this training kept no checkpoints whose words were counted, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
-        # The manifest of the training vouches for the files, and says how the model was trained.
+        # The manifest of the training holds the digests of the files and the settings of the training.
         return open_trained(replace(made, path=made.folder / milestone_place(name) / MANIFEST))
 
     return Checkpoints(str(path), words, opened)
@@ -83,13 +83,13 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
 
 
 def _kept(made: Manifest) -> dict[str, int]:
-    """Words by the names of the checkpoints that a training kept: of its marks, or else of its milestones."""
+    """Return words by checkpoint name: of the checkpoints at marks, or else of the milestones."""
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}
-    # As the workflow counts: the words of the mark, which the step at the mark exceeds or misses by a batch.
+    # As in the workflow: the words of the mark, from which the step at the mark may differ by up to a batch.
     found = {name: words_of_mark(name) for name in marks}
     metrics = made.folder / METRICS_FILE
-    # Words of the runs that a run continues are not in its own file.
+    # Words of earlier, continued runs are not in a run's own file.
     if not found and metrics.is_file() and "initial_model" not in made.measures:
         rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
         found = {step_name(row["step"]): row["words"] for row in rows if row.get("words") is not None}

@@ -17,7 +17,7 @@ from hatchery.raw.registration import RawSource, unregistered
 
 MOST_FILES = 1_000_000
 TABLE = "table.parquet"
-"""The name that a table in memory has in messages."""
+"""Name of a table in memory, for messages."""
 
 
 def source_at(path: str | Path, scratch: Path) -> RawSource:

@@ -1,4 +1,4 @@
-"""The state of a caller's model and of PyTorch, which an evaluation changes and puts back."""
+"""Save and restore the state of a caller's model and of PyTorch, which an evaluation changes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from hatchery.numerics import kept_settings
 
 @contextmanager
 def kept_numerics(model: Pretrained) -> Iterator[None]:
-    """Put PyTorch's settings, its random states, and device and training mode of all modules back at the end."""
+    """On exit, restore PyTorch's settings and random states, and the device and training mode of all modules."""
     network: nn.Module = model.network
     modes = [(module, module.training) for module in network.modules()]
     device = device_of(network)

@@ -1,4 +1,4 @@
-"""Minimal pairs in memory, as tables that suites are read from."""
+"""Minimal pairs in memory, converted to the tables that suites are read from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,14 +10,15 @@ from hatchery.evaluation.direct.data import as_frame, require_texts
 from hatchery.evaluation.json_lines import shorten
 
 GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
-"""Names of the columns of right and of wrong sentences, unless `columns` says others; the first are those of BLiMP."""
+"""Column names of right and wrong sentences, unless `columns` names others; the first names are those of BLiMP."""
 OTHERS = {"paradigm": ("paradigm", "UID"), "phenomenon": ("phenomenon", "linguistics_term"), "prefix": ("prefix",)}
 
 
 def pairs_of(data: Any) -> pl.DataFrame:
-    """Return pairs as a table: a table stays one, and of a list of texts (good, bad, perhaps more bad ones) it is made.
+    """Return pairs as a table; a table stays unchanged, a list of texts (good, bad, perhaps more bad ones) is
+    converted.
 
-    Raises EvaluationError naming the first pair that is none, and ConfigError for another value.
+    Raises EvaluationError naming the first malformed pair, and ConfigError for another value.
     """
     is_list = isinstance(data, Sequence) and not isinstance(data, str)
     if not is_list or not data or all(isinstance(row, Mapping) for row in data):

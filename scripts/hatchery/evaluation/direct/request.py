@@ -1,4 +1,4 @@
-"""What one evaluation is asked for directly: a model, data and settings, without a manifest, and what it answers."""
+"""The request and the answer of one direct evaluation: a model, data and settings, without a manifest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Built = TypeVar("Built")
 
 @dataclass(frozen=True)
 class Request:
-    """A model on `device`, or the checkpoints of a training, and the question.
+    """A request: a model on `device`, or the checkpoints of a training; data; and settings.
 
     `name` is what rows call the suite or task; `settings` are those of its file and of the caller. `data` is a path or
     a table in memory, None if nothing was given; `expected` describes it, for messages. Files may be written into the
@@ -39,13 +39,13 @@ class Request:
 
     @property
     def model(self) -> Pretrained:
-        """The one model."""
+        """The model of a request for one model."""
         assert not isinstance(self.opened, Checkpoints), "a kind without `of_checkpoints`"
         return self.opened
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """The checkpoints, for a kind with `of_checkpoints`."""
+        """The checkpoints of a request for a kind with `of_checkpoints`."""
         assert isinstance(self.opened, Checkpoints)
         return self.opened
 
@@ -58,7 +58,7 @@ class Request:
         return source_of_frame(as_frame(self.data), self.scratch)
 
     def with_frame(self, frame: pl.DataFrame, settings: Mapping[str, Any]) -> "Request":
-        """Return the same with a table in memory as its data, and other settings."""
+        """Return a copy of the request with a table in memory as its data, and other settings."""
         return replace(self, data=frame, settings=settings)
 
     def built(self, cls: type[Built], **more: Any) -> Built:
@@ -67,7 +67,7 @@ class Request:
 
 
 class Answer(NamedTuple):
-    """Scores, and the settings that made them (a dataclass)."""
+    """Scores, and the settings (a dataclass) that were used."""
 
     scores: Scores
     settings: Any

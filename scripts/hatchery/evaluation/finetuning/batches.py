@@ -1,9 +1,9 @@
-"""What the engine asks of encoded data, so that it needs to know no task, and batches of items of similar length.
+"""Encoded data as the fine-tuning engine reads it, independent of the task, and batches of items of similar length.
 
 Texts, pairs and choices are `encoding.EncodedTexts`; sentences with spans are `probing.encoding.EncodedSpans`. The
 training order is a pure function of (seed, epoch, lengths): the same on every machine and independent of what was
-trained before. Prediction batches hold as many items as a budget of tokens allows; the order of the
-batches is the one that pads least, and results stay on the device until all batches are done.
+trained before. Prediction batches hold as many items as a budget of tokens allows; the order of the batches is the one
+that pads least, and results stay on the device until all batches are done.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from hatchery.modeling.language_model import moved
 
 @dataclass(frozen=True)
 class Batch:
-    """`inputs` are the keyword arguments of a task model, `labels` what its target compares its scores with.
+    """A batch: `inputs` are keyword arguments of a task model, `labels` the targets of its scores.
 
     `units` int64 [N] are the positions, in the data set's list of units, of the rows of the scores: one unit per
     example for texts, one per target for sentences with spans.
@@ -35,7 +35,7 @@ class Batch:
     units: np.ndarray
 
     def to(self, device: torch.device) -> "Batch":
-        """The same on a device; to a GPU the copy runs beside the computation."""
+        """Return the batch on a device; a copy to a GPU overlaps with computation."""
         inputs = {
             key: moved(value, device) if isinstance(value, Tensor) else value for key, value in self.inputs.items()
         }
@@ -47,42 +47,41 @@ class EncodedData(Protocol):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each item, special tokens included, int64 [items]; of choices the longest."""
+        """Number of tokens of each item, special tokens included, int64 [items]; for choices that of the longest."""
 
     @property
     def n_units(self) -> int:
-        """Units that are labelled and predicted."""
+        """Number of units that are labelled and predicted."""
 
     @property
     def labels(self) -> np.ndarray:
         """Labels of all units: int64 [units], float64 [units] or bool [units, K]."""
 
     def batch(self, items: np.ndarray) -> Batch:
-        """The items at the given positions, padded to the longest of them; `units` are positions in this data set."""
+        """Return the items at the given positions, padded to the longest; `units` are positions in this data set."""
 
     def subset(self, items: Sequence[int]) -> "EncodedData":
-        """The items at the given positions, in that order, as a data set of its own."""
+        """Return the items at the given positions, in that order, as a data set."""
 
 
-# Items are sorted by length within pools of batches. Larger pools pad less, but on a small task they would put the
-# same items together in every epoch: a pool is at most this share of an epoch, within these bounds.
+# Items are sorted by length within pools of batches. Larger pools need less padding, but on a small task they would put
+# the same items together in every epoch: a pool is at most this share of an epoch, within these bounds.
 POOLS_PER_EPOCH = 8
 FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
 
 
 def batches_per_epoch(n_items: int, batch_size: int, drop_incomplete: bool = False) -> int:
-    """Batches, and optimiser steps, of one epoch."""
+    """Return the number of batches, and so of optimiser steps, of one epoch."""
     return n_items // batch_size if drop_incomplete else -(-n_items // batch_size)
 
 
 def training_batches(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_incomplete: bool = False
 ) -> list[np.ndarray]:
-    """Positions of each batch of an epoch; every item exactly once, and one batch at most is short.
+    """Return the positions of each batch of an epoch; every item occurs once, and at most one batch is short.
 
-    Items are shuffled, sorted by length within pools, cut into batches, and the batches are shuffled.
-    `drop_incomplete` leaves the items of the short batch out: the last ones of the shuffled order, whatever their
-    length.
+    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled.
+    `drop_incomplete` drops the items of the short batch: the last items of the shuffled order, whatever their length.
     """
     random = generator(seed, "training order", epoch)
     n_batches = batches_per_epoch(len(lengths), batch_size, drop_incomplete)
@@ -99,7 +98,7 @@ def training_batches(
 
 
 def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.ndarray]:
-    """Positions of each batch for a pass in which the order does not matter, the longest items first.
+    """Return the positions of each batch for prediction, the longest items first.
 
     A batch has at most `tokens_per_batch` positions, padding included, unless one item alone has more.
     """
@@ -112,7 +111,8 @@ def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.nd
     return batches
 
 
-# Positions, padding included; more would leave the caches of a CPU, and fills a GPU with models of these sizes.
+# Positions, padding included; more positions would exceed the caches of a CPU, and these fill a GPU with models of
+# these sizes.
 TOKENS_PER_BATCH = 8192
 # Items, in the order of the file (docs/papers/babylm-2026.md, "Fine-tuning").
 OFFICIAL_BATCH = 64
@@ -123,22 +123,23 @@ class NotFiniteError(ArithmeticError):
 
 
 class Predicted(NamedTuple):
-    """Of n units: predictions int64 [n], float64 [n] or bool [n, K], and scores float32 [n, K].
+    """Predictions int64 [n], float64 [n] or bool [n, K] of n units, and their scores float32 [n, K].
 
-    Where units have fewer choices than K, the score of a missing one is IMPOSSIBLE_SCORE.
+    If units have fewer choices than K, the score of a missing choice is IMPOSSIBLE_SCORE.
     """
 
     predictions: np.ndarray
     scores: np.ndarray
 
 
-# Not inference mode: a tensor that the model kept from here could not take part in the next epoch's gradients.
+# Inference mode is not used, because a tensor that the model caches here could not take part in the next epoch's
+# gradients.
 @torch.no_grad()
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
-    """Predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
+    """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
 
-    Since 2025, batches are those of BabyLM's pipeline: behind padding in front of a text, a model that counts positions
-    gives other scores where the longest text of the batch is another.
+    Since 2025, batches are those of BabyLM's pipeline: with padding in front of a text, a model with absolute positions
+    gives other scores if the longest text of the batch changes.
     """
     model.eval()
     units, scores, predictions = list[np.ndarray](), list[Tensor](), list[Tensor]()

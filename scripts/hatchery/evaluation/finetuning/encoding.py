@@ -1,10 +1,10 @@
-"""Texts, pairs, triples and choices as encoded data (docs/papers/ltg-bert.md, "Fine-tuning"): distinct segments once,
-inputs when asked for.
+"""Encode texts, pairs, triples and choices (docs/papers/ltg-bert.md, "Fine-tuning").
 
-All texts lie as token ids in one flat array, every distinct one once: the cache that all epochs, seeds and rates share.
-ReCoRD repeats a passage for each of a dozen candidates and trains on more than a million inputs; as lists of numbers
-per input they would not fit into memory. An example is a row of segment numbers; a batch frames, cuts and pads the
-segments of its examples. Token ids only: these models have no segment embeddings, so only the separators separate.
+Every distinct text is encoded once into one flat array, which all epochs, seeds and rates share; inputs are built when
+a batch needs them. ReCoRD repeats a passage for each of a dozen candidates and trains on more than a million inputs,
+which as lists of numbers per input would not fit into memory. An example is a row of text numbers; a batch frames,
+truncates and pads the texts of its examples. Inputs are token ids alone, because these models have no segment
+embeddings.
 """
 
 from array import array
@@ -25,19 +25,20 @@ TEXTS_PER_CALL = 8192
 
 @dataclass(frozen=True)
 class SegmentPool:
-    """Text i has the ids `tokens[starts[i] : starts[i + 1]]`; `tokens` is int32 [total], `starts` int64 [n + 1]."""
+    """Encoded texts: text i has the ids `tokens[starts[i] : starts[i + 1]]`; `tokens` is int32 [total], `starts`
+    int64 [n + 1]."""
 
     tokens: np.ndarray
     starts: np.ndarray
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each text, int64 [n]."""
+        """Number of tokens of each text, int64 [n]."""
         return np.diff(self.starts)
 
 
 def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
-    """Encode texts without framing, in calls of bounded size because the tokenizer answers in Python lists."""
+    """Encode texts without framing, in calls of bounded size, because the tokenizer returns Python lists."""
     parts, lengths = [np.empty(0, dtype=np.int32)], [0]
     for start in range(0, len(texts), TEXTS_PER_CALL):
         encoded = tokenizer.encode_sentences(texts[start : start + TEXTS_PER_CALL])
@@ -47,18 +48,18 @@ def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
 
 
 class TextNumbers:
-    """Numbers texts in the order in which they first appear."""
+    """A numbering of texts by first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     @property
     def texts(self) -> list[str]:
-        """The distinct texts in the order of their numbers."""
+        """Distinct texts in the order of their numbers."""
         return list(self._numbers)
 
     def of(self, texts: Iterable[str]) -> list[int]:
-        """The number of each text, a new one for a text that is not known yet."""
+        """Return the number of each text; an unknown text gets the next number."""
         numbers = self._numbers
         return [numbers.setdefault(text, len(numbers)) for text in texts]
 
@@ -68,12 +69,11 @@ NO_SEGMENT = -1
 
 @dataclass(frozen=True)
 class TextArrays:
-    """What all subsets of a data set share. Inputs are numbered through; example i has those from `first_inputs[i]` on.
+    """Arrays that all subsets of a data set share. The inputs of example i begin at number `first_inputs[i]`.
 
-    `segments` int32 [inputs, S] are numbers of texts in the pool, NO_SEGMENT where an input has fewer than S; `kept`
-    int32 [inputs, S] are the tokens that are left of them. `spans` int64 [examples, M, 2] are token positions
-    [start, end) of the marked words, None where nothing is marked. `pads_in_front` says where shorter inputs of a batch
-    are filled up.
+    `segments` int32 [inputs, S] are numbers of texts in the pool, NO_SEGMENT if an input has fewer than S; `kept` int32
+    [inputs, S] are their numbers of tokens after truncation. `spans` int64 [examples, M, 2] are token positions [start,
+    end) of the marked words, None without marks. If `pads_in_front`, shorter inputs of a batch are padded in front.
     """
 
     pool: SegmentPool
@@ -97,32 +97,33 @@ class EncodedTexts:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each example with special tokens, of choices the longest; int64 [n]."""
+        """Number of tokens of each example with special tokens, for choices that of the longest; int64 [n]."""
         return self.arrays.lengths[self.items]
 
     @property
     def n_units(self) -> int:
-        """The examples."""
+        """Number of examples."""
         return len(self.items)
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels int64 [n] (classes, right choices), int64 [n, K] or float64 [n] (numbers)."""
+        """Labels int64 [n] (classes, right choices), int64 [n, K] or float64 [n] (regression)."""
         return self.arrays.labels[self.items]
 
     @property
     def truncated(self) -> int:
-        """Examples of which something was cut."""
+        """Number of truncated examples."""
         return int(self.arrays.is_truncated[self.items].sum())
 
     def subset(self, items: Sequence[int]) -> "EncodedTexts":
-        """The examples at the given positions, in that order; nothing is copied."""
+        """Return the examples at the given positions, in that order, without a copy of the arrays."""
         return replace(self, items=self.items[np.asarray(items, dtype=np.int64)])
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Inputs `input_ids` int64 [B, T] and `attention_mask` bool [B, T], of choices [B, C, T]; `spans` if marked.
+        """Return `input_ids` int64 [B, T] and `attention_mask` bool [B, T], for choices [B, C, T], and `spans` if words
+        are marked.
 
-        A choice that an example does not have is masked everywhere.
+        The attention mask of a missing choice is False everywhere.
         """
         arrays, examples = self.arrays, self.items[items]
         counts = arrays.first_inputs[examples + 1] - arrays.first_inputs[examples]
@@ -148,7 +149,7 @@ def encode_texts(
 ) -> EncodedTexts:
     """Encode every distinct text once; an input has at most `max_length` tokens, special tokens included.
 
-    Raises EvaluationError for an example without inputs, and for marks that hold no token or differ in number;
+    Raises EvaluationError for an example without inputs, and for marks that contain no token or differ in number;
     ConfigError for a limit that leaves no room for a token of each segment.
     """
     numbers, flat, segment_counts, input_counts = TextNumbers(), array("i"), array("i"), array("i")
@@ -184,12 +185,12 @@ def encode_texts(
 
 
 def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ids int64 [B, T] and mask bool [B, T] of inputs int64 [B]."""
+    """Return ids int64 [B, T] and mask bool [B, T] of inputs int64 [B]."""
     framing, segments, kept = arrays.framing, arrays.segments[inputs], arrays.kept[inputs].astype(np.int64)
     lengths = kept.sum(axis=1) + framing.overhead((segments != NO_SEGMENT).sum(axis=1))
     longest = int(lengths.max())
     mask = np.arange(longest) < lengths[:, None]
-    # Whatever is neither [CLS] nor part of a segment is a separator.
+    # Every position that is neither [CLS] nor part of a segment is a separator.
     ids = np.where(mask, framing.separator_id, framing.pad_id)
     if framing.cls_id is not None:
         ids[:, 0] = framing.cls_id
@@ -205,7 +206,7 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Rows [R, T] at the places [B, C] that exist, as [B, C, T]."""
+    """Arrange rows [R, T] at the positions [B, C] where `exists`, as [B, C, T]."""
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
     laid_out[exists] = rows
     return laid_out
@@ -217,5 +218,5 @@ def _labels(examples: Sequence[Example]) -> np.ndarray:
 
 
 def _per_example(combine: np.ufunc, values: np.ndarray, first_inputs: np.ndarray) -> np.ndarray:
-    """`values` [inputs] combined over the inputs of each example."""
+    """Combine `values` [inputs] over the inputs of each example."""
     return combine.reduceat(values, first_inputs[:-1]) if len(values) else values

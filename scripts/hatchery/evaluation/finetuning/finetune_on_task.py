@@ -1,7 +1,7 @@
-"""One pretrained model on one task over seeds and learning rates.
+"""Fine-tune one pretrained model on one task over seeds and learning rates.
 
-`score` is a function of a model, a task and settings; the stage opens these, keeps finished runs, and writes the
-tables. A run that collapsed is named in the column `failed`, never dropped.
+`score` is a function of a model, a task and settings; the stage opens these, stores finished runs, and writes the
+tables. A collapsed run is marked in the column `failed`, never dropped.
 """
 
 import copy
@@ -57,8 +57,8 @@ from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 FINETUNING_COMPILED_FROM_STEPS = 5000
-"""Inferred, of all seeds and rates together: a step of fine-tuning is so small that a GPU waits for its host, and
-compiling saves some milliseconds of it."""
+"""Number of steps, over all seeds and rates, from which compiling pays (inferred): a step of fine-tuning is so short
+that a GPU waits for its host, and compiling saves some milliseconds per step."""
 
 
 def finetune_on_task(
@@ -101,10 +101,10 @@ def readable_task(
     tokenizer: TextTokenizer,
     where: str,
 ) -> EncodedTask:
-    """Read and encode a task for a model, whose place is `where`.
+    """Read and encode a task for a model; `where` names the model in messages.
 
     Raises ConfigError for settings that do not fit each other, EvaluationError for inputs that are longer than those of
-    the model, and what `encode_task` raises.
+    the model, and the errors of `encode_task`.
     """
     for task_settings in (settings.task, *settings.transfer):
         check_task(task_settings)
@@ -122,16 +122,17 @@ def score(
     device: torch.device,
     store: RunStore | None = None,
 ) -> Scores:
-    """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays as it is.
+    """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
     The tables are results.csv (metrics are fractions), predictions.parquet, breakdown.csv if rows have facts, and
-    layer_weights.csv of probes. Finished runs are kept in `store` and taken from there. Raises what `train_run` raises.
+    layer_weights.csv of probes. Finished runs are stored in `store` and reused from there. Raises the errors of
+    `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
     finished = {} if store is None or is_forced() else store.load(planned)
     resumed = len(finished)
-    # The same for every attempt, so runs that are finished count.
+    # Equal for every attempt, so that finished runs count as progress.
     steps = len(planned) * step_count(len(task.groups), settings.protocol)
     compilation = chosen_compilation(runtime.compile, device, steps >= FINETUNING_COMPILED_FROM_STEPS)
     if resumed < len(planned):
@@ -171,7 +172,8 @@ def score(
 def with_frozen_layers(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
-    """The task with the layers of a frozen encoder in place of its ids, computed once for all runs; else as it is."""
+    """Return the task with the states of a frozen encoder in place of its ids, computed once for all runs; else
+    unchanged."""
     head = settings.task.head
     if mib == 0 or not can_be_kept(head):
         return task
@@ -194,9 +196,9 @@ def train_run(
     device: torch.device,
     compilation: Compilation = "off",
 ) -> RunResult:
-    """Train and score one model. `encoder`, on `device`, stays as it is. A diverged run is a result, not an error.
+    """Train and score one model; `encoder`, on `device`, stays unchanged. A diverged run is a result, not an error.
 
-    With the `compilation` "layers", these are compiled for training; the runs of a process share the code.
+    With the `compilation` "layers", the layers are compiled for training; the runs of a process share the code.
     """
     protocol = settings.protocol
     kept, development_set = split(settings, task, seed)
@@ -222,9 +224,9 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """The training items that are trained on, and what chooses the state that is reported.
+    """Return the training items to train on, and the development data that selects the reported state.
 
-    With selection "scored" that is the main set with all its rows, also those that do not count
+    With selection "scored", the development data is the main set with all its rows, including rows that do not count
     (docs/papers/babylm-evaluation.md, "Official fine-tuning").
     """
     kept, protocol = list(range(len(task.groups))), settings.protocol
@@ -238,9 +240,9 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 
 
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
-    """What the selection metric says of predictions for all rows."""
+    """Return the function that computes the selection metric from predictions for all rows."""
     metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
-    # The trainer with the slips chooses an epoch by the rows that it scores.
+    # The official trainer with its slips selects an epoch by the rows that it scores.
     all_rows = not settings.protocol.official
     return lambda predicted: metric(development.scored(predicted, all_rows=all_rows))
 
@@ -248,7 +250,8 @@ def development_value(settings: FinetuneSettings, development: ScoredSet) -> Cal
 def make_model(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, train: EncodedData, seed: int
 ) -> TaskModel:
-    """The model before its first step; `encoder` is copied if it is trained, because training changes it in place.
+    """Return the model before its first step; `encoder` is copied if it is trained, because training changes it in
+    place.
 
     Raises EvaluationError for labels that the head cannot have.
     """
@@ -269,7 +272,7 @@ def make_model(
 def score_sets(
     model: TaskModel, sets: Sequence[ScoredSet], device: torch.device, edition: Edition = 2023
 ) -> dict[str, SetResult]:
-    """Answers and metrics of all sets; sets that share their rows are predicted once. Raises NotFiniteError."""
+    """Return answers and metrics of all sets; sets that share their rows are predicted once. Raises NotFiniteError."""
     predicted: dict[int, Predicted] = {}
     results = {}
     for scored in sets:

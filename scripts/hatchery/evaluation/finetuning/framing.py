@@ -1,12 +1,12 @@
-"""How segments become one input: `[CLS] a [SEP] b [SEP] c [SEP]`, cut to a limit by longest-first truncation.
+"""Frame segments as one input, `[CLS] a [SEP] b [SEP] c [SEP]`, with longest-first truncation to a limit.
 
-LTG-BERT's layout (docs/papers/ltg-bert.md, "Fine-tuning"); with the special tokens of RoBERTa `<s> a </s> </s> b </s>`,
-with those of T5 `a </s> b </s>`, with those of GPT-BERT `<s> a <s> b`.
-Lengths are known before any input is built, so a data set can be sorted and cut into batches first.
+The layout is LTG-BERT's (docs/papers/ltg-bert.md, "Fine-tuning"); with the special tokens of RoBERTa it is `<s> a </s>
+</s> b </s>`, with those of T5 `a </s> b </s>`, with those of GPT-BERT `<s> a <s> b`. Lengths are computed before any
+input is built, so a data set can be sorted and divided into batches first.
 
-Words that are marked in a text (the two target words of WiC) are found again as tokens of the input. Marks are
-characters; a token belongs to a mark that it shares a character with. Only texts with marks are encoded again, because
-character offsets cost time that no other task needs.
+Words that are marked in a text (the two target words of WiC) are mapped to tokens of the input. Marks are ranges of
+characters; a token belongs to a mark that it shares a character with. Only texts with marks are encoded a second time,
+because character offsets cost time that no other task needs.
 """
 
 from collections.abc import Sequence
@@ -21,69 +21,71 @@ from hatchery.evaluation.tasks.example import Example, MarkedSpan
 
 
 class TextTokenizer(Protocol):
-    """Texts to ids, and the ids around them: `[CLS] a [SEP] b [SEP]`."""
+    """A tokenizer, and the ids around texts: `[CLS] a [SEP] b [SEP]`."""
 
     @property
     def backend(self) -> Backend:
-        """The library's tokenizer, for character offsets."""
+        """Return the library's tokenizer, for character offsets."""
 
     @property
     def cls_id(self) -> int | None:
-        """In front of the first text; None where the model was pretrained with nothing there (T5)."""
+        """Id in front of the first text; None if the model was pretrained without one (T5)."""
 
     @property
     def between_ids(self) -> Sequence[int]:
-        """Between two texts: the same id, as often as it stands there."""
+        """Ids between two texts: one id, once or twice."""
 
     @property
     def end_ids(self) -> Sequence[int]:
-        """Behind the last text: at most one."""
+        """Ids after the last text: at most one."""
 
     @property
     def pad_id(self) -> int:
-        """What shorter inputs are filled up with; no model looks at it."""
+        """Padding id; the attention mask hides it."""
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of each text, without the tokens that frame it."""
+        """Return ids of each text, without the tokens that frame it."""
 
 
 @dataclass(frozen=True)
 class Framing:
-    """Ids of the tokens around segments, and how many separators stand between two of them."""
+    """Ids of the tokens around segments, and the number of separators between two segments."""
 
     cls_id: int | None
     separator_id: int
     pad_id: int
     separators_between: int
     n_behind: int
-    """Tokens behind the last segment, the separator too: 1 or 0."""
+    """Number of tokens after the last segment, including the separator: 1 or 0."""
 
     @classmethod
     def of(cls, tokenizer: TextTokenizer) -> "Framing":
-        """That of a tokenizer."""
+        """Return the framing of a tokenizer."""
         between, end = tokenizer.between_ids, tokenizer.end_ids
         ids = {*between, *end} or {tokenizer.pad_id}
-        # Whatever ends a text stands between two as well.
+        # The token that ends a text also separates two texts.
         assert len(ids) == 1
         return cls(tokenizer.cls_id, ids.pop(), tokenizer.pad_id, len(between), len(end))
 
     @property
     def n_before(self) -> int:
-        """Tokens in front of the first segment."""
+        """Number of tokens in front of the first segment."""
         return int(self.cls_id is not None)
 
     def overhead(self, n_segments: np.ndarray) -> np.ndarray:
-        """Tokens of an input that belong to no segment, for inputs of `n_segments` int64 [...]."""
+        """Return the number of framing tokens of inputs with `n_segments` int64 [...] segments."""
         return self.n_before + self.n_behind + self.separators_between * (n_segments - 1)
 
     def segment_starts(self, kept: np.ndarray) -> np.ndarray:
-        """Position in the input of the first token of each segment, int64 [..., S], of `kept` tokens [..., S]."""
+        """Return the position in the input of each segment's first token, int64 [..., S], for `kept` tokens [...,
+        S]."""
         before = np.cumsum(kept, axis=-1) - kept
         return self.n_before + before + self.separators_between * np.arange(kept.shape[-1])
 
 
 def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, max_length: int) -> np.ndarray:
-    """Tokens int64 [inputs, S] that remain of segments of `lengths` [inputs, S], of which an input has `n_segments`.
+    """Return the numbers of tokens int64 [inputs, S] after truncation, for `lengths` [inputs, S] and `n_segments` per
+    input.
 
     Raises ConfigError when the framing alone leaves no room for a token of each segment.
     """
@@ -98,10 +100,10 @@ def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, m
 
 
 def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
-    """Lengths int64 [N, S] of segments after longest-first truncation to `room` int64 [N] tokens together.
+    """Return lengths int64 [N, S] of segments after longest-first truncation to `room` int64 [N] tokens in total.
 
-    The same as cutting tokens one by one from the end of the segment that is longest at the time, of equally long ones
-    the later: all segments above a common level are cut to it, and what is left over goes to the first ones.
+    The result equals removing tokens one by one from the end of the currently longest segment, of equally long ones the
+    later: all segments above a common level are truncated to it, and the remaining tokens go to the first segments.
     """
     kept = lengths.astype(np.int64)
     rows = np.flatnonzero(kept.sum(axis=1) > room)
@@ -127,10 +129,11 @@ FIRST_TOKEN = (0, 1)
 def marked_token_spans(
     examples: Sequence[Example], tokenizer: TextTokenizer, kept: np.ndarray, framing: Framing
 ) -> np.ndarray | None:
-    """Positions int64 [examples, M, 2], [start, end), of the M marks of every example; None where nothing is marked.
+    """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None without marks.
 
-    `kept` int64 [examples, S] are the tokens left of each segment. A mark that truncation cut away points at [CLS].
-    Raises EvaluationError when examples have different numbers of marks, and for a mark without a token.
+    `kept` int64 [examples, S] are the numbers of tokens of each segment after truncation. A mark that was truncated
+    away points at [CLS]. Raises EvaluationError if examples have different numbers of marks, and for a mark without a
+    token.
     """
     n_marks = max((len(example.marked) for example in examples), default=0)
     if n_marks == 0:
@@ -161,5 +164,5 @@ def _offsets(text: str, tokenizer: TextTokenizer) -> np.ndarray:
 def _tokens_of(mark: MarkedSpan, offsets: np.ndarray, where: str) -> tuple[int, int]:
     touched = np.flatnonzero((offsets[:, 0] < mark.end) & (offsets[:, 1] > mark.start))
     if not len(touched):
-        raise EvaluationError(f"{where}: the marked characters [{mark.start}, {mark.end}) hold no token")
+        raise EvaluationError(f"{where}: the marked characters [{mark.start}, {mark.end}) contain no token")
     return int(touched[0]), int(touched[-1]) + 1

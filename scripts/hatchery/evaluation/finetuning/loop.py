@@ -1,14 +1,14 @@
-"""Training of one task model with one seed and one learning rate, read from top to bottom.
+"""Train one task model with one seed and one learning rate.
 
-AdamW, warm-up, a schedule, and an evaluation after every epoch or every so many steps that decides which state is kept
-(docs/papers/babylm-evaluation.md, "Official fine-tuning"). Knows no task: data give batches, the model gives losses, a
-function judges predictions. Order and dropout draw from streams of their own, so a seed fixes every number of a run on
-one device.
+The training has AdamW, warm-up, a schedule, and an evaluation after every epoch or every so many steps that selects the
+state to keep (docs/papers/babylm-evaluation.md, "Official fine-tuning"). The loop is independent of the task: data give
+batches, the model gives losses, a function scores predictions. Order and dropout draw from separate random streams, so
+a seed fixes every number of a run on one device.
 
-Weight decay has two readings: that of the pretraining code of LTG-BERT and ELC-BERT (weight matrices alone), and that
-of the trainer behind the official pipeline of 2023 (all weights but biases and norms, embeddings included); since 2025
-that pipeline's decays everything. LTG-BERT's code
-gives the classifier a rate of its own (docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
+Weight decay has two readings. In the pretraining code of LTG-BERT and ELC-BERT it applies to weight matrices alone; in
+the trainer of the official pipeline of 2023, to all weights but biases and norms, embeddings included. Since 2025 that
+pipeline's decay applies to all parameters. LTG-BERT's code gives the classifier a rate of its own
+(docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
 """
 
 import math
@@ -42,18 +42,18 @@ HIGHEST_VALUE = 1.0
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The state that a model was left in: after how many optimiser steps, and its development value, if it has one."""
+    """The number of optimiser steps after which a model's state was taken, and its development value, if it has one."""
 
     best_step: int
     development_value: float | None
 
 
 class BestState:
-    """The best state of a run so far: of equal values the first. Holds a copy of what is trained, and nothing else.
+    """The best state of a run so far, of equal values the first: a copy of the trained parameters alone.
 
-    The rules are those of the trainer behind the official pipeline (docs/papers/babylm-evaluation.md, "Official
-    fine-tuning"), which ELC-BERT's early stopping is read as (inferred): every higher development value becomes the
-    best state, but only one that is higher by more than `minimum_improvement` renews the patience. A run without any
+    The rules are those of the trainer of the official pipeline (docs/papers/babylm-evaluation.md, "Official
+    fine-tuning"), also used for ELC-BERT's early stopping (inferred): every higher development value becomes the best
+    state, but only one that is higher by more than `minimum_improvement` renews the patience. A run without any
     evaluation keeps its last state.
     """
 
@@ -66,9 +66,9 @@ class BestState:
 
     @torch.no_grad()
     def note(self, step: int, value: float) -> bool:
-        """Take the development value after `step` steps into account; whether training should stop.
+        """Record the development value after `step` steps; return whether training should stop.
 
-        A value that is no number (a correlation of constant predictions) is worse than any.
+        NaN (a correlation of constant predictions) ranks below every number.
         """
         comparable = -math.inf if math.isnan(value) else value
         improvement = math.inf if self.best is None else comparable - self._highest
@@ -80,13 +80,14 @@ class BestState:
                     self._copies[name].copy_(parameter)
                 else:
                     self._copies[name] = parameter.detach().clone()
-        # The highest value cannot be bettered, and of equal states the first is kept: training on changes nothing.
+        # The highest possible value cannot be improved, and of equal states the first is kept: further training changes
+        # nothing.
         out_of_patience = self._patience is not None and self._waited >= self._patience
         return out_of_patience or value >= HIGHEST_VALUE
 
     @torch.no_grad()
     def restore(self, last_step: int) -> TrainedModel:
-        """Put the best state back into the model; without an evaluation the state after `last_step` stays."""
+        """Load the best state into the model; without an evaluation the state after `last_step` stays."""
         if self.best is None:
             return TrainedModel(last_step, None)
         for name, parameter in self._trained.items():
@@ -98,7 +99,7 @@ NEVER_DECAYED = ("bias", "norm")
 
 
 def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate: float) -> AdamW:
-    """The optimiser of `model`, which must already lie on its device; groups keep their peak rate in `peak`."""
+    """Return the optimiser of `model`, which must already be on its device; groups store their peak rate in `peak`."""
     fresh = {id(parameter) for parameter in model.fresh_parameters()}
     head_rate = learning_rate if protocol.head_learning_rate is None else protocol.head_learning_rate
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
@@ -115,7 +116,7 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
 
 
 def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """The parameters, each once; names of others' models say "norm" and "embedding", too, where these are such."""
+    """Return the parameters by name, each once; for models of others, names mark norms and embeddings as such."""
     roles: dict[int, str] = {}
     for module in model.modules():
         is_norm = "norm" in type(module).__name__.lower()
@@ -126,27 +127,27 @@ def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def decays(name: str, protocol: ProtocolSettings) -> bool:
-    """Whether the parameter called `name` gets weight decay under the protocol's reading."""
+    """Return whether weight decay applies to the parameter `name` under the protocol's reading."""
     if protocol.decay == "matrices":
         return is_decayed(name)
     return protocol.decay == "all" or not any(part in name for part in NEVER_DECAYED)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, protocol: ProtocolSettings, step: int, steps: int) -> None:
-    """Give all groups their rate for update number `step` (from 0) of `steps`."""
+    """Set the learning rate of all groups for update number `step` (from 0) of `steps`."""
     schedule = ScheduleSettings(protocol.schedule, protocol.warmup_fraction, protocol.final_fraction)
     factor = learning_rate_factor(schedule, step, steps)
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * factor
 
 
-# Looking at a number on a GPU is a wait for the device; a run that is not finite stays so, and is found out later.
+# Reading a number from a GPU waits for the device; a run that is not finite stays so, and a later check finds it.
 STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 
 @dataclass(frozen=True)
 class Development:
-    """What chooses the state that is kept: data, and the value (higher is better) of predictions for all its units."""
+    """Development data, and the function that scores predictions for all its units (higher is better)."""
 
     data: EncodedData
     value: Callable[[Predicted], float]
@@ -162,11 +163,11 @@ def train_model(
     device: torch.device,
     on_step: Callable[[int], None] = lambda steps: None,
 ) -> TrainedModel:
-    """Train `model`, which lies on `device`, in place and leave it in its best state, or the last one.
+    """Train `model`, which is on `device`, in place, and leave it in its best state, or the last one.
 
-    `on_step` is told the number of finished or, after early stopping, skipped optimiser steps. Raises NotFiniteError
-    when the run diverges; EvaluationError when already the pretrained model gives scores that are not finite, and when
-    there are too few rows for a step.
+    `on_step` gets the number of finished or, after early stopping, skipped optimiser steps. Raises NotFiniteError if
+    the run diverges; EvaluationError if the pretrained model already gives scores that are not finite, and if there are
+    too few rows for a step.
     """
     steps = step_count(len(train.lengths), protocol)
     if steps == 0:
@@ -208,12 +209,12 @@ def train_model(
 
 
 def step_count(n_items: int, protocol: ProtocolSettings) -> int:
-    """Optimiser steps of a run that is not stopped early."""
+    """Return the number of optimiser steps of a run without early stopping."""
     return protocol.epochs * batches_per_epoch(n_items, protocol.batch_size, protocol.drop_incomplete_batch)
 
 
 class FiniteWatch:
-    """Remembers on the device whether all values so far were finite, and looks at that answer as rarely as is cheap."""
+    """A check on the device that all values so far were finite, read as rarely as possible."""
 
     def __init__(self, device: torch.device) -> None:
         self._all_finite = torch.ones((), dtype=torch.bool, device=device)
@@ -221,7 +222,7 @@ class FiniteWatch:
         self._unseen = 0
 
     def add(self, *values: Tensor) -> None:
-        """Add the values of one step. Raises NotFiniteError, if need be some steps late."""
+        """Add the values of one step. Raises NotFiniteError, possibly some steps late."""
         for value in values:
             self._all_finite &= torch.isfinite(value).all()
         self._unseen += 1
@@ -236,7 +237,7 @@ class FiniteWatch:
 
 
 def _clip(optimizer: torch.optim.Optimizer, max_gradient_norm: float | None) -> Tensor:
-    """The L2 norm of all gradients before they are clipped."""
+    """Clip gradients and return their L2 norm before clipping."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm = nn.utils.get_total_norm(gradients)

@@ -1,8 +1,8 @@
-"""Fine-tuned models as rows of the tidy tables: their scores, and the layer weights of probes.
+"""Rows of the tidy tables for fine-tuned models: their scores, and the layer weights of probes.
 
 A job scores its own task on the main set, perhaps on further sets (MNLI mismatched), and perhaps other tasks without
-training (HANS). Each of them is a task of the summary under its own suite; seeds and learning rates are its runs, none
-of which is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
+training (HANS). Each of them is a task of the summary under its own suite. Every seed and learning rate is a run; no
+run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 import math
@@ -39,13 +39,13 @@ class _Result(Record):
 
     @property
     def run(self) -> tuple[str, int, float]:
-        """What failed as a whole, if a row says so."""
+        """The run's status: a failure that a row reports for the whole run."""
         return self.rows, self.seed, self.learning_rate
 
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """What the rows of one name are: a task under a suite, judged by its first metric."""
+    """A scored set: the task and suite of its rows, and its first metric."""
 
     suite: str
     task: str
@@ -55,10 +55,10 @@ class _ScoredSet:
 
 @dataclass(frozen=True)
 class _Measured(Record):
-    """What a job measured of a scored set.
+    """Measurements of a scored set.
 
-    `majority_accuracy` is the accuracy of its most frequent label, None where there are no classes; `scored` are its
-    rows, None where the job did not record them.
+    `majority_accuracy` is the accuracy of its most frequent label, None without classes; `scored` is the number of its
+    rows, None if the job did not record it.
     """
 
     majority_accuracy: Annotated[Share, Strict()] | None
@@ -69,10 +69,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     """One row per scored set, run (seed and learning rate) and metric.
 
     A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
-    class has collapsed, whatever F1 that happens to give. It has its values all the same; what is not a number ("nan")
-    has none. The first metric of a task's settings is its primary one.
-    Raises EvaluationError naming file and line for a wrong table, or the measure of a manifest that can be none;
-    ManifestError when the settings lack a key.
+    class has collapsed, whatever its F1 is. Its values stay; only a run that diverged ("nan") has no values. The first
+    metric of a task's settings is its primary one. Raises EvaluationError naming file and line for a wrong table, or
+    the measure of a manifest that is impossible; ManifestError if the settings lack a key.
     """
     task, manifest = evaluated.name, evaluated.manifest
     path = manifest.folder / RESULTS_FILE
@@ -115,7 +114,8 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """Basis of a score on a set of rows. Settings of fine-tuning are treatments, except how the state was chosen."""
+    """Return the basis of a score on a set of rows. Settings of fine-tuning are treatments, except how the state was
+    chosen."""
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})
     edition = given.get("edition", 2023)
@@ -128,7 +128,7 @@ def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
 
 
 def _of_track(protocol: Any) -> str:
-    """What follows the edition in the name of the rules."""
+    """Return the words that follow the edition in the name of the rules."""
     if protocol.get("track") is None:
         return ""
     return ", multilingual track" + (" with its slips" if protocol.get("official") else "")
@@ -140,7 +140,7 @@ _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the 
 
 
 def settings_text(manifest: Manifest) -> str:
-    """How a job fine-tuned, in words: a score without its settings compares with nothing."""
+    """Return the settings of fine-tuning in words, because a score depends on them."""
     if "protocol" not in manifest.settings:
         return ""
     given: Any = manifest.settings
@@ -165,12 +165,12 @@ def settings_text(manifest: Manifest) -> str:
 
 
 def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
-    """What a blind guess has of a metric of a task, a fraction, if known; `majority_accuracy` is that of the task."""
+    """Return a blind guess's value of a metric, a fraction, if known; `majority_accuracy` is that of the task."""
     return {"accuracy": majority_accuracy, "mcc": 0.0}.get(metric)
 
 
 def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
-    """The same measurements; where one name stands for results of models tuned on different tasks, it says of which.
+    """Return the measurements with unique task names: a name used by models tuned on different tasks gets a suffix.
 
     HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
     """
@@ -218,10 +218,11 @@ class _Weight(Record):
 
 
 def probe_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """The softmax weights of every probe (seed and learning rate) by span and layer; none where no layers were probed.
+    """Return the softmax weights of every probe (seed and learning rate) by span and layer; empty if no layers were
+    probed.
 
-    Rows of the tidy table of layers. Raises EvaluationError naming
-    the file when a layer is missing or the weights of a span do not sum to 1.
+    Rows of the tidy table of layers. Raises EvaluationError naming the file when a layer is missing or the weights of a
+    span do not sum to 1.
     """
     if not evaluated.has(WEIGHTS_FILE):
         return []

@@ -1,11 +1,11 @@
-"""Results of single fine-tuning runs, kept under the digest of everything that determines them but seed and rate.
+"""Results of single fine-tuning runs, stored under the digest of their settings and inputs without seed and rate.
 
-A killed job finds them again and trains only the rest, and so does one that is asked for one more seed or learning
-rate. Each result is one file that appears whole or not at all and has its checksum in its name; one that does not match
-it is trained again.
+After an interruption, a job reuses the stored results and trains only the rest; the same holds for a job with a further
+seed or learning rate. Each result is one file that is renamed into place and has its checksum in its name; a run whose
+file does not match is trained again.
 
-In the tables that the stage leaves, values are fractions or correlations, never percent. What a diverged run lacks is
-left empty, and every row of it says so; no run is ever dropped. The order is that of the configuration.
+In the tables of the stage, values are fractions or correlations, never percent. Missing values of a diverged run are
+empty, and each of its rows is marked as failed; no run is dropped. The order is that of the configuration.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 
 DESCRIPTION, PREDICTIONS, SCORES = "description", "predictions", "scores"
 OF = "of"
-"""The key of the description for the name of the folder, so that folders that were exchanged are noticed."""
+"""Key of the description for the folder's name, so that exchanged folders are detected."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class SetResult:
 class RunResult:
     """One seed with one learning rate.
 
-    `best_step` counts optimiser steps; `n_train` and `n_development` count items. `layer_weights` are a probe's shares
-    of every layer, a list per span.
+    `best_step` counts optimiser steps; `n_train` and `n_development` count items. `layer_weights` are a probe's weights
+    of the layers, a list per span.
     """
 
     seed: int
@@ -67,7 +67,7 @@ class RunResult:
 
     @property
     def failed(self) -> Failure:
-        """Why the main set, the first one, says that the run failed."""
+        """The failure of the main (first) set."""
         return next(iter(self.sets.values())).failed
 
 
@@ -78,7 +78,7 @@ class RunStore:
         self.folder = checkpoints / identity
 
     def save(self, result: RunResult) -> None:
-        """Keep one finished run."""
+        """Store one finished run."""
         arrays: dict[str, Any] = {}
         description = {key: value for key, value in vars(result).items() if key != "sets"}
         description |= {"sets": [], OF: self.folder.name}
@@ -96,7 +96,7 @@ class RunStore:
                 other.unlink(missing_ok=True)
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
-        """The kept results among `runs`, pairs of seed and learning rate."""
+        """Return the stored results among `runs`, pairs of seed and learning rate."""
         for run in runs:
             remove_leftovers(self.folder, f"{_stem(*run)}.")
         found = {run: self._load(*run) for run in runs}
@@ -128,9 +128,10 @@ class RunStore:
 
 
 def runs_identity(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """The digest of what determines single runs beside their seed and learning rate: settings, model, raw data.
+    """Return the digest of everything but seed and learning rate that determines single runs: settings, model, raw
+    data.
 
-    `inputs` are SHA-256 by name. Which other seeds and rates there are is left out, as is the runtime.
+    `inputs` are SHA-256 by name. Other seeds and rates are omitted, as is the runtime.
     """
     varied = ("seeds", "learning_rates")
     protocol = {key: value for key, value in settings["protocol"].items() if key not in varied}
@@ -146,7 +147,7 @@ def _checksum(content: bytes) -> str:
 
 
 def _result(content: bytes, folder: str) -> RunResult | None:
-    """The result in a file; None for one that other code wrote, or that belongs into another folder."""
+    """Return the result in a file; None for a file of another version of the code, or of another folder."""
     try:
         with np.load(BytesIO(content), allow_pickle=False) as arrays:
             description = json.loads(str(arrays[DESCRIPTION]))
@@ -196,7 +197,7 @@ PREDICTIONS_SCHEMA = pa.schema(
 
 
 def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
-    """The table results.csv: one row per set, run and metric."""
+    """Return the table results.csv: one row per set, run and metric."""
     rows = [
         (
             *(scored.name, run.seed, run.learning_rate, metric, run.sets[scored.name].values[metric]),
@@ -210,9 +211,9 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 
 
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
-    """The table breakdown.csv, without diverged runs.
+    """Return the table breakdown.csv, without diverged runs.
 
-    Accuracy by fact, value and label (empty: any) of the sets whose task names facts.
+    It has the accuracy by fact, value and label (empty: any) for sets whose task names facts.
     """
     rows = []
     for scored in sets:
@@ -226,7 +227,8 @@ def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.
 
 
 def layer_weights_frame(runs: Sequence[RunResult]) -> pl.DataFrame:
-    """The table layer_weights.csv: the share of every layer, from 1, for every span, from 1, of trained probes."""
+    """Return the table layer_weights.csv: the weight of every layer, from 1, for every span, from 1, of trained
+    probes."""
     rows = [
         (run.seed, run.learning_rate, span, layer, weight)
         for run in runs
@@ -240,9 +242,10 @@ PREDICTIONS_FILE = "predictions.json"
 
 
 def predictions_json(task: TaskSettings, answers: Predicted) -> str:
-    """The main set's predictions as BabyLM's server takes them (docs/papers/babylm-2026.md, "Prediction files").
+    """Return the main set's predictions in the format of BabyLM's server (docs/papers/babylm-2026.md, "Prediction
+    files").
 
-    The task is called as the file of its rows is: `rte.valid.jsonl`.
+    The task is named after the file of its rows: `rte.valid.jsonl`.
     """
     first = next(files for name, files in task.files.items() if name != "train")
     name = PurePosixPath(first if isinstance(first, str) else first[0]).name.partition(".")[0]
@@ -251,14 +254,14 @@ def predictions_json(task: TaskSettings, answers: Predicted) -> str:
 
 
 def predictions_of(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> Parts:
-    """The table predictions.parquet: one row per set, run and unit, those that are not scored included."""
+    """Return the table predictions.parquet: one row per set, run and unit, including units that are not scored."""
     return Parts(PREDICTIONS_SCHEMA, lambda: (predictions_table(scored, run) for scored in sets for run in runs))
 
 
 def predictions_table(scored: ScoredSet, run: RunResult) -> pa.Table:
-    """Labels and predictions of one set as text; null where the run diverged, and for labels that no class stands for.
+    """Return labels and predictions of one set as text; null if the run diverged, and for labels without a class.
 
-    Several labels of a unit are joined by a blank.
+    Several labels of a unit are joined by a space.
     """
     n_units, answers = len(scored.labels), run.sets[scored.name].answers
     columns = {
@@ -284,7 +287,7 @@ def _texts(values: np.ndarray, names: Sequence[str]) -> list[str | None]:
 
 
 def _score_lists(answers: Predicted) -> pa.ListArray:
-    """The scores of each unit, without those of choices that it does not have."""
+    """Return the scores of each unit, without those of missing choices."""
     exists = answers.scores > IMPOSSIBLE_SCORE
     offsets = np.concatenate(([0], np.cumsum(exists.sum(axis=1)))).astype(np.int32)
     return pa.ListArray.from_arrays(offsets, pa.array(answers.scores[exists], type=pa.float32()))

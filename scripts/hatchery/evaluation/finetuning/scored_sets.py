@@ -1,16 +1,16 @@
-"""The sets that a run is scored on, and what each needs to judge predictions: labels, groups, facts, scored rows.
+"""The sets that a run is scored on, with the labels, groups, facts and scored rows that metrics need.
 
 A set is a file of the task itself (validation, mismatched) or a task that the model is transferred to (HANS). All units
-are predicted and kept; only those that count enter a metric (MSGS: condition test; docs/papers/babylm-evaluation.md,
+are predicted and stored; only those that count enter a metric (MSGS: condition test; docs/papers/babylm-evaluation.md,
 "MSGS").
 
-In a transfer, the classes of one task's model are the labels of another: MNLI's three as HANS' two
+In a transfer, classes of one task's model are mapped to labels of another: MNLI's three to HANS' two
 (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction, LTG-BERT's released script with
-entailment; and one may map the most probable class, or compare summed probabilities. Both choices are values of
-`TransferSettings`.
+entailment; the most probable class may be mapped, or summed probabilities compared. `TransferSettings` holds both
+choices.
 
 The 61.4 % on WSC in the papers' tables is the constant answer (ELC-BERT, Table 9), and their averages contain it. So a
-run that has collapsed is counted as failed and stays in the mean (`analysis.aggregates`); what is no number does not.
+collapsed run counts as failed and stays in the mean (`analysis.aggregates`); NaN does not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,16 +28,16 @@ from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
 
-# Outputs of a regression whose range is below this share of that of the labels say nothing about the inputs.
+# Outputs of a regression whose range is below this share of the labels' range are independent of the inputs.
 CONSTANT_SHARE = 1e-3
 
 
 def failure(scored: Scored) -> Failure:
-    """Why the outputs say that training collapsed, or an empty string.
+    """Return the kind of collapse of the outputs, or an empty string.
 
     `nan`: a score is not finite. `majority_class`: one answer for every row although the labels vary. `zero_mcc`:
     classes that vary without any correlation. `constant`: numbers, or the scores of ReCoRD's entities, without
-    variation; its entities are compared by their scores, so that answering every row with class 0 is no failure there.
+    variation. ReCoRD's entities are ranked by their scores, so predicting class 0 for every row is no failure there.
     """
     if not np.isfinite(scored.scores).all():
         return "nan"
@@ -73,7 +73,7 @@ class FactAccuracy:
 
 
 def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence[str]) -> list[FactAccuracy]:
-    """For each fact and each of its values, sorted: all rows, then the rows of every label that occurs among them.
+    """Return, for each fact and each of its values, sorted: the accuracy on all rows, then on the rows of every label.
 
     These are the levels that HANS' scorer prints (docs/papers/ltg-bert.md, "HANS"); the six cells of heuristic and gold
     label tell an overlap heuristic, near 100 and 0, from a model that guesses.
@@ -112,7 +112,8 @@ class LabelMapping:
     rule: TransferRule
 
     def apply(self, predicted: Predicted) -> Predicted:
-        """Predictions int64 [n], and as scores the summed probabilities float32 [n, labels], under either rule."""
+        """Return predictions int64 [n], and as scores the summed probabilities float32 [n, labels], under either
+        rule."""
         from scipy.special import softmax
 
         sums = softmax(predicted.scores.astype(np.float64), axis=1) @ self.membership
@@ -124,9 +125,10 @@ class LabelMapping:
 
 
 def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMapping:
-    """How a model with `model_labels` answers `task`.
+    """Return the mapping from `model_labels` to the labels of `task`.
 
-    Raises ConfigError when the task does not say, and unless each label of the model counts as exactly one of its own.
+    Raises ConfigError if the task defines no transfer, and unless each label of the model is mapped to exactly one
+    label of the task.
     """
     where = f"finetune.transfer.{task.name}"
     if task.transfer is None:
@@ -151,9 +153,9 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """One set. `is_scored` bool [units]; `groups` and `facts` are per unit, empty for sentences with spans.
+    """One scored set. `is_scored` is bool [units]; `groups` and `facts` are per unit, empty for sentences with spans.
 
-    `label_names` are those of the set's own task, empty without a label set.
+    `label_names` are those of the set's own task, empty for a task without named labels.
     """
 
     name: str
@@ -167,11 +169,11 @@ class ScoredSet:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units, as `EncodedData` has them."""
+        """Labels of all units, as in `EncodedData`."""
         return self.data.labels
 
     def subset(self, items: Sequence[int]) -> "ScoredSet":
-        """The units of the items at the given positions."""
+        """Return the units of the items at the given positions."""
         data = self.data.subset(items)
         if not self.facts:
             return replace(self, data=data, is_scored=np.ones(data.n_units, dtype=bool))
@@ -179,11 +181,11 @@ class ScoredSet:
         return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
 
     def answers(self, predicted: Predicted) -> Predicted:
-        """What the model's outputs mean in the labels of this set."""
+        """Return the model's outputs as answers in the labels of this set."""
         return predicted if self.mapping is None else self.mapping.apply(predicted)
 
     def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:
-        """What metrics look at: the units that count, or all of them."""
+        """Return the input of metrics: the units that count, or all units."""
         chosen = np.flatnonzero(self.is_scored | all_rows)
         labels = self.labels[chosen]
         return Scored(
@@ -196,21 +198,21 @@ class ScoredSet:
         )
 
     def values(self, answers: Predicted) -> dict[str, float]:
-        """The task's metrics of the units that count."""
+        """Return the values of the task's metrics on the units that count."""
         scored = self.scored(answers)
         return {name: metric_called(name)(scored) for name in self.task.metrics}
 
     def failure(self, answers: Predicted) -> Failure:
-        """Whether these answers are those of a collapsed run."""
+        """Return the kind of collapse of these answers, or an empty string."""
         return failure(self.scored(answers))
 
     def breakdown(self, answers: Predicted) -> list[FactAccuracy]:
-        """Accuracy by the facts that the task names; empty without any."""
+        """Return the accuracy by the facts that the task names; empty if it names no facts."""
         return accuracy_by_fact(self.scored(answers), self.task.facts, self.label_names)
 
     @property
     def majority_accuracy(self) -> float | None:
-        """Accuracy of the most frequent label on the units that count; None for numbers."""
+        """Return the accuracy of the most frequent label on the units that count; None for regression."""
         labels = self.labels[self.is_scored]
         if labels.dtype.kind == "f":
             return None
@@ -218,7 +220,7 @@ class ScoredSet:
 
 
 OFFICIAL_SCORED_BATCH = 8
-"""Batch of validation rows of the trainer of the multilingual track, which drops the last incomplete batch."""
+"""Batch size for validation rows in the trainer of the multilingual track, which drops the last incomplete batch."""
 
 
 def whole_batches(found: ScoredSet) -> ScoredSet:
@@ -246,7 +248,7 @@ def scored_set(
     rows: Sequence[Example] | Sequence[SpanExample],
     mapping: LabelMapping | None = None,
 ) -> ScoredSet:
-    """The set of encoded rows; of sentences with spans every target counts."""
+    """Return the set of encoded rows; for sentences with spans every target counts."""
     examples = [row for row in rows if isinstance(row, Example)]
     if not examples:
         return ScoredSet(name, task, label_names, data, np.ones(data.n_units, dtype=bool), mapping=mapping)

@@ -1,6 +1,6 @@
-"""A task as ids, read and encoded once for all runs of a job: training items, and the sets that runs are scored on.
+"""A task, read and encoded once for all runs of a job: training items, and the sets that runs are scored on.
 
-Texts and sentences with spans differ in how they are encoded, and in nothing else that the engine would see.
+Texts and sentences with spans differ only in their encoding; the engine sees no difference.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,11 @@ Rows = Sequence[Example] | Sequence[SpanExample]
 
 @dataclass(frozen=True)
 class EncodedTask:
-    """What all runs share. `groups` says which training items are held out together only (see `input_groups`).
+    """The encoded task that all runs share. `groups` numbers the groups of training items that are held out together
+    (see `input_groups`).
 
-    The first of `sets` is the main one. Sets with the same `data` object are predicted once. `counts` are the
-    rows that were read, kept, used and scored, for the manifest.
+    The first of `sets` is the main one. Sets with the same `data` object are predicted once. `counts` are the rows that
+    were read, kept, used and scored, for the manifest.
     """
 
     train: ScoredSet
@@ -79,7 +80,7 @@ def encode_task(
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
-    """Counts of rows and of what was cut or dropped, and the baselines that need no model, by set."""
+    """Return counts of rows, truncated and dropped rows, and the baselines that need no model, by set."""
     found: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
         found[f"{name}_rows"] = data.n_units
@@ -104,7 +105,7 @@ def _transferred(
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
-    """The main sets of the other tasks; those that differ in the label mapping alone share their encoded rows."""
+    """Return the main sets of the other tasks; sets that differ in the label mapping alone share their encoded rows."""
     sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
     for task in settings.transfer:
         mapping = label_mapping(task, model_labels)

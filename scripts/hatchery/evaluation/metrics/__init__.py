@@ -1,6 +1,6 @@
-"""The metrics that a task chooses from by name: the functions marked `@metric` in the files of this folder.
+"""Metrics that a task names: the functions marked `@metric` in the files of this folder.
 
-A metric looks at the rows of one scored set (`scored.Scored`). The first one that a task names stands for it.
+A metric reads the rows of one scored set (`scored.Scored`). The first metric of a task is its primary one.
 """
 
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 _MARKED = re.compile(r"^@metric\ndef (\w+)\(", re.MULTILINE)
-# Whoever plans knows the names, and imports no NumPy for them.
+# Planning needs the names without importing NumPy.
 FILES = {
     name: path.stem
     for path in Path(__file__).parent.glob("*.py")
@@ -16,4 +16,4 @@ FILES = {
 }
 METRICS = tuple(sorted(FILES))
 Failure = Literal["", "majority_class", "nan", "zero_mcc", "constant"]
-"""Why a run failed, empty for one that did not; `finetuning.scored_sets.failure` says when."""
+"""Kind of a run's failure, empty for a successful run; see `finetuning.scored_sets.failure`."""

@@ -1,11 +1,11 @@
-"""Metrics of classes, with the values of scikit-learn to the last bit, and of numbers.
+"""Metrics of classes, equal to scikit-learn's to the last bit, and of regression.
 
-Its formulas are these few lines; importing it takes a second, in every job that fine-tunes
+The formulas are short, and importing scikit-learn would take a second in every job that fine-tunes
 (docs/papers/babylm-evaluation.md, "Tasks").
 
-Classes are int64 [n]; where labels are independent (bool [n, K], edge probing) only `accuracy`, `f1` and `micro_f1` are
-defined. All values are fractions (MCC from -1 to 1), and what would be 0/0 is 0. A label of -1 is unknown to the model,
-and met by no prediction.
+Classes are int64 [n]. For independent labels (bool [n, K], edge probing) only `accuracy`, `f1` and `micro_f1` are
+defined. All values are fractions (MCC from -1 to 1), and 0/0 is 0. A label of -1 is unknown to the model, and equals no
+prediction.
 """
 
 import warnings
@@ -19,12 +19,12 @@ POSITIVE_CLASS = 1
 
 
 def independent(scored: Scored) -> bool:
-    """Whether the labels are independent yes-or-no decisions, bool [n, K]."""
+    """Return whether the labels are independent yes-or-no decisions, bool [n, K]."""
     return scored.labels.dtype == np.bool_ and scored.labels.ndim == 2
 
 
 def classes(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and predictions, int64 [n]. Raises EvaluationError naming the metric where they are not classes."""
+    """Return labels and predictions, int64 [n]. Raises EvaluationError naming the metric if they are not classes."""
     return one_each(scored, name, "iu", "class")
 
 
@@ -82,7 +82,7 @@ def mcc(scored: Scored) -> float:
     """
     labels, predictions = classes(scored, "mcc")
     found = np.union1d(labels, predictions)
-    # In float64, where whole numbers are exact, so that the order of the sums does not matter.
+    # In float64 whole numbers are exact, so the order of the sums does not matter.
     truly, said = (np.array([(c == values).sum() for c in found], np.float64) for values in (labels, predictions))
     rows, right = float(len(labels)), float((labels == predictions).sum())
     spread = (rows**2 - said @ said) * (rows**2 - truly @ truly)
@@ -115,21 +115,21 @@ def _is_constant(values: np.ndarray) -> bool:
 
 @metric
 def pearson(scored: Scored) -> float:
-    """Pearson's correlation; 0 where one side is constant, NaN where a number is."""
+    """Pearson's correlation; 0 if one side is constant, NaN if a value is NaN."""
     from scipy import stats
 
     labels, predictions = _numbers(scored, "pearson")
     if _is_constant(labels) or _is_constant(predictions):
         return 0.0
     with warnings.catch_warnings():
-        # A run near collapse is told by `scored_sets.failure`, not by a line on stderr.
+        # `scored_sets.failure` reports a run near collapse, so SciPy's warning is suppressed.
         warnings.simplefilter("ignore", stats.NearConstantInputWarning)
         return float(stats.pearsonr(labels, predictions).statistic)
 
 
 @metric
 def spearman(scored: Scored) -> float:
-    """Spearman's correlation of ranks, ties averaged; 0 where one side is constant, NaN where a number is."""
+    """Spearman's correlation of ranks, ties averaged; 0 if one side is constant, NaN if a value is NaN."""
     from scipy import stats
 
     labels, predictions = _numbers(scored, "spearman")

@@ -1,12 +1,12 @@
 """Metrics over rows that are judged together: the questions of MultiRC, the queries of ReCoRD (docs/papers/ltg-bert.md,
 "Fine-tuning").
 
-Rows of one group need not lie together. ReCoRD's rows carry the facts `entity` (what the row puts into the query) and
+Rows of one group need not be adjacent. ReCoRD's rows have the facts `entity` (the entity that fills the query) and
 `answers` (JSON list of the right ones).
 
 The micro-averaged F1 of edge probing (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") is over
-pairs of a target and a label, each one yes-or-no decision, taken at probability one half, which is score 0. The later
-variants of jiant (threshold at score 0.5, mean with accuracy) are not this metric.
+pairs of a target and a label, each a yes-or-no decision at probability one half, which is score 0. The later variants
+of jiant (threshold at score 0.5, mean with accuracy) are not this metric.
 """
 
 import json
@@ -52,25 +52,25 @@ def record_exact_match(scored: Scored) -> float:
 
 
 def margins(scored: Scored) -> np.ndarray:
-    """How much the scores speak for class 1, float [n]: its score minus that of class 0, or the only score."""
+    """Return the evidence for class 1, float [n]: its score minus that of class 0, or the only score."""
     scores = scored.scores
     return scores[:, POSITIVE_CLASS] - scores[:, 0] if scores.shape[1] > 1 else scores[:, 0]
 
 
 def normalise_answer(text: str) -> str:
-    """SQuAD's normalisation: lower case, without ASCII punctuation and English articles, single blanks."""
+    """Return SQuAD's normalised form: lower case, without ASCII punctuation and English articles, single spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def token_f1(prediction: str, answer: str) -> float:
-    """F1 of the bags of words of both after normalisation; 0 where they share none."""
+    """Return the F1 of the bags of words of both texts after normalisation; 0 if they share no word."""
     predicted, expected = (normalise_answer(text).split() for text in (prediction, answer))
     common = sum((Counter(predicted) & Counter(expected)).values())
     return 2 * common / (len(predicted) + len(expected)) if common else 0.0
 
 
 def exact_match(prediction: str, answer: str) -> float:
-    """1 where both are the same after normalisation, else 0."""
+    """Return 1 if both texts are equal after normalisation, else 0."""
     return float(normalise_answer(prediction) == normalise_answer(answer))
 
 
@@ -80,7 +80,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
     preference = margins(scored)
     values = []
     for rows in _groups(scored, name):
-        # Of equal scores the first one in the file, whatever the order of the groups.
+        # Of equal scores the first one in the file, independent of the order of the groups.
         facts = scored.facts[rows[int(np.argmax(preference[rows]))]]
         try:
             entity, answers = facts["entity"], json.loads(facts["answers"])
@@ -91,7 +91,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
 
 
 def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
-    """Positions of the rows of each group, ascending. Raises EvaluationError where rows belong to none."""
+    """Return positions of the rows of each group, ascending. Raises EvaluationError if rows belong to no group."""
     if len(scored.groups) != len(scored.labels) or not all(scored.groups):
         raise EvaluationError(f"metric {name}: rows belong to no group, expected `group_fields` in the task")
     _, members = np.unique(np.asarray(scored.groups, dtype=object), return_inverse=True)
@@ -99,7 +99,7 @@ def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
     yield from np.split(order, np.flatnonzero(np.diff(members[order])) + 1)
 
 
-# Continued and reference arguments of SRL (C-ARG1, R-ARG0), which the "clean" value leaves out.
+# Prefixes of continued and reference arguments of SRL (C-ARG1, R-ARG0), which the "clean" value omits.
 UNCLEAN_PREFIXES = ("C-", "R-")
 
 
@@ -107,8 +107,8 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 def micro_f1(scored: Scored) -> float:
     """F1 over all decisions pooled; with one class per target it equals the accuracy.
 
-    A target without any label that holds is one whose label the model does not know: it counts as missed, so that the
-    value does not grow when unknown labels are dropped.
+    A target with no true label has a label that is unknown to the model: it counts as missed, so that dropping unknown
+    labels does not raise the value.
     """
     if not independent(scored):
         return accuracy(scored)

@@ -1,6 +1,6 @@
-"""What metrics look at: the labels, predictions and scores of the rows of one scored set.
+"""The input of metrics: labels, predictions and scores of the rows of one scored set.
 
-Rows that are not scored have been left out before; the order is that of the rows in their files.
+Rows that are not scored were removed before; the order is that of the files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,9 +32,9 @@ class Scored:
 
 
 def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and predictions, [n], one `what` per row; `kinds` are the letters of NumPy for such values.
+    """Return labels and predictions, [n], one `what` per row; `kinds` are NumPy's kind letters of allowed values.
 
-    Raises EvaluationError naming the metric where they are something else.
+    Raises EvaluationError naming the metric for values of another kind or shape.
     """
     for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
         if values.ndim != 1 or values.dtype.kind not in kinds:
@@ -50,15 +50,16 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
 
 
 Metric = Callable[[Scored], float]
-"""From 0 to 1, or from -1 to 1 for a correlation. Raises EvaluationError where the rows are not what it measures."""
+"""A metric: a value from 0 to 1, or from -1 to 1 for a correlation. Raises EvaluationError for rows that it is not
+defined on."""
 
 
 def metric(function: Metric) -> Metric:
-    """The mark of a function whose name a task may give under `metrics`; the package looks for it in the sources."""
+    """Mark a function as a metric that a task may name under `metrics`; the package finds the mark in the sources."""
     return function
 
 
 def metric_called(name: str) -> Metric:
-    """The metric of a name in METRICS."""
+    """Return the metric with a name in METRICS."""
     found: Metric = getattr(import_module(f"hatchery.evaluation.metrics.{FILES[name]}"), name)
     return found
