@@ -259,7 +259,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     command[4] = "min"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert refused.returncode == 1
-    assert "there is no finished model; make run EXPERIMENT=min; did you mean 'mine'?" in refused.stderr
+    assert "there is no finished model; run: make run EXPERIMENT=min; did you mean 'mine'?" in refused.stderr
 
 
 @pytest.mark.usefixtures("in_checkout")

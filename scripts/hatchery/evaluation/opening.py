@@ -1,7 +1,7 @@
-"""Any pretrained model, for evaluations from Python and from the shell: a folder, a name on the hub, or a module.
+"""Open any pretrained model, for evaluations from Python and from the shell: a folder, a name on the hub, or a module.
 
-A folder is one of our results, one that we exported, or one in the layout of the library `transformers`. No code that
-comes with weights is run. What a job of the stage `import_model` refuses is refused here, too.
+A folder is a result of ours, an exported model, or a folder in the layout of the library `transformers`. Code that
+comes with weights is never run. Models that the stage `import_model` refuses are refused here, too.
 """
 
 import copy
@@ -38,7 +38,7 @@ Named = Architecture | Literal["hybrid"]
 WRITTEN = ("masked", "causal", "hybrid")
 """Architectures of modules that a user wrote: tasks of `hatchery.train`."""
 MOST_LISTED = 30
-"""Number of names that a message has room for; an experiment has 28 milestones and more."""
+"""Largest number of names in a message; an experiment may have 28 milestones and more."""
 TOKENIZER_FILE = "tokenizer.json"
 HUB_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Files of a model on the hub that may be read; weights of other formats only if there are none of these."""
@@ -54,7 +54,7 @@ ENDS: dict[str, Architecture] = {
     "ForConditionalGeneration": "encoder_decoder",
     "ForSeq2SeqLM": "encoder_decoder",
 }
-"""Architecture by the end of the name of a class of the library; the first end that fits counts."""
+"""Architecture by the suffix of the library's class name; the first matching suffix counts."""
 
 
 def open_model(
@@ -66,16 +66,16 @@ def open_model(
 ) -> Pretrained:
     """Return a model with its tokenizer, in float32 on the CPU; a module stays as it is, and on its device.
 
-    `model` is a folder (ours, exported, or of `transformers`), a name on the hub such as `bert-base-cased`, perhaps
-    with a revision behind `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, a
+    `model` is a folder (ours, exported, or of `transformers`), a name on the hub such as `bert-base-cased`, optionally
+    with a revision after `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, a
     `LanguageModel` with a `Tokenizer` of ours, or a module with the interface of `training.own_model`, with a
-    `Tokenizer` of ours, a folder that has one, or a fast tokenizer of `transformers`. The folder of `hatchery.train`
-    also has the objective; any other needs `architecture`, which is known of most other models. The other arguments
-    are those of `BaselineSettings`, for models of others. Several folders of ours in a list are one model, with the
-    means of their probabilities (`evaluation.ensembles`).
+    `Tokenizer` of ours, a folder with a tokenizer, or a fast tokenizer of `transformers`. The folder of
+    `hatchery.train` also has the objective; other folders need `architecture`, which is known for most models. The
+    other arguments are those of `BaselineSettings`, for models of others. A list of folders of ours is opened as an
+    ensemble, which predicts the mean of the probabilities (`evaluation.ensembles`).
 
-    Raises ManifestError for a folder without a model, with the nearest beside it, ModelError and TokenizationError for
-    damaged files, and ConfigError for an architecture that is not known.
+    Raises ManifestError for a folder without a model, naming the nearest folder with one, ModelError and
+    TokenizationError for damaged files, and ConfigError for an unknown architecture.
     """
     said: dict[str, Any] = {"leading_blank": leading_blank, "predicts_next": predicts_next}
     if isinstance(model, nn.Module):
@@ -91,7 +91,7 @@ def open_model(
     folder = Path(model).expanduser()
     manifest = folder if folder.name == MANIFEST else folder / MANIFEST
     if manifest.is_file():
-        # For an evaluation of the workflow, the runner verifies the files.
+        # In an evaluation of the workflow, the runner verifies the files.
         made = read_manifest(manifest)
         made.verify()
         if not any(output.path.name == TOKENIZER_FILE for output in made.outputs):
@@ -120,7 +120,8 @@ def open_model(
 
 
 def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
-    """Return the architecture of a config.json of the library. Raises ConfigError if its classes do not tell."""
+    """Return the architecture of a config.json of the library. Raises ConfigError if its classes do not determine
+    it."""
     names = [str(name) for name in values.get("architectures") or ()]
     for name in names:
         for end, architecture in ENDS.items():
@@ -133,7 +134,7 @@ def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
 
 
 def fetched(name: str) -> Path:
-    """Return the folder of a model of the hub in the library's cache, downloaded if it is not there.
+    """Return the folder of a hub model in the library's cache, after a download if necessary.
 
     Raises ModelError if the hub has no such model or cannot be reached.
     """
@@ -151,14 +152,14 @@ def fetched(name: str) -> Path:
     try:
         folder = get(HUB_FILES)
         return folder if any(folder.glob("*.safetensors")) else get((*HUB_FILES, *OTHER_WEIGHTS))
-    except Exception as error:  # the library raises errors of many kinds, with messages of many lines
+    except Exception as error:  # the library raises many kinds of errors, with messages of many lines
         raise ModelError(
             f"{name}: no folder is called so, and the hub gave no model of this name: {first_line(error)}"
         ) from error
 
 
 def _is_hub_name(name: str) -> bool:
-    """Whether a text that is no folder may be a name on the hub: its first part is no folder here, either."""
+    """Return whether a text that is no folder may be a name on the hub: its first part is no folder, either."""
     return bool(_NAME.fullmatch(name)) and not ("/" in name and Path(name).parent.exists()) and name[0] != "."
 
 
@@ -169,7 +170,8 @@ def _checked(architecture: str) -> Architecture:
 
 
 def _config(folder: Path) -> dict[str, Any] | None:
-    """The content of config.json; None where there is none. Raises ModelError for other content than an object."""
+    """Return the content of config.json; None if there is no such file. Raises ModelError for other content than an
+    object."""
     path = folder / CONFIG_FILE
     if not path.is_file():
         return None
@@ -191,7 +193,7 @@ def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
         ("ForSeq2SeqLM",): "translation",
     }
     use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
-    # A model that was trained on texts without an end has a tokenizer that appends none.
+    # The tokenizer of a model that was trained on texts without an end token appends no end token.
     ends_texts = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
     use = use._replace(ends_texts=ends_texts)
     return OurModel(found.network.float(), tokenizer if ends_texts else tokenizer.without_end(), use, str(folder))
@@ -271,7 +273,8 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
 
 
 def _example(folder: Path) -> str:
-    """The end of a message: what was expected, and the folders beside `folder` that hold a model, or the nearest."""
+    """Return the end of a message: the expected kind of folder, and the folders next to `folder` with a model, or
+    the nearest."""
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
     example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"

@@ -1,7 +1,7 @@
-"""A pretrained model with its tokenizer in memory, whoever pretrained it, and the forms in which evaluations need it.
+"""A pretrained model of any origin with its tokenizer in memory, as a language model and as an encoder.
 
-`asked` is a language model for sentences and held-out text, `encoder` is the network without its head. Neither needs a
-manifest; `evaluation.opening` finds models in folders, on the hub and in memory.
+`asked` returns a language model for sentences and held-out text, `encoder` the network without its head. Neither needs
+a manifest; `evaluation.opening` opens models in folders, on the hub and in memory.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ from hatchery.training.own_model import OwnModel
 class OurModel:
     """A language model of this library.
 
-    The tokenizer reads special tokens spelled out in a text as text. `objective` is None if nobody knows with which
-    settings the model was trained; `where` is its place, for messages.
+    The tokenizer reads special tokens spelled out in a text as text. `objective` is None if the training settings of
+    the model are unknown; `where` is its location, for messages.
     """
 
     network: LanguageModel
@@ -51,11 +51,11 @@ class OurModel:
 
     @property
     def translates(self) -> bool:
-        """Whether the model translates: it gives a sentence alone no probability."""
+        """Whether the model is a translation model, which gives a single sentence no probability."""
         return isinstance(self.network.config, EncoderDecoderConfig)
 
     def refuse_translation(self) -> None:
-        """Raise EvaluationError for a model that translates."""
+        """Raise EvaluationError for a translation model."""
         if self.translates:
             raise EvaluationError(
                 f"{self.where}: this model translates, expected one that was trained with task masked or causal; "
@@ -63,22 +63,22 @@ class OurModel:
             )
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> HatcheryModel:
-        """Return the language model on `device`, to be asked as `scoring` wants.
+        """Return the language model on `device`, prepared for the way of `scoring`.
 
-        Raises EvaluationError for a model that translates, and ConfigError for a way of scoring that does not fit.
+        Raises EvaluationError for a translation model, and ConfigError for a way of scoring that does not fit.
         """
         self.refuse_translation()
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> HatcheryModel:
-        """Return the language model on `device`, to be asked as `kind`; None: as what it was trained as."""
+        """Return the language model on `device`, used as `kind`; None means the use that it was trained for."""
         return HatcheryModel(self.network, self.tokenizer, device, kind, predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
         """Return the network without its head, and the tokenizer. Raises EvaluationError if the model translates."""
         self.refuse_translation()
         encoder = self.network.encoder
-        # Heads of whole texts would see [CLS] alone, so that all texts would get the same answer.
+        # Without this error, heads of whole texts would see [CLS] alone, so that all texts would get the same answer.
         encoder.first_token_is_blind = self.network.causal
         return encoder, self.tokenizer
 
@@ -107,11 +107,11 @@ class ModelOfUser:
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> ModuleModel:
-        """Return the language model on `device`, to be asked as `kind`; None: as what it was trained as."""
+        """Return the language model on `device`, used as `kind`; None means the use that it was trained for."""
         return ModuleModel(self.network, self.tokenizer, device, kind or _asked_as(self.use, "auto"), predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
-        """Return the states of the module, and the tokenizer.
+        """Return the module as an encoder, and the tokenizer.
 
         Raises EvaluationError for a module without `hidden_states`.
         """
@@ -134,15 +134,16 @@ class ModelOfOthers:
 
     @property
     def use(self) -> Use:
-        """What the model can be used as."""
+        """The uses of the model."""
         return Use((self.settings.architecture,))  # type: ignore[arg-type]
 
     def tokenizer(self, template: bool = False) -> BaselineTokenizer:
-        """Return the tokenizer, which frames texts by its template alone if `template`. Raises ModelError."""
+        """Return the tokenizer; with `template`, it frames texts by its template alone. Raises ModelError."""
         return BaselineTokenizer(self.library_tokenizer, self.settings.architecture, self.where, template)
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> BaselineModel:
-        """Return the language model on `device`; with `template`, a causal one sees its tokenizer's template in front.
+        """Return the language model on `device`; with `template`, a causal one sees its tokenizer's template before a
+        text.
 
         Raises ModelError for a tokenizer without a special token that the architecture needs.
         """
@@ -168,7 +169,7 @@ class LibraryTokensOfUser(ModelOfOthers):
         return LibraryTokensModel(self.network, self.tokenizer(template), self.settings, device, template)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
-        """Return the states of the module, and the tokenizer.
+        """Return the module as an encoder, and the tokenizer.
 
         Raises EvaluationError for a module without `hidden_states`.
         """

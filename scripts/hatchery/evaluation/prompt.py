@@ -1,6 +1,7 @@
-"""What `make try` answers: a line of text in, words and bars out.
+"""The answers of `make try`: text and bars for one line of text.
 
-A gap is filled, a beginning goes on, two sentences are compared, and of other text every word gets its surprisal.
+A gap is filled, a beginning is continued, two sentences are compared, and for other text every word's surprisal is
+shown.
 """
 
 import math
@@ -32,26 +33,27 @@ the name of a model asks that one from then on. Ctrl-D quits."""
 
 
 def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str, Path]:
-    """The folders of the models of an experiment by their names: pretrained ones, then imported ones.
+    """Return the folders of an experiment's models by name: pretrained models, then imported ones.
 
-    Raises ConfigError for an experiment without any, with the nearest match.
+    Raises ConfigError for an experiment without models, naming the nearest match.
     """
-    found = [path for folder in MODELS for path in sorted((results / experiment / folder).glob(f"*/{MANIFEST}"))]
-    if not found:
+    folders = [path for folder in MODELS for path in sorted((results / experiment / folder).glob(f"*/{MANIFEST}"))]
+    if not folders:
         others = sorted(
             {path.parents[2].name for folder in MODELS for path in results.glob(f"*/{folder}/*/{MANIFEST}")}
         )
         raise ConfigError(
-            f"{results / experiment}: there is no finished model; make run EXPERIMENT={experiment}"
+            f"{results / experiment}: there is no finished model; run: make run EXPERIMENT={experiment}"
             f"{alternatives(experiment, others) if others else ''}"
         )
-    return {path.parent.name: path.parent for path in found}
+    return {path.parent.name: path.parent for path in folders}
 
 
 def chosen_model(word: str, names: Sequence[str]) -> str | None:
-    """The model that a line names, by its name, its number, or its name without the seed; None where it is a text.
+    """Return the model that a line selects by name, by number, or by name without the seed; None if the line is a text.
 
-    Raises ConfigError for a number that no model has, and for a word like a name, with the nearest.
+    Raises ConfigError for a number without a model, and for an unknown word that looks like a name, naming the nearest
+    name.
     """
     if word in names:
         return word
@@ -62,7 +64,7 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
     models = {name.rpartition("-s")[0] or name: name for name in reversed(names)}
     if word in models:
         return models[word]
-    # Words of texts have neither.
+    # Words of texts contain neither character.
     is_like_a_name = " " not in word and any(mark in word for mark in "_-") and GAP not in word
     if is_like_a_name and (hint := nearest(word, [*names, *models])):
         raise ConfigError(f"no model is called {word!r}{hint}")
@@ -70,7 +72,7 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
 
 
 def answer(model: "AskedModel", line: str) -> Iterator[str]:
-    """The lines that `model` answers with. Raises HatcheryError for what it cannot be asked."""
+    """Yield the lines of the answer of `model`. Raises HatcheryError for a question that the model cannot answer."""
     from hatchery.evaluation.asked_model import GAPS
 
     if BETWEEN in line:

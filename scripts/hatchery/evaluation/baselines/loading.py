@@ -59,7 +59,7 @@ class BaselineTokenizer:
             self.between_ids, self.end_ids = [self.sep_id] * between, after
         self.pad_id: int = self.found("pad_token_id", "eos_token_id", "cls_token_id")
         self.unknown_id: int | None = getattr(tokenizer, "unk_token_id", None)
-        """What stands for text that it cannot write; None where it can write everything."""
+        """Id for text that the tokenizer cannot write; None if it can write all text."""
 
     @property
     def longest_input(self) -> int | None:

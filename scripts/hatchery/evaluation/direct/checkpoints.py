@@ -61,7 +61,7 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
     made.verify()
     if "module" in made.settings.get("model", {}):
         raise ConfigError(f"{path}: its models are modules of your own, expected a mapping from words to modules")
-    words = _kept(made)
+    words = _words_at_checkpoints(made)
     if not words:
         raise ConfigError(f"{path}: this training kept no checkpoints whose words were counted, {EXPECTED}")
 
@@ -82,7 +82,7 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
     return Checkpoints("checkpoints", names, lambda name: open_model(model[names[name]], tokenizer, architecture))
 
 
-def _kept(made: Manifest) -> dict[str, int]:
+def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
     """Return words by checkpoint name: of the checkpoints at marks, or else of the milestones."""
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}

@@ -1,1 +1,1 @@
-"""Minimal pairs: reading them, scoring sentences, and deciding."""
+"""Minimal pairs: read them, score their sentences, and count right decisions."""

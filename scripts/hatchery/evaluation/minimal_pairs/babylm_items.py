@@ -1,7 +1,7 @@
-"""The zero-shot tasks of BabyLM beside BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
+"""BabyLM's other zero-shot tasks as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
-What the organisers' files hold and what is compared: docs/papers/babylm-2026.md, "Zero-shot tasks".
-Paradigms are what the organisers call UID. Of GlobalPIQA they are the task as a whole: its UIDs are single rows.
+The contents of the organisers' files and the comparisons: docs/papers/babylm-2026.md, "Zero-shot tasks". A paradigm is
+the field that the organisers call UID. GlobalPIQA is one paradigm, because its UIDs are single rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +15,11 @@ from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
 NOTHING = "nothing"
-"""The edition of 2026 leaves out rows of entity tracking of which an option holds it."""
+"""Word whose rows of entity tracking the edition of 2026 leaves out, if an option contains it."""
 
 
 def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """One target behind either context (2026), or both targets behind the first one (2025)."""
+    """Yield one target after each of two contexts (2026), or two targets after the first context (2025)."""
     for record in read_json_lines(source, name):
         domain = plain_name(record.text("Domain"))
         contexts = record.text("Context1"), record.text("Context2")
@@ -32,7 +32,8 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Options behind one prefix, the right one first; a paradigm is a file's rows of so many operations."""
+    """Yield the options after one prefix, the right one first; a paradigm is the rows of a file with one number of
+    operations."""
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         options, count = record.value("options"), record.value("numops")
@@ -56,7 +57,7 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
 
 
 def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """The same property behind the right and behind the wrong concept."""
+    """Yield one property after the right and after the wrong concept."""
     paradigm = plain_name(PurePosixPath(name).stem).removeprefix("comps_").replace("-", "_")
     for record in read_json_lines(source, name):
         phrase = record.text("property_phrase")
@@ -66,7 +67,7 @@ def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 
 
 def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Solutions behind one prompt; the right one comes first here, wherever it stands in the row."""
+    """Yield the solutions after one prompt, the right solution first, whatever its position in the row."""
     path = PurePosixPath(name)
     paradigm = plain_name(path.parent.name or path.stem)
     seen: set[str] = set()
@@ -89,7 +90,7 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
 
 
 def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Two sentences, and the share of people who prefer the first."""
+    """Yield two sentences, and the share of people who prefer the first."""
     paradigm = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         texts, ratio = record.text("sentences").split("\t"), record.value("ratio")
@@ -112,6 +113,6 @@ BABYLM_READERS: Mapping[PairFormat, Callable[[RawSource, SuiteSettings, str], It
 
 
 def predicted_text(candidate: Candidate, suite: SuiteSettings) -> str:
-    """What prediction files have of a preferred candidate: all of it, or only what was scored."""
+    """Return the text of a preferred candidate for prediction files: the whole text, or only its scored part."""
     whole = suite.format == "comps" or (suite.format == "ewok" and suite.edition != 2025)
     return candidate.text if whole else candidate.completion

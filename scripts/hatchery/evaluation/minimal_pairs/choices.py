@@ -1,4 +1,4 @@
-"""Rows that ask which choice follows a prompt, and names of paradigms and documents, as hub data sets have both.
+"""Rows that ask which choice follows a prompt, with the names of paradigms and documents in data sets of the hub.
 
 Layouts: MuBench (a list of choices, and a label in three forms) and GlobalPIQA (a column for each choice). Sources:
 docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are inferred.
@@ -25,9 +25,9 @@ HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", 
 
 
 def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
-    """Return the paradigm that a file is called after: its stem, or its folder where a hub file is called by a split.
+    """Return the paradigm named by a file: its stem, or its folder if the stem of a hub file is the name of a split.
 
-    The folder counts in the track multilingual alone.
+    The folder is used in the track multilingual alone.
     """
     path = PurePosixPath(name)
     is_split = suite.track == "multilingual" and _SPLIT.fullmatch(path.stem) is not None

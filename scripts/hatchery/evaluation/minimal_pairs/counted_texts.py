@@ -1,7 +1,7 @@
-"""What BabyLM's organisers count of the texts that a model preferred: row by row, text by text, slips included.
+"""BabyLM's organisers' own counts of preferred texts: row by row, compared as texts, slips included.
 
-Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of their numbers are not the share of
-right decisions: that of EWoK in checkpoints, and that of entity tracking in a submission.
+Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' numbers differ from the
+share of right decisions: EWoK in checkpoints, and entity tracking in a submission.
 """
 
 import dataclasses
@@ -16,10 +16,10 @@ from hatchery.raw.registration import RawSource
 
 
 def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) -> list[tuple[str, str]]:
-    """The paradigms and texts that predictions are compared with, in their order.
+    """Return the paradigms and texts that predictions are compared with, in their order.
 
-    The server has other rows of entity tracking: those whose right option does not hold NOTHING, whatever the others
-    do. The collator has the bare target of EWoK, and predictions have the whole text.
+    The server uses other rows of entity tracking: those whose right option does not contain NOTHING, whatever the other
+    options contain. The collator compares with the bare target of EWoK, although predictions have the whole text.
     """
     if suite.counted_by == "collator" and suite.format == "ewok":
         return [(item.paradigm, item.candidates[0].completion) for item in items]
@@ -39,7 +39,7 @@ def counted_by_text(
     compared_with = positions_by(paradigm for paradigm, _ in rights)
     counted = list(decisions)
     for paradigm, positions in positions_by(item.paradigm for item in items).items():
-        # There are no fewer of them than of ours.
+        # There are at least as many rows of the organisers as of ours.
         for position, row in zip(positions, compared_with[paradigm], strict=False):
             preferred = predicted_text(items[position].candidates[decisions[position].chosen], suite)
             is_right = preferred.strip() == rights[row][1].strip()

@@ -1,4 +1,4 @@
-"""Which candidate of an item is preferred, what a tie counts, and the accuracies that follow.
+"""The preferred candidate of an item, the credit of ties, and the resulting accuracies.
 
 Sources: docs/papers/babylm-evaluation.md, "Ties", and docs/papers/babylm-2026.md, "Ties".
 """
@@ -41,9 +41,10 @@ class Accuracy:
 
 
 def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
-    """The candidates with the highest score, in their order; the same text as the right one has its score.
+    """Return the candidates with the highest score, in their order; a copy of the right text has the right text's
+    score.
 
-    Rounding may give two copies of a text different ones. NaN is the lowest score.
+    Rounding may give two copies of a text different scores. NaN is the lowest score.
     """
     right = item.candidates[0]
     scores = [-math.inf if math.isnan(score) else score for score in scores]
@@ -53,14 +54,14 @@ def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
 
 
 def decide(item: Item, *scores: float) -> Outcome:
-    """The outcome of one item."""
+    """Return the outcome of one item."""
     best = best_candidates(item, scores)
     return "wrong" if 0 not in best else "correct" if len(best) == 1 else "tie"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Of an item: the outcome, the candidate that is told as the preferred one, and what it counts (0 to 1)."""
+    """The decision on an item: the outcome, the candidate reported as preferred, and the credit (0 to 1)."""
 
     outcome: Outcome
     chosen: int
@@ -74,11 +75,11 @@ TIE_RULES = {
     "drawn": "as BabyLM 2026: a tie is decided by a draw, which is seeded here",
     "first_in_row": "the first in its row of several best texts is preferred",
 }
-"""What is said of each rule for ties."""
+"""Description of each tie rule, for people."""
 
 
 def tie_rule(suite: SuiteSettings) -> str:
-    """The rule that a suite asks for, one of TIE_RULES."""
+    """Return the tie rule of a suite, a key of TIE_RULES."""
     if suite.edition == 2023:
         return "wrong"
     if suite.ties is not None:
@@ -89,7 +90,7 @@ def tie_rule(suite: SuiteSettings) -> str:
 
 
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
-    """What counts of an item under the rules of its suite. Of several best candidates, since 2026 a draw tells one.
+    """Return the decision on an item under its suite's rules; since 2026 a draw chooses among several best candidates.
 
     An item with an `unknown` token is wrong.
     """
@@ -107,7 +108,7 @@ def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown:
 
 
 def place_in_row(item: Item, candidate: int) -> int:
-    """Index in the row of the file of a candidate of the item."""
+    """Return the index in the file's row of a candidate of the item."""
     if candidate == 0:
         return item.place
     return candidate - 1 if candidate <= item.place else candidate
@@ -121,14 +122,14 @@ def accuracy_table(
     by_split: bool = False,
     by_pair: bool = False,
 ) -> list[Accuracy]:
-    """Rows for every paradigm, every phenomenon and the suite, names sorted within a level.
+    """Return rows for every paradigm, every phenomenon and the suite, names sorted within a level.
 
-    Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the
-    two differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT,
-    67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 of them).
-    `credits` say what each item counts; by default a tie counts nothing. With `by_split` (entity tracking), a
-    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of those. With `by_pair`, the suite
-    has a third row, `<suite>_by_pair`, in which all pairs weigh the same (lm-evaluation-harness).
+    Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the two
+    averages differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms
+    (LTG-BERT, 67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 of
+    them). `credits` are the credits of the items; by default a tie has credit 0. With `by_split` (entity tracking), a
+    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of the phenomena. With `by_pair`,
+    the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]
@@ -177,26 +178,26 @@ def _mean(level: Level, name: str, rows: Sequence[Accuracy]) -> Accuracy:
 
 
 def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) -> pl.DataFrame:
-    """The table correlation.csv: by paradigm, how the preferences of people and of the model go together.
+    """Return the table correlation.csv: by paradigm, the correlation of people's and the model's preferences.
 
-    Spearman's correlation of their shares for the first of two texts with the model's, the softmax of both scores; 0
-    where one side is constant (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
+    It is Spearman's correlation of people's shares for the first of two texts with the model's shares, the softmax of
+    both scores; 0 if one side is constant (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
     """
     from hatchery.evaluation.metrics.classification import spearman
 
     rows = []
     for name, positions in sorted(positions_by(item.paradigm for item in items).items()):
         people = np.array([items[index].preference for index in positions], dtype=np.float64)
-        # The difference of the scores has the ranks of their softmax, and does not run out of digits.
+        # The difference of the scores has the same ranks as their softmax, and does not saturate.
         model = np.array([scores[index][0] - scores[index][1] for index in positions], dtype=np.float64)
         rows.append((name, len(positions), spearman(Scored(people, model, model[:, None]))))
     return pl.DataFrame(rows, schema=["name", "pairs", "spearman"], orient="row")
 
 
 def accuracy_frame(table: Sequence[Accuracy]) -> pl.DataFrame:
-    """The table accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
+    """Return the table accuracy.csv: level, name, pairs, correct, ties, and the two accuracies (fractions of 1).
 
-    The column `chance`, accuracy of a blind guess, is added if the number of candidates is not always two.
+    The column `chance`, the accuracy of a blind guess, is added if the number of candidates is not always two.
     """
     frame = frame_of(table, Accuracy)
     return frame.drop("chance") if all(row.chance == OF_PAIRS for row in table) else frame

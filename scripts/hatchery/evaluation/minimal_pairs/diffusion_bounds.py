@@ -21,14 +21,15 @@ from hatchery.modeling.language_model import moved
 
 
 def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
-    """Return orders of so many tokens: int64 [orders, tokens], a pure function of both numbers; `orders` is even."""
+    """Return `orders` orders of `tokens` tokens: int64 [orders, tokens], a pure function of both numbers; `orders`
+    is even."""
     keys = [np.random.Philox(np.random.SeedSequence([tokens, draw])).random_raw(tokens) for draw in range(orders // 2)]
     drawn = np.argsort(np.array(keys, dtype=np.uint64).reshape(-1, tokens), axis=1, kind="stable")
     return np.concatenate([drawn, drawn[:, ::-1]]).astype(np.int64)
 
 
 def hidden_sets(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
-    """Return the hidden tokens of every row of a sentence: bool [orders * tokens, tokens]."""
+    """Return which tokens are hidden in every row of a sentence: bool [orders * tokens, tokens]."""
     ranks = np.argsort(orders_of(tokens, orders), axis=1)
     firsts = np.arange(tokens)[:, None]
     return np.concatenate([rank[None, :] >= firsts for rank in ranks])
@@ -74,7 +75,7 @@ def token_diffusion_bounds(
 
 
 def _of_tokens(values: np.ndarray, scored: int) -> np.ndarray:
-    """The shares of the tokens of a sentence in its bound: float32 [N], or [N, temperatures]."""
+    """Return each token's share of the bound of a sentence: float32 [N], or [N, temperatures]."""
     hidden = hidden_sets(scored)
     row_of, token = np.nonzero(hidden)
     weights = 1.0 / (hidden.sum(axis=1)[row_of] * DIFFUSION_ORDERS)

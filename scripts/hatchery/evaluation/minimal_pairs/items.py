@@ -1,13 +1,13 @@
-"""What a model is asked of a suite: an item, and the texts of which it should prefer one.
+"""Items of a suite: candidate texts of which a model should prefer the right one.
 
-An item has any number of candidates. Of each, what is scored may stand behind a prefix, which is given: one for all of
-them, or one for each. A minimal pair has two and no prefix.
+An item has any number of candidates. The scored part of a candidate may follow a given prefix; candidates share one
+prefix or have one each. A minimal pair has two candidates and no prefix.
 """
 
 from dataclasses import dataclass
 
 BY_PAIR = "_by_pair"
-"""Ends the name of a suite in the row of accuracies in which all pairs weigh the same."""
+"""Suffix of the suite's name in the row of accuracies in which all pairs have equal weights."""
 
 
 @dataclass(frozen=True, order=True)
@@ -19,7 +19,7 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole text."""
         return self.prefix + self.completion
 
 
@@ -33,24 +33,24 @@ class Item:
     candidates: tuple[Candidate, ...]
     field: str = ""
     preference: float | None = None
-    """Instead of a right answer, the share of people who prefer the first."""
+    """For items without a right answer, the share of people who prefer the first candidate."""
     place: int = 0
-    """Index of the right candidate in the row of the file, whose other candidates follow here in their order."""
+    """Index of the right candidate in the file's row; the other candidates follow here in the row's order."""
 
     @property
     def identical(self) -> bool:
-        """Whether another candidate is the same text as the right one: no model can tell the two apart.
+        """Whether another candidate has the same text as the right one, so that no model can tell them apart.
 
-        Seven pairs of BLiMP are such.
+        BLiMP has seven pairs with identical sentences.
         """
         return self.candidates[0] in self.candidates[1:]
 
     @property
     def is_pair(self) -> bool:
-        """Whether it is a minimal pair: two sentences, scored as they are."""
+        """Whether the item is a minimal pair: two sentences without prefixes."""
         return len(self.candidates) == 2 and not any(candidate.prefix for candidate in self.candidates)
 
 
 def minimal_pair(paradigm: str, phenomenon: str, pair_id: str, good: str, bad: str, field: str = "") -> Item:
-    """Two sentences of which the model should prefer the good one."""
+    """Return an item of two sentences, the good one first."""
     return Item(paradigm, phenomenon, pair_id, (Candidate(good), Candidate(bad)), field)

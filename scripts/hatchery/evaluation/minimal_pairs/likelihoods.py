@@ -1,15 +1,15 @@
 """Likelihoods of sentences: left to right under a causal model, token by token under a masked one.
 
-Left to right, as BabyLM's pipeline computes it: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the
-context is one special token (EOS, or BOS where there is none); there is no term for a final EOS
-(docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood"). One forward pass per sentence, or for what several share.
+Left to right, as in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context is one
+special token (EOS, or BOS without EOS); there is no term for a final EOS (docs/papers/babylm-evaluation.md,
+"Pseudo-log-likelihood"). One forward pass is made per sentence, or per shared prefix.
 
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): every token is masked in a row of its own, and the
-score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) mask with it the
-later pieces of the same word, so that a word's end does not give its beginning away. A sentence of N tokens asks for N
-rows; rows that are the same input (a pair often differs in the masked token alone) are computed once. Logits are made
-at the masked position only. Promise: the numbers are those of the one-sentence-at-a-time loop up to float32 rounding,
-and do not depend at all on the order of the sentences.
+score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the later
+pieces of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens needs N
+rows; identical rows (the sentences of a pair often differ in the masked token alone) are computed once. Logits are
+computed at the masked position only. The numbers equal those of a loop over single sentences up to float32 rounding,
+and do not depend on the order of the sentences.
 
 Inputs of equal length share a batch, so nothing is padded.
 """
@@ -35,14 +35,14 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
-# What was measured to be fastest with a MiB of second-level cache: few tiles of many rows, because the library arranges
-# the items anew for every tile.
+# Measured to be fastest with a second-level cache of one MiB: few tiles of many rows, because the library rearranges
+# the items for every tile.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
 
 
 def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """log sum over v of exp(logit_v), float32 [M], of `features` [M, D]; `weight` is [V, D] and `bias` [V]."""
+    """Return log sum over v of exp(logit_v), float32 [M], for `features` [M, D]; `weight` is [V, D] and `bias` [V]."""
     n_tiles = -(-len(weight) // ITEMS_PER_TILE)
     parts = features.new_empty((len(features), n_tiles))
     memory = features.new_empty((2, min(ROWS_PER_TILE, len(features)) * min(ITEMS_PER_TILE, len(weight))))
@@ -55,7 +55,8 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
                 torch.mm(rows, items.T, out=logits)
             else:
                 torch.addmm(its_bias, rows, items.T, out=logits)
-            # torch's log_softmax is one fused step, its logsumexp five; the difference to any logit is what both know.
+            # torch's log_softmax is one fused operation and its logsumexp five. The normaliser is any logit minus its
+            # log-probability.
             torch.log_softmax(logits, dim=-1, out=log_shares)
             torch.sub(logits[:, 0], log_shares[:, 0], out=part[:, column])
     return torch.logsumexp(parts, dim=-1)
@@ -64,7 +65,7 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
 def tiled_log_probabilities(
     features: Tensor, weight: Tensor, bias: Tensor | None, of: Tensor, targets: Tensor
 ) -> Tensor:
-    """Float32 [K]: log p(targets[k]) where the state is `features[of[k]]`; `of` and `targets` are int64 [K].
+    """Return log p(targets[k]) for the state `features[of[k]]`, float32 [K]; `of` and `targets` are int64 [K].
 
     `features` [M, D], `weight` [V, D] and `bias` [V] are float32 on the CPU.
     """
@@ -75,19 +76,19 @@ def tiled_log_probabilities(
 
 
 class TargetScores:
-    """The log-probabilities of `n_targets` targets, which batches ask for piece by piece.
+    """The log-probabilities of `n_targets` targets, which batches request part by part.
 
-    The product of states and vocabulary is put off until it pays: batches of the encoder hold few masked positions
-    each, and the product is fastest for many rows. Where a model lets go of its states before the product, those of
-    several batches are kept and answered together. What is answered together follows from the order of the batches.
+    The product of states and vocabulary matrix is delayed until it has many rows, for which it is fastest: batches of
+    the encoder have few masked positions each. If a model returns its states before the product, the states of several
+    batches are collected and multiplied together. Which batches are multiplied together depends on their order alone.
 
-    A target needs its own logit and the logarithm of the sum over the vocabulary, and not the matrix of all
-    log-probabilities. On the CPU the logits are therefore made for some rows and some items at a time (tiles), in
-    memory that is used again: fresh pages cost as much as the product. Promise: the numbers of log_softmax up to
+    A target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
+    log-probabilities. On the CPU the logits are therefore computed for some rows and some items at a time (tiles), in
+    memory that is reused: fresh pages cost as much as the product. The numbers equal those of log_softmax up to
     rounding.
 
-    `finished` answers what is still put off and returns all of them, float32 [n_targets], or of several temperatures
-    [n_targets, temperatures], for which all logits are made.
+    `finished` computes the remaining targets and returns all, float32 [n_targets], or for several temperatures
+    [n_targets, temperatures], for which all logits are computed.
     """
 
     def __init__(self, model: SentenceModel, n_targets: int, temperatures: Temperatures = AT_ONE) -> None:
@@ -99,12 +100,12 @@ class TargetScores:
         self._targets: list[np.ndarray] = []
         self._places: list[np.ndarray] = []
         self._n_rows = 0
-        # What the device has answered, or will have, and where it belongs.
+        # Results on the device, perhaps still being computed, and their positions in `values`.
         self._found: list[Tensor] = []
         self._found_places: list[np.ndarray] = []
 
     def ask(self, ids: Tensor, rows: Tensor, of: np.ndarray, targets: np.ndarray, places: np.ndarray) -> None:
-        """Ask for log p(targets[k]) at the position `rows[of[k]]` of `ids`, to be written to `values[places[k]]`.
+        """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`, to be written to `values[places[k]]`.
 
         `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; the others are int64 [K].
         """
@@ -125,11 +126,11 @@ class TargetScores:
             self._answer()
 
     def finished(self) -> np.ndarray:
-        """All log-probabilities."""
+        """Return all log-probabilities."""
         if self._n_rows:
             self._answer()
         if self._found:
-            # Read in one go, after all batches were handed to the device.
+            # Copied from the device at once, after all batches were submitted.
             self.values[np.concatenate(self._found_places)] = torch.cat(self._found).cpu().numpy()
         return self.values
 
@@ -151,13 +152,14 @@ def token_left_to_right_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures = AT_ONE,
 ) -> list[np.ndarray]:
-    """Natural log-probability of every scored token given those before it: one float32 array [N] per sentence.
+    """Return the natural log-probability of every scored token given the earlier tokens: one float32 array [N] per
+    sentence.
 
-    Of several temperatures it is [N, temperatures].
+    For several temperatures the arrays are [N, temperatures].
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
-    sentence; `on_tokens` is told the tokens that are done, context included. What sentences share in front is computed
-    once, where the model can go on from there.
+    sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are computed
+    once, if the model can continue from them.
     """
     if not model.shares_prefixes or temperatures != AT_ONE:
         return _each_by_itself(model, sentences, tokens_per_batch, on_tokens, temperatures)
@@ -181,11 +183,11 @@ def token_left_to_right_likelihoods(
 def _behind_prefixes(
     model: SentenceModel, batch: SharedBatch, sentences: Sequence[EncodedSentence]
 ) -> dict[int, np.ndarray]:
-    """The log-probabilities of a batch of sentences by their numbers."""
+    """Return the log-probabilities of a batch of sentences by sentence number."""
     counts = [sentences[member].scored for member in batch.members]
     text = np.repeat(np.arange(len(batch.members)), counts)
     n_before = len(model.frame.before)
-    # A token is predicted at the input before it.
+    # A token is predicted at the input position before it.
     columns = np.concatenate(
         [n_before - 1 + np.arange(one.given, len(one.ids)) for one in (sentences[member] for member in batch.members)]
     )
@@ -217,7 +219,7 @@ def _each_by_itself(
     for length, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
         encoded = list(bucket)
         ids, asked = np.array([sentence.ids for sentence in encoded], dtype=np.int64), scored_tokens(encoded)
-        # The last token is predicted and conditions nothing, so it is no input.
+        # The last token conditions no prediction, so it is no input.
         inputs = np.concatenate([np.broadcast_to(context, (len(ids), len(context))), ids[:, :-1]], axis=1)
         columns = np.arange(len(context) - 1, inputs.shape[1])
         rows_per_batch = max(1, tokens_per_batch // inputs.shape[1])
@@ -233,26 +235,26 @@ def _each_by_itself(
             on_tokens(len(batch) * (len(context) + length))
     if not found:
         return []
-    # Read in one go, after all batches were handed to the device.
+    # Copied from the device at once, after all batches were submitted.
     return np.split(torch.cat(found).cpu().numpy(), np.cumsum(lengths)[:-1])
 
 
 def scored_tokens(sentences: Sequence[EncodedSentence]) -> np.ndarray:
-    """Bool [S, N]: which tokens of sentences of N tokens are scored."""
+    """Return which tokens of S sentences of N tokens are scored: bool [S, N]."""
     given = np.array([sentence.given for sentence in sentences], dtype=np.int64)
     return np.arange(len(sentences[0].ids)) >= given[:, None]
 
 
-# Rows are compared in blocks, so that memory stays bounded whatever the size of a suite.
+# Rows are compared in blocks, so that memory is bounded for suites of any size.
 TOKENS_PER_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
 class MaskedRows:
-    """The distinct rows of some sentences of equal length, and what is asked of each.
+    """The distinct rows of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, in an order that is
-    a function of their content. `of` int64 [A] has a row for each scored token, sentence by sentence.
+    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, in an order that is a
+    function of their content. `of` int64 [A] is the row number of each scored token, sentence by sentence.
     """
 
     ids: np.ndarray
@@ -261,7 +263,7 @@ class MaskedRows:
 
 
 def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np.ndarray:
-    """Bool [S, N, N]: which tokens (last axis) are masked when token i (second axis) is scored.
+    """Return which tokens (last axis) are masked when token i (second axis) is scored: bool [S, N, N].
 
     All sentences have N tokens; `within_word` needs their word numbers.
     """
@@ -275,10 +277,10 @@ def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np
 
 
 def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, within_word: bool) -> MaskedRows:
-    """The rows [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each, without repetitions."""
+    """Return the distinct rows [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each."""
     ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
     length, first = ids.shape[1], len(frame.before)
-    # Of which sentence a row is, and which of its tokens it asks for.
+    # The sentence of each row, and the token that the row scores.
     sentence, token = np.nonzero(scored_tokens(sentences))
     keyed = np.empty((len(sentence), 1 + first + length + len(frame.after)), dtype=np.int64)
     keyed[:, 0] = first + token
@@ -291,7 +293,8 @@ def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, wit
 
 
 def blocks(bucket: Sequence[EncodedSentence], frame: Frame) -> Iterator[Sequence[EncodedSentence]]:
-    """Sentences of equal length in portions whose rows have some TOKENS_PER_BLOCK tokens, but always one sentence."""
+    """Yield sentences of equal length in blocks whose rows have about TOKENS_PER_BLOCK tokens, but always one
+    sentence."""
     length = len(bucket[0].ids)
     tokens = length * (length + len(frame.before) + len(frame.after))
     size = max(1, TOKENS_PER_BLOCK // tokens)
@@ -308,13 +311,13 @@ def token_pseudo_log_likelihoods(
     *,
     within_word: bool = False,
 ) -> list[np.ndarray]:
-    """Natural log-probability of every scored token when it is masked: one float32 array [N] per sentence.
+    """Return the natural log-probability of every scored token when it is masked: one float32 array [N] per sentence.
 
-    Of several temperatures it is [N, temperatures].
+    For several temperatures the arrays are [N, temperatures].
 
     `sentences` are distinct and in ascending length. With `within_word`, the later pieces of the token's word are
-    masked as well. A batch holds at most `tokens_per_batch` tokens, but always one row; `on_tokens` is told the tokens
-    that are done, repeated rows included.
+    masked as well. A batch holds at most `tokens_per_batch` tokens, but always one row; `on_tokens` is called with the
+    number of finished tokens, repeated rows included.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
     lengths = np.array([sentence.scored for sentence in sentences], dtype=np.int64)
@@ -325,7 +328,7 @@ def token_pseudo_log_likelihoods(
         for block in blocks(list(bucket), model.frame):
             rows = expand(block, model.frame, model.mask_id, within_word)
             length = rows.ids.shape[1]
-            # In the order of the rows, so that each batch of rows answers a contiguous part of what is asked.
+            # In the order of the rows, so that each batch of rows belongs to a contiguous part of the targets.
             order = np.argsort(rows.of, kind="stable")
             of = rows.of[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64)[scored_tokens(block)][order]
@@ -344,7 +347,8 @@ def token_pseudo_log_likelihoods(
 
 
 token_within_word_likelihoods = partial(token_pseudo_log_likelihoods, within_word=True)
-"""Pseudo-log-likelihood within words from left to right (Kauf & Ivanova 2023); arguments as above."""
+"""Pseudo-log-likelihood within words from left to right (Kauf & Ivanova 2023); arguments as in
+`token_pseudo_log_likelihoods`."""
 
 
 def token_fused_likelihoods(
@@ -354,7 +358,7 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """The sums of both log-probabilities of each token."""
+    """Return the sums of both log-probabilities of each token."""
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

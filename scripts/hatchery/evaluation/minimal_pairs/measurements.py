@@ -1,4 +1,4 @@
-"""Scored suites as rows of the tidy tables: fractions become percent, and the name of the metric says so."""
+"""Rows of the tidy tables for scored suites: fractions become percent, as the metric's name says."""
 
 import math
 from collections.abc import Mapping
@@ -18,15 +18,16 @@ from hatchery.settings.base import Range, Share
 PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
 PAIR_AVERAGE = "pair_average"
-"""Of the multilingual track, whose means weigh all pairs of a suite the same."""
+"""Average of the multilingual track, in which all pairs of a suite have equal weights."""
 ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 AT_BEST_TEMPERATURE = "best_temperature_accuracy_percent"
-"""At the temperature that is best on the very pairs (GPT-BERT): an upper bound, never comparable with the others."""
+"""Accuracy at the temperature that is best on the test pairs themselves (GPT-BERT): an upper bound, never comparable
+with other accuracies."""
 ACCURACY_FILE = "accuracy.csv"
 BEST_TEMPERATURE_FILE = "accuracy_at_best_temperature.csv"
 CORRELATION = "spearman_percent"
-"""With the preferences of people, of a suite that has no right answers (WUG)."""
+"""Correlation with people's preferences, for a suite without right answers (WUG)."""
 CORRELATION_FILE = "correlation.csv"
 ACCURACY_LEVELS: tuple[Literal["paradigm", "phenomenon", "suite"], ...] = ("paradigm", "phenomenon", "suite")
 ACCURACY_COLUMNS = {ACCURACY: "accuracy", ACCURACY_TIES_CORRECT: "accuracy_ties_correct"}
@@ -39,16 +40,17 @@ class _AccuracyRow(Record):
     pairs: int
     accuracy: Share
     accuracy_ties_correct: Share
-    # What a blind guess has; a column where items have other numbers of candidates than two.
+    # Accuracy of a blind guess; a column if items may have other numbers of candidates than two.
     chance: Share = 0.5
 
 
 def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Accuracy in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
+    """Return accuracies in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
 
-    Each with ties counted as wrong and as right. `phenomenon_average` weighs phenomena equally (the tables of BabyLM
-    2023), `paradigm_average` weighs paradigms equally (the original BLiMP, LTG-BERT, Table 8); on identical predictions
-    they may differ by more than a point. Where temperatures were tried, also at the best one.
+    Each accuracy is given with ties counted as wrong and as right. `phenomenon_average` gives phenomena equal weights
+    (the tables of BabyLM 2023), `paradigm_average` gives paradigms equal weights (the original BLiMP, LTG-BERT, Table
+    8); on identical predictions they may differ by more than a point. With temperatures, the accuracy at the best
+    temperature is added.
     """
     if evaluated.has(CORRELATION_FILE):
         return _correlations(evaluated)
@@ -79,10 +81,10 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
-    """Basis of a suite's numbers: its items and the way of scoring.
+    """Return the basis of a suite's numbers: its items and the way of scoring.
 
-    A masked model by its pseudo-log-likelihood and a causal one by its log-likelihood compare, as in papers; a way that
-    is not a model's own, such as `fused`, compares with itself alone.
+    The pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable, as in papers; a
+    way that is not a model's default, such as `fused`, is comparable with itself alone.
     """
     manifest, settings = evaluated.manifest, evaluated.manifest.settings
     if "source" not in manifest.inputs:
@@ -107,7 +109,7 @@ def _is_causal(evaluated: Evaluated) -> bool:
 
 
 def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> list[TidyRow]:
-    """The rows of one table, whose columns give these metrics."""
+    """Return the rows of one table, whose columns hold these metrics."""
     path = evaluated.manifest.folder / name
     rows = evaluated.records(name, _AccuracyRow, ("level", "name"))
     found: list[TidyRow] = []
@@ -146,10 +148,10 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
 
 
 def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
-    """Accuracy and its binomial standard deviation, both in percent, and the pairs.
+    """Return accuracy and its binomial standard deviation, both in percent, and the number of pairs.
 
-    The deviation is that of two more right and two more wrong pairs (Agresti and Coull, 1998), so that a few pairs that
-    are all right leave some doubt.
+    The deviation is computed with two more right and two more wrong pairs (Agresti and Coull, 1998), so that it is not
+    0 for a few pairs that are all right.
     """
     accuracy: float = getattr(row, column)
     pairs = row.pairs + 4

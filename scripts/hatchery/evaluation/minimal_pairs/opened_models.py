@@ -1,6 +1,6 @@
-"""Models that are opened to score suites: within a job of several suites, a model is loaded once.
+"""A cache of the last opened model, so that a job of several suites loads a model once.
 
-A model whose layers were compiled for a large suite is loaded again for the next one, so that each suite has the
+A model whose layers were compiled for a large suite is loaded again for the next suite, so that each suite has the
 numbers of a job of its own.
 """
 
@@ -31,13 +31,13 @@ def models_are_kept() -> Iterator[None]:
 
 
 def opened_model(manifest: Path, device: torch.device, settings: ScoringSettings) -> SentenceModel:
-    """Return the model of a manifest, to be asked by the rules of a suite. Raises like `load_sentence_model`."""
+    """Return the model of a manifest, prepared for the rules of a suite. Raises like `load_sentence_model`."""
     kept = _kept.get()
     key = (manifest, device.type, settings.scoring, settings.has_template, settings.track)
     if kept is not None and key in kept and compilation_in_use(kept[key]) == "off":
         return kept[key]
     if kept is not None:
-        # The memory of the last model is free before the next one is loaded.
+        # Free the memory of the last model before the next model is loaded.
         kept.clear()
     model = load_sentence_model(manifest, device, settings.scoring, template=settings.has_template)
     if settings.track == "multilingual":

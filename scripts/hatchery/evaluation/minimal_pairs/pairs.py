@@ -1,8 +1,8 @@
-"""Reading suites: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, sentences on alternating lines, and
-the other tasks of BabyLM (`babylm_items.py`).
+"""Read suites: JSON lines in the format of BLiMP (Warstadt et al. 2020), tables, sentences on alternating lines, and
+BabyLM's other tasks (`babylm_items.py`).
 
-Reads any folder or archive of such files, the original 67 paradigms, the pooled files of BabyLM and a user's own alike,
-and promises the same items in the same order for the same files and seed.
+Any folder or archive with files of these formats can be read: the original 67 paradigms, BabyLM's pooled files, or a
+user's own. The same files and seed always give the same items in the same order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,15 +21,15 @@ from hatchery.evaluation.tasks.formats import is_table, read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
-# The 13 raw terms of the release become the 12 phenomena of the paper and of BabyLM's tables by these two.
+# These two entries turn the 13 raw terms of the release into the 12 phenomena of the paper and of BabyLM's tables.
 PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependency": "filler_gap"}
-# One paradigm (principle_A_case_2) spells its field in another way than the other 66.
+# One paradigm (principle_A_case_2) spells its field differently from the other 66.
 FIELD_SPELLINGS = {"syntax/semantics": "syntax_semantics"}
 
 LIKE_BLIMP = SuiteSettings()
 
-# The pooled files of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files of minimal pairs"), to recognise them where
-# another suite is expected.
+# Stems of BabyLM 2023's pooled files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"), to recognise these
+# files if another suite is expected.
 POOLED_FILES = {
     "the BabyLM-filtered BLiMP": frozenset(
         {
@@ -54,20 +54,22 @@ POOLED_FILES = {
 
 
 def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[Item]:
-    """All items of the suite's files, by file name and line.
+    """Return all items of the suite's files, ordered by file name and line.
 
     In the format of BLiMP, with the unit "paradigm", the paradigm is the field `UID`, or else the file's stem; the
-    phenomenon is `linguistics_term`, or else the paradigm; terms outside BLiMP are kept as they are. With the unit
-    "file" (BabyLM's pooled files) paradigm and phenomenon are the file's stem, whatever the records say, and a pair is
-    known by its line, because ids repeat where paradigms are pooled. `SuiteSettings` tells of the other formats. Names
-    go through `plain_name`, because they reach tables, terminals and pages. Raises EvaluationError naming file and line
-    for wrong records, and when no file matches or two files share a stem that must tell them apart.
+    phenomenon is `linguistics_term`, or else the paradigm; terms outside BLiMP stay unchanged. With the unit "file"
+    (BabyLM's pooled files) paradigm and phenomenon are the file's stem, whatever the records say, and a pair is
+    identified by its line, because ids repeat in files that pool paradigms. `SuiteSettings` describes the other
+    formats. Names are sanitised by `plain_name`, because they appear in tables, terminals and pages. Raises
+    EvaluationError naming file and line for wrong records, and if no file matches or two files share a stem that has to
+    identify them.
     """
     return [pair for name in pair_files(source, suite) for pair in read_pairs(source, suite, name)]
 
 
 def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
-    """The names of the suite's files, sorted. Raises EvaluationError where there are none, or names that clash."""
+    """Return the names of the suite's files, sorted. Raises EvaluationError if there are no files, or if names
+    clash."""
     names = source.names(suite.files)
     if suite.track == "multilingual":
         names = [name for name in names if is_table(name) and PurePosixPath(name).name not in HUB_METADATA]
@@ -85,7 +87,7 @@ def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
 
 
 def read_pairs(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """The pairs of one file in order. Raises EvaluationError naming file and line for wrong ones."""
+    """Return the pairs of one file in order. Raises EvaluationError naming file and line for wrong pairs."""
     return _READERS[suite.format](source, suite, name)
 
 
@@ -102,16 +104,18 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     prefixes = () if columns.prefix is None else (columns.prefix,)
     wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}
     wanted |= {column.partition(".")[0] for column in wanted}
-    # Spreadsheets put quotes into a table between tabs, too; the tables of GLUE, which `read_rows` reads, have none.
+    # Spreadsheets write quotes also into tables separated by tabs; GLUE's tables, which `read_rows` reads, have no
+    # quotes.
     is_tsv = name.lower().endswith(".tsv")
-    # A document is called after all of its columns.
+    # All columns are read, because a document's name is a hash of all columns.
     names_documents = suite.unknown_tokens == "wrong"
     asked = None if names_documents else wanted
     records = some(read_csv(source, name), name) if is_tsv else read_rows(source, name, (), asked)
     for index, record in enumerate(records):
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
-        # Cells keep the spaces that somebody typed at their ends, which would be tokens of one sentence alone.
+        # Spaces at the ends of cells, usually typing slips, are removed, because they would be tokens of one sentence
+        # alone.
         texts = [record.text(column).strip() for column in (columns.good, *columns.wrong)]
         given = "".join(f"{record.text(column).strip()} " for column in prefixes)
         candidates = tuple(Candidate(text, given) for text in texts)
@@ -120,9 +124,10 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Pairs of neighbouring lines. Blank lines may stand between pairs only: elsewhere, all below would be shifted."""
+    """Return pairs of adjacent lines. Blank lines are allowed between pairs only; within a pair, all later pairs
+    would be shifted."""
     stem = plain_name(PurePosixPath(name).stem)
-    phenomenon = stem.partition("-")[0]  # Zorro calls its files <phenomenon>-<paradigm>.txt.
+    phenomenon = stem.partition("-")[0]  # The names of Zorro's files are <phenomenon>-<paradigm>.txt.
     lines, number = decode_lines(source, name), 0
     for number, first in lines:
         second_number, second = next(lines, (0, ""))
@@ -174,7 +179,7 @@ def _optional(record: Record, name: str, default: str) -> str:
 
 
 def _pair_id(record: Record) -> str:
-    # The release spells it pairID (text), the hub copy pair_id (integer); others have none.
+    # The release has the field pairID (text), the hub's copy pair_id (integer); other suites have no such field.
     value: Any = record.values.get("pairID", record.values.get("pair_id", record.line))
     if not isinstance(value, str | int):
         raise EvaluationError(f"{record.where}: the pair's id must be a text or an integer, got {shorten(value)}")
@@ -182,7 +187,8 @@ def _pair_id(record: Record) -> str:
 
 
 def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> None:
-    """Raises EvaluationError when these are not the pairs of `suite`, and says whose they look like."""
+    """Raise EvaluationError if the pairs have not the expected size of `suite`, naming the suite that they seem to
+    be of."""
     paradigms = {pair.paradigm for pair in pairs}
     right_paradigms = expected.paradigms in (None, len(paradigms))
     if right_paradigms and expected.pairs in (None, len(pairs)):
@@ -200,7 +206,7 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read the files of a suite that may be read whole. Raises EvaluationError like `read_minimal_pairs`.
+    """Read the files of a suite; `rows` limits the rows of a file. Raises EvaluationError like `read_minimal_pairs`.
 
     The size of the suite is checked if all of its files were read.
     """
@@ -212,10 +218,10 @@ def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> No
 
 
 def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: int) -> list[Item]:
-    """At most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order.
+    """Return at most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order.
 
-    A smaller subset lies inside a larger one, and a paradigm's subset does not depend on the other paradigms. None
-    keeps all pairs. Raises ConfigError when `pairs_per_paradigm` is below 1.
+    A smaller subset is part of a larger one, and a paradigm's subset does not depend on the other paradigms. None keeps
+    all pairs. Raises ConfigError if `pairs_per_paradigm` is below 1.
     """
     if pairs_per_paradigm is None:
         return list(pairs)
@@ -229,7 +235,7 @@ def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: in
 
 
 def positions_by(names: Iterable[str]) -> dict[str, list[int]]:
-    """Positions of every name in a sequence of names; names in order of first appearance."""
+    """Return the positions of every name in a sequence of names; names are in order of first appearance."""
     positions: dict[str, list[int]] = {}
     for index, name in enumerate(names):
         positions.setdefault(name, []).append(index)

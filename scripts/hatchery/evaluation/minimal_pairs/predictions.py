@@ -1,4 +1,4 @@
-"""Which text of every item a model preferred, in the files that BabyLM's server takes: of 2023, and since 2025.
+"""Files with the preferred text of every item for BabyLM's server: the format of 2023, and the format since 2025.
 
 Sources: docs/papers/babylm-evaluation.md, "Prediction files", and docs/papers/babylm-2026.md, "Prediction files".
 """
@@ -18,10 +18,10 @@ HEADER = "index\tprediction\n"
 def prediction_files(
     items: Sequence[Item], decisions: Sequence[Decision], settings: ScoringSettings
 ) -> Iterator[tuple[str, str]]:
-    """Names and texts of the files that the server takes for a suite; none where its rows are unknown to it.
+    """Return names and texts of a suite's prediction files; empty if the server does not know the suite's rows.
 
-    A sample of the items has no row numbers that the challenge's server would know, and neither have files of other
-    suites. What it took of WUG is not known. The multilingual track takes accuracies.
+    A sample of the items has no row numbers that the challenge's server knows; neither have other suites. The server's
+    format for WUG is unknown. The multilingual track submits accuracies instead.
     """
     if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:
         return
@@ -33,7 +33,7 @@ def prediction_files(
 
 
 def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite: SuiteSettings) -> str:
-    """One line: by paradigm, an id and the preferred text of every item, in the order of the files."""
+    """Return one line of JSON: by paradigm, an id and the preferred text of every item, in the order of the files."""
     found: dict[str, dict[str, list[dict[str, str]]]] = {}
     for item, decided in zip(items, decisions, strict=True):
         paradigm = item.item_id if suite.format == "global_piqa" else item.paradigm
@@ -43,7 +43,7 @@ def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite
 
 
 def preferred_sentences(items: Sequence[Item], decisions: Sequence[Decision]) -> dict[str, list[str]]:
-    """The preferred text of every item by name of the paradigm (or file), in the order of the items."""
+    """Return the preferred texts by name of the paradigm (or file), in the order of the items."""
     return {
         name: [items[index].candidates[decisions[index].chosen].text for index in positions]
         for name, positions in positions_by(item.paradigm for item in items).items()
@@ -51,7 +51,8 @@ def preferred_sentences(items: Sequence[Item], decisions: Sequence[Decision]) ->
 
 
 def predictions_text(sentences: Sequence[str]) -> str:
-    """The text of `predictions.txt`: the header, then index from 0 and sentence, with line breaks spelled `\\n`."""
+    r"""Return the text of `predictions.txt`: the header, then index from 0 and sentence, with line breaks spelled
+    `\n`."""
     return HEADER + "".join(f"{index}\t{_one_line(sentence)}\n" for index, sentence in enumerate(sentences))
 
 

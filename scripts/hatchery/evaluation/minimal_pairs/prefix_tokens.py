@@ -1,7 +1,8 @@
-"""Which tokens of a text follow its prompt, by the rule of lm-evaluation-harness, and other rules of its models.
+"""Rules of lm-evaluation-harness: which tokens of a text follow its prompt, and its framing of texts.
 
-A prompt has as many tokens as it has alone; white space at its end belongs to the choice. Source:
-docs/papers/babylm-2026.md, "The multilingual track", and the library itself (0.4.13), whose causal models split so.
+The prompt's number of tokens is that of the prompt alone; white space at its end belongs to the choice. Source:
+docs/papers/babylm-2026.md, "The multilingual track", and the library itself (0.4.13), whose causal models divide texts
+in this way.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Fr
 def behind_prefixes(
     model: SentenceModel, candidates: Sequence[Candidate], sentences: Sequence[EncodedSentence]
 ) -> list[EncodedSentence]:
-    """Return the sentences of candidates, of which as many tokens are given as the prefix has alone."""
+    """Return the sentences of candidates; as many tokens are given as the prefix has alone."""
     prefixes = [candidate.prefix.rstrip() for candidate in candidates]
     counts = token_counts(model, prefixes)
     return [
@@ -36,7 +37,7 @@ def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
 def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
     """Return the divisors of per-token scores, int64 [I, K]: tokens of prompt and choice minus tokens of the prompt.
 
-    A divisor is at least 1, also in places without a candidate. `blank` precedes each text.
+    A divisor is at least 1, also for a missing candidate. `blank` precedes each text.
     """
     texts = [[blank + one.text for one in item.candidates] for item in items]
     prompts = [[blank + one.prefix if one.prefix else "" for one in item.candidates] for item in items]
@@ -50,7 +51,7 @@ def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "")
 
 
 def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
-    """Whether the tokenizer has an unknown token for any part of a candidate of each of the items."""
+    """Return whether any part of a candidate has an unknown token, for each item."""
     texts = sorted({one.text for item in items for one in item.candidates})
     if model.unknown_id is None:
         return [False] * len(items)
@@ -59,6 +60,6 @@ def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
 
 
 def frame_by_bos_(model: SentenceModel) -> None:
-    """Have a causal model of others see BOS, or EOS where it has no BOS, and no other token of its template."""
+    """Make a causal model of others see BOS, or EOS without BOS, and no other token of its template."""
     if isinstance(model, BaselineModel) and model.architecture == "causal":
         model.frame = Frame((model.tokenizer.found("bos_token_id", "eos_token_id"),), ())

@@ -72,14 +72,14 @@ RULES = {
     2025: "BabyLM 2025 (babylm-eval 45fe2c1)",
     2026: "BabyLM 2026 (babylm-eval 3d57ddc, 8 July 2026)",
 }
-"""What a manifest says of the version of the rules; their scores are not comparable."""
+"""Description of the version of the rules in a manifest; scores of different versions are not comparable."""
 MULTILINGUAL_RULES = "BabyLM 2026, multilingual track (babylm-eval, 8 July 2026)"
 
 MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module", LibraryTokensModel: "module"}
-"""Who wrote a model, for manifests; all others are of the library `transformers`."""
+"""Origin of a model, for manifests; any other model is of the library `transformers`."""
 
-# The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so a file that is no list of
-# sentences would otherwise run for days or out of memory.
+# The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so scoring a file that is no
+# list of sentences would take days or exhaust the memory.
 LONGEST_SENTENCE_TOKENS = 1024
 
 SCORES_SCHEMA = pa.schema(
@@ -104,26 +104,26 @@ ITEM_SCHEMA = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""Of items that are no pairs: the scores of the candidates, the right one first, and their scored tokens."""
+"""Extra columns for items that are not pairs: scores of the candidates, the right one first, and their scored
+tokens."""
 
 
 @dataclass(frozen=True)
 class CandidateScores:
-    """What scoring gives: `scores` float64 [I, K] and `tokens` int32 [I, K] of the candidates of I items.
+    """Scores of candidates: `scores` float64 [I, K] and `tokens` int32 [I, K] of the candidates of I items.
 
-    Where an item has fewer than K candidates, there are NaN and 0 behind them. Tokens are those that are scored.
-    `rows` is the number of model inputs that the distinct texts stand for: one per scored token for masked models, one
-    per text for causal ones.
+    Missing candidates have NaN and 0. `tokens` counts scored tokens. `rows` is the number of model inputs for the
+    distinct texts: one per scored token for masked models, one per text for causal ones.
     """
 
     scores: np.ndarray
     tokens: np.ndarray
     rows: int
     at_temperatures: np.ndarray | None = None
-    """Where they were asked for, float64 [I, K, T] at each of several temperatures."""
+    """Scores at each temperature, if requested: float64 [I, K, T]."""
 
     def of(self, items: Sequence[Item]) -> list[list[float]]:
-        """The scores of the candidates of each of the items."""
+        """Return the scores of the candidates of each item."""
         return [scores[: len(item.candidates)].tolist() for item, scores in zip(items, self.scores, strict=True)]
 
 
@@ -144,7 +144,7 @@ def evaluate(request: Request) -> Answer:
         request = request.with_frame(frame, settings_of_pairs(frame, request.settings))
     settings, source = request.built(ScoringSettings, suite=request.name), request.source()
     if len(source.names()) == 1:
-        # A single file is the suite, whatever its name.
+        # A single file is the suite, whatever its name is.
         settings = dataclasses.replace(settings, files="*")
     suite = read_suite(source, settings)
     asked = request.model.asked(request.device, settings.scoring, settings.has_template)
@@ -250,13 +250,13 @@ def candidate_scores(
     compilation: CompilationChoice = "off",
     by_prefix: bool = False,
 ) -> CandidateScores:
-    """Scores of the candidates of every item under the way called `scoring` (see WAYS).
+    """Return scores of the candidates of every item under the way called `scoring` (see WAYS).
 
-    With GRID for temperatures, also those at each of them.
-    `official` counts the tokens of a completion as BabyLM's code does (`given_tokens`), and lets a score be NaN.
-    `by_prefix` counts these tokens as lm-evaluation-harness does (`prefix_tokens.py`); without tokens a score is 0.
-    Raises EvaluationError naming the item of which a text becomes more tokens than LONGEST_SENTENCE_TOKENS or than the
-    model can take, or has none that is scored, and ConfigError for a model that cannot be scored in this way.
+    With GRID for `temperatures`, scores at each temperature are added. `official` counts the tokens of a completion as
+    BabyLM's code does (`given_tokens`), and allows a NaN score. `by_prefix` counts these tokens as
+    lm-evaluation-harness does (`prefix_tokens.py`); without tokens a score is 0. Raises EvaluationError naming the item
+    with a text of more tokens than LONGEST_SENTENCE_TOKENS or than the model can read, or without a scored token, and
+    ConfigError for a model that cannot be scored in this way.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})
@@ -269,7 +269,8 @@ def candidate_scores(
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
-    # Of a causal model the official code scores nothing as 0, the highest score, but where the text is one token.
+    # For causal models, the official code gives a text without scored tokens the score 0, the highest one, unless the
+    # text is one token.
     may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:
@@ -279,20 +280,21 @@ def candidate_scores(
             if is_empty or len(found.ids) > longest:
                 raise EvaluationError(
                     f"{item.paradigm}, pair {item.item_id}: a sentence becomes {len(found.ids):,} tokens, "
-                    f"expected 1 to {longest:,}" + (", some of them behind the prefix" if found.given else "")
+                    f"expected 1 to {longest:,}" + (", some of them after the prefix" if found.given else "")
                 )
     empty = [text for text in texts if encoded[text].scored < 1]
     texts = [text for text in texts if encoded[text].scored > 0]
     sentences = [encoded[text] for text in texts]
     distinct = distinct_sentences(sentences)
-    # Progress in tokens, special ones included: short rows come first, so rows would promise too early an end.
+    # Progress counts tokens, special tokens included: short rows come first, so counting rows would underestimate the
+    # time.
     total = sum(chosen.rows(sentence.scored) * (len(sentence.ids) + n_framing) for sentence in distinct)
     compile_where_it_pays_(model, compilation, total)
     with Progress(total, "scoring", "tokens") as progress:
         tokens = token_scores(
             model, sentences, scoring, tokens_per_batch, progress.update, temperatures, finite=not official
         )
-    # One column for temperature 1 alone.
+    # Without a grid there is one column, for temperature 1.
     score = dict(zip(texts, sentence_scores(tokens).reshape(len(texts), len(temperatures)), strict=True))
     score |= dict.fromkeys(empty, np.zeros(len(temperatures)))
     most = max((len(item.candidates) for item in items), default=2)

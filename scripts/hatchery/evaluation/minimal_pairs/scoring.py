@@ -1,8 +1,8 @@
-"""The scores of a list of sentences under any way of scoring.
+"""Scores of a list of sentences under any way of scoring.
 
-Whatever the way: sentences of equal ids are scored once, in an order that depends on their content alone; sums are
-plain (never divided by a length) and in float64; values that are not finite are an error and never a decision, unless
-somebody asks for them.
+Under every way, sentences of equal ids are scored once, in an order that depends on their content alone. Sums are plain
+(never divided by a length) and in float64. A value that is not finite is an error and never a decision, unless the
+caller allows such values.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,15 +18,17 @@ TokenScores = Callable[
     [SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None], Temperatures], list[np.ndarray]
 ]
 
-# Tokens per batch: on the CPU what was measured to be fast from 64 to 192 dimensions (1,024 to 8,192 differ little),
-# on a GPU what fills it.
+# Tokens per batch: for CPUs the value measured to be fastest from 64 to 192 dimensions (1,024 to 8,192 differ little),
+# for GPUs a value that fills them.
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
-# Logits that one batch may make (a GiB in float32), for causal models and for vocabularies of a quarter of a million.
+# Largest number of logits in one batch (a GiB in float32), for causal models and for vocabularies of a quarter of a
+# million.
 LOGITS_PER_BATCH = 1 << 28
 
 
 def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
-    """As what a model of these kinds is scored in the way called `scoring`: as the first, if the way leaves it open."""
+    """Return the use as which a model of these kinds is scored under `scoring`: its first use, if the way allows
+    any."""
     for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:
             return architecture
@@ -36,9 +38,10 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
 def scoring_name(
     name: str, architecture: Architecture, predicted_before: int | None = None, edition: Edition = 2023
 ) -> str:
-    """The key of WAYS that `name` stands for with such a model. Raises ConfigError where the two do not fit.
+    """Return the key of WAYS that `name` means for a model. Raises ConfigError if way and model do not fit.
 
-    `predicted_before` says how many positions before a hidden token the model predicts it; None is not checked.
+    `predicted_before` is the distance from the position of a prediction to its hidden token (0 or 1); None is not
+    checked.
     """
     if name == "auto":
         name = default_way(architecture)
@@ -51,7 +54,7 @@ def scoring_name(
 
 
 def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
-    """The tokens of a batch: `wanted`, or what was measured to be fastest, within LOGITS_PER_BATCH.
+    """Return the number of tokens of a batch: `wanted`, or the fastest measured number, within LOGITS_PER_BATCH.
 
     Raises ConfigError below 1.
     """
@@ -62,10 +65,10 @@ def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
 
 
 def distinct_sentences(sentences: Sequence[EncodedSentence]) -> list[EncodedSentence]:
-    """The different sentences, by length and then by content.
+    """Return the distinct sentences, by length and then by content.
 
-    This canonical order fixes which rows share a batch, so the scores are the same to the last bit however the
-    input is ordered. Raises EvaluationError for a sentence without tokens.
+    This canonical order fixes which rows share a batch, so the scores are the same to the last bit for every order of
+    the input. Raises EvaluationError for a sentence without tokens.
     """
     distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.words or (), one.given))
     if any(sentence.scored < 1 for sentence in distinct):
@@ -82,11 +85,11 @@ def token_scores(
     temperatures: Temperatures = AT_ONE,
     finite: bool = True,
 ) -> list[np.ndarray]:
-    """Log-probability (nats) of every scored token of every sentence under the way called `scoring`: float32 [N] each.
+    """Return log-probabilities (nats) of every scored token of every sentence under `scoring`: float32 [N] each.
 
-    Of several temperatures they are [N, temperatures].
+    For several temperatures they are [N, temperatures].
 
-    Raises EvaluationError for a sentence without tokens or, with `finite`, a log-probability that is not, and
+    Raises EvaluationError for a sentence without tokens or, with `finite`, a log-probability that is not finite, and
     ConfigError for a model that cannot be scored in this way or a budget below 1.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
@@ -100,8 +103,8 @@ def token_scores(
 
 
 def sentence_scores(tokens: Sequence[np.ndarray]) -> np.ndarray:
-    """Float64 [sentences]: the plain sums of the token log-probabilities, never divided by a length.
+    """Return the plain sums of the token log-probabilities, never divided by a length: float64 [sentences].
 
-    Of several temperatures they are [sentences, temperatures].
+    For several temperatures they are [sentences, temperatures].
     """
     return np.array([values.sum(axis=0, dtype=np.float64) for values in tokens], dtype=np.float64)

@@ -1,7 +1,7 @@
-"""What a language model must offer to have sentences scored: ids with their frame, and logits where they are wanted.
+"""The interface of a language model that scores sentences: framed ids, and logits at wanted positions.
 
-Our own models, modules that a user wrote and models of others (`evaluation.baselines`) come behind this one interface,
-so every way of scoring is written once. `HatcheryModel` is ours, `ModuleModel` the user's.
+Our own models, modules that a user wrote and models of others (`evaluation.baselines`) implement this interface, so
+every way of scoring is written once. `HatcheryModel` is for our models, `ModuleModel` for the user's modules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from hatchery.modeling.ltg.encoder import LtgEncoder
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.own_model import OwnModel
 
-# Labelled positions whose logits are in memory together: the widest product of the model.
+# Labelled positions whose logits are in memory together: the output layer is the widest product of the model.
 ROWS_AT_ONCE = 2048
 
 
@@ -28,7 +28,7 @@ AT_ONE: Temperatures = (1.0,)
 
 @dataclass(frozen=True)
 class Frame:
-    """The special tokens around a sentence, which are seen by the model and never scored."""
+    """The special tokens around a sentence, which the model sees and which are never scored."""
 
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -36,10 +36,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class EncodedSentence:
-    """A sentence's ids without special tokens, and for each the number of the word that it belongs to.
+    """A sentence's ids without special tokens, and the word number of each id.
 
-    A word is a pre-token of the tokenizer (the library's word ids): what Kauf & Ivanova (2023) mask together, with
-    punctuation apart. `words` is None where nobody asked. The first `given` tokens are seen and not scored.
+    A word is a pre-token of the tokenizer (the library's word ids): the unit that Kauf & Ivanova (2023) mask together,
+    with punctuation apart. `words` is None unless requested. The first `given` tokens are seen and not scored.
     """
 
     ids: tuple[int, ...]
@@ -48,7 +48,7 @@ class EncodedSentence:
 
     @property
     def scored(self) -> int:
-        """The number of its tokens that are scored."""
+        """Number of scored tokens."""
         return len(self.ids) - self.given
 
 
@@ -58,22 +58,23 @@ class SentenceModel(Protocol):
     architecture: Architecture
     device: torch.device
     frame: Frame
-    """Masked models: around the sentence. Others: `before` is the context of the first token, `after` is empty."""
+    """Frame of a sentence. For causal models, `before` is the context of the first token and `after` is empty."""
     mask_id: int | None
-    """The mask token of a masked model."""
+    """Id of the mask token of a masked model."""
     predicted_before: int
-    """How many positions before a hidden token it is predicted; 0 of others than masked models."""
+    """Distance from the position of a prediction to its hidden token; 0 for models that are not masked."""
     unknown_id: int | None
-    """The token for text that the tokenizer cannot write; None if it can write all text."""
+    """Id of the token for text that the tokenizer cannot write; None if it can write all text."""
     vocabulary_size: int
     longest_input: int | None
-    """Tokens with special ones that an input may have; None: no limit of its own."""
+    """Largest number of tokens of an input, special tokens included; None if unlimited."""
     leading_blank: bool | None
-    """Whether sentences of minimal pairs get a blank in front; None: as their suite says."""
+    """Whether sentences of minimal pairs get a space in front; None leaves the choice to their suite."""
 
     @property
     def left_to_right(self) -> "SentenceModel | None":
-        """The same model asked from left to right, where a masked one was trained for that, too."""
+        """Return the model used from left to right, for a masked model that was also trained to predict the next
+        token."""
         ...
 
     def encode(
@@ -83,40 +84,42 @@ class SentenceModel(Protocol):
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Sentences as ids; special tokens spelled out in a text are text.
+        """Return ids of sentences; special tokens spelled out in a text are read as text.
 
-        Of each, so many characters are given: tokens that end within them are not scored. `official` counts these
-        tokens as BabyLM's code does (`given_tokens`).
+        `given` is the number of given characters of each sentence: tokens that end within them are not scored.
+        `official` counts given tokens as BabyLM's code does (`given_tokens`).
         """
         ...
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Logits [M, V] at the flat positions `rows` int64 [M] (b * T + t) of unpadded `input_ids` int64 [B, T]."""
+        """Return logits [M, V] at the flat positions `rows` int64 [M] (b * T + t) of unpadded `input_ids` int64 [B,
+        T]."""
         ...
 
     @property
     def shares_prefixes(self) -> bool:
-        """Whether texts from left to right can go on from what they share (`logits_behind`)."""
+        """Return whether texts can be continued from shared prefixes (`logits_behind`)."""
         ...
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Logits [M, V] at `rows` int64 [M] of prefixes int64 [G, P] and of what follows them, int64 [S, R].
+        """Return logits [M, V] at `rows` int64 [M] of prefixes int64 [G, P] and of the texts that follow them, int64
+        [S, R].
 
-        `of` int64 [S] has the prefix of each text. Rows count through the positions of all prefixes, then through those
-        of the texts behind them.
+        `of` int64 [S] is the prefix number of each text. Rows number the positions of all prefixes first, then those of
+        the texts that follow them.
         """
         ...
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits [N, V] and labels int64 [N], part by part, where `batch`, on the CPU, has labels.
+        """Yield logits [N, V] and labels int64 [N] of the labelled positions of `batch`, which is on the CPU, in parts.
 
-        The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`).
+        The batch has the keys of training examples (`input_ids`, `attention_mask`, `labels`).
         """
         ...
 
     @property
     def output_bias(self) -> Tensor | None:
-        """The bias [V] of the output layer; None: without, or not told apart from the rest."""
+        """Return the bias [V] of the output layer; None if there is no separate bias."""
         ...
 
 
@@ -135,7 +138,8 @@ class WithTokenizer:
         architecture: Architecture,
         predicted_before: int = 0,
     ) -> None:
-        """`architecture` is what the model is asked as. A hidden token is predicted so many positions before it."""
+        """`architecture` is the use of the model; it predicts a hidden token `predicted_before` positions before
+        that token."""
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
         self.device = device
@@ -149,7 +153,7 @@ class WithTokenizer:
 
     @property
     def left_to_right(self) -> Self | None:
-        """A hybrid model as a causal one; None of others."""
+        """Return a hybrid model as a causal one; None for other models."""
         return type(self)(self.network, self.tokenizer, self.device, "causal") if self.predicted_before else None
 
     def encode(
@@ -159,7 +163,7 @@ class WithTokenizer:
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Sentences as ids, without normalisation beyond the tokenizer's."""
+        """Return ids of sentences, without normalisation beyond the tokenizer's."""
         if not words and not official and not any(given or ()):
             return [EncodedSentence(tuple(ids)) for ids in self.tokenizer.encode_sentences(sentences)]
         encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
@@ -186,40 +190,42 @@ class HatcheryModel(WithTokenizer):
         architecture: Architecture | None = None,
         predicted_before: int = 0,
     ) -> None:
-        """`architecture` is by default what the model was trained as."""
+        """`architecture` is by default the use that the model was trained for."""
         own: Architecture = "causal" if network.causal else "masked"
         super().__init__(network, tokenizer, device, architecture or own, predicted_before)
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Logits [M, V] at `rows`; the head, the widest product of the model, runs on these alone."""
+        """Return logits [M, V] at `rows`; the output layer, the widest product of the model, is computed at these
+        rows alone."""
         return self.network.logits_at(self._hidden_at(input_ids, rows))
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits [N, V] and labels int64 [N] of at most ROWS_AT_ONCE labelled positions at a time."""
+        """Yield logits [N, V] and labels int64 [N] of at most ROWS_AT_ONCE labelled positions at a time."""
         hidden, targets = self.network.labelled_hidden(batch, self.device)
         for part, wanted in zip(hidden.split(ROWS_AT_ONCE), targets.split(ROWS_AT_ONCE), strict=True):
             yield self.network.logits_at(part), wanted
 
     @property
     def output_bias(self) -> Tensor | None:
-        """The bias [V] of the output layer; None: without."""
+        """Return the bias [V] of the output layer, or None."""
         return self.network.output_layer[1]
 
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """What the output matrix is multiplied with at `rows`: float32 [M, D]."""
+        """Return the inputs of the output matrix at `rows`: float32 [M, D]."""
         return self.network.head.features(self._hidden_at(input_ids, rows))
 
     @property
     def shares_prefixes(self) -> bool:
-        """True of models that keep the keys and values of a text."""
+        """Return whether the model can cache the keys and values of a text."""
         return self.architecture == "causal" and isinstance(self.network.encoder, LtgEncoder)
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Logits [M, V] at `rows` of prefixes and of what follows them."""
+        """Return logits [M, V] at `rows` of prefixes and of the texts that follow them."""
         return self.network.logits_at(self._hidden_behind(prefixes, of, rest, rows))
 
     def features_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """What the output matrix is multiplied with at `rows` of prefixes and of what follows them: float32 [M, D]."""
+        """Return the inputs of the output matrix at `rows` of prefixes and of the texts that follow them: float32
+        [M, D]."""
         return self.network.head.features(self._hidden_behind(prefixes, of, rest, rows))
 
     def _hidden_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
@@ -235,7 +241,7 @@ class HatcheryModel(WithTokenizer):
         return states.index_select(0, rows)
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        # A causal model is asked at every position.
+        # A causal model computes every position.
         is_causal = self.architecture == "causal"
         rows = rows - self.predicted_before if self.predicted_before else rows
         return self.network.encoder.hidden_at(input_ids, None, rows, causal=is_causal, few=not is_causal)
@@ -254,18 +260,18 @@ class ModuleModel(WithTokenizer):
         self.longest_input = network.longest_input
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Logits [M, V] at `rows`. Raises ModelError for an output that is not [B, T, V]."""
+        """Return logits [M, V] at `rows`. Raises ModelError for an output that is not [B, T, V]."""
         causal = torch.full(input_ids.shape[:1], self.architecture == "causal", device=input_ids.device)
         return self.network(input_ids, None, input_ids, rows - self.predicted_before, causal).logits
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits [N, V] and labels int64 [N] at all labelled positions. Raises ModelError as `logits_at` does."""
+        """Yield logits [N, V] and labels int64 [N] at all labelled positions. Raises ModelError as `logits_at` does."""
         names = ("input_ids", "attention_mask", "labels", "causal")
         output = self.network(**{name: batch[name].to(self.device) for name in names if name in batch})
         yield output.logits, output.targets
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Not asked, because the module keeps no keys and values (`shares_prefixes`)."""
+        """Never called, because the module caches no keys and values (`shares_prefixes`)."""
         raise NotImplementedError
 
 
@@ -274,7 +280,7 @@ TokenizedModel: TypeAlias = HatcheryModel | ModuleModel
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
-    """The library's word ids as numbers that ascend by one; a token without a word is a word of its own."""
+    """Return the library's word ids as consecutive numbers; a token without a word counts as a word."""
     numbers: list[int] = []
     for index, word in enumerate(word_ids):
         continues = index > 0 and word is not None and word == word_ids[index - 1]
@@ -285,12 +291,13 @@ def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
 def given_tokens(
     offsets: Sequence[tuple[int, int]], characters: int, official: bool = False, framed: bool = True
 ) -> int:
-    """How many tokens end within the first so many characters of a text; one across their end does not.
+    """Return the number of tokens that end within the first `characters` characters of a text.
 
-    `offsets` are where the tokens begin and end. Source: BabyLM's pipeline of 2026, which scores every token that ends
-    behind the prefix. `official` repeats two slips of it (docs/papers/babylm-2026.md, "Scored tokens"): a space of its
-    own in front, whose place is empty, is not scored, and where nothing is `framed` by a special token, the end of the
-    prefix is taken to be as much further on as the first token begins.
+    A token across that boundary does not count. `offsets` are the [start, end) characters of the tokens. Source:
+    BabyLM's pipeline of 2026, which scores every token that ends after the prefix. `official` reproduces two slips of
+    the pipeline (docs/papers/babylm-2026.md, "Scored tokens"): a leading space that is a token of its own, with empty
+    offsets, is not scored; and without a special token in front (`framed`), the end of the prefix is shifted by the
+    offset of the first token.
     """
     if not official:
         return sum(end <= characters for _, end in offsets) if characters else 0
@@ -301,12 +308,12 @@ def given_tokens(
 def target_log_probabilities(
     model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor, *, temperatures: Temperatures = AT_ONE
 ) -> Tensor:
-    """Float32 [K]: log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T]; softmax in float32.
+    """Return log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T], float32 [K]; softmax is in float32.
 
-    Of several temperatures, by which logits are divided, it is [K, temperatures].
+    For several temperatures, by which logits are divided, it is [K, temperatures].
 
-    `of` and `targets` are int64 [K]: several tokens may be asked of one position. All are on the model's device, and
-    so is what is returned: who reads it makes the host wait for a GPU.
+    `of` and `targets` are int64 [K]: one position may have several targets. All tensors and the result are on the
+    model's device, so reading the result waits for a GPU.
     """
     with torch.inference_mode():
         logits = model.logits_at(ids, rows).float()

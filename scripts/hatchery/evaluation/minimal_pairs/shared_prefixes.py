@@ -1,8 +1,8 @@
-"""Texts from left to right that begin alike: what they share is computed once, and each goes on from there.
+"""Share the computation of common prefixes among texts that are scored from left to right.
 
-Exact wherever a token's state depends on itself and on the tokens before it alone: so it is in causal models. Options
-behind one prefix (entity tracking), one context with several targets (EWoK) and pairs that differ at the end are such
-texts. What a text has behind the shared part is padded to the longest of its batch, where nobody looks.
+The result is exact if a token's state depends on itself and on earlier tokens alone, as in causal models. Texts with
+common prefixes are options after one prefix (entity tracking), one context with several targets (EWoK), and pairs that
+differ at the end. The rest of a text is padded to the longest rest of its batch; no scored token sees the padding.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,23 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 
 LEAST_SHARED = 8
-"""Tokens that texts must share for it to pay: the second call costs as much as some tokens."""
+"""Smallest number of shared tokens that saves time: the second call costs as much as some tokens."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The texts `members`, by their numbers, whose inputs have the same first `shared` tokens."""
+    """A group: the texts `members`, by number, whose inputs have the same first `shared` tokens."""
 
     shared: int
     members: tuple[int, ...]
     longest: int
-    """Tokens of the longest of the inputs."""
+    """Number of tokens of the longest input."""
 
 
 def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:
-    """Inputs that begin alike, each in one group at most; those that share too little with any are in none.
+    """Return groups of inputs with a common prefix; an input is in one group at most, and in no group if it shares too
+    little.
 
-    A group takes the next input, in the order of their tokens, as long as that saves more than to begin a new one.
+    Inputs are visited in the order of their tokens. A group takes the next input as long as this saves more than a new
+    group would.
     """
     order = sorted(range(len(inputs)), key=inputs.__getitem__)
     groups: list[Group] = []
@@ -52,7 +54,7 @@ def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:
 
 
 def _common(one: tuple[int, ...], other: tuple[int, ...], most: int) -> int:
-    """How many first tokens are the same, at most `most`."""
+    """Return the length of the common prefix, at most `most`."""
     most = min(most, len(other))
     if one[:most] == other[:most]:
         return most
@@ -61,8 +63,11 @@ def _common(one: tuple[int, ...], other: tuple[int, ...], most: int) -> int:
 
 @dataclass(frozen=True)
 class SharedBatch:
-    """Groups with equally long shared parts: `prefixes` int64 [G, P], of each text its group `of` int64 [S], and the
-    inputs behind that, `rest` int64 [S, R]; `members` are the numbers of the texts."""
+    """Groups with shared prefixes of equal length.
+
+    `prefixes` are int64 [G, P], `of` int64 [S] is the group number of each text, `rest` int64 [S, R] are the inputs
+    after the prefix, and `members` are the numbers of the texts.
+    """
 
     prefixes: np.ndarray
     of: np.ndarray
@@ -70,9 +75,9 @@ class SharedBatch:
     members: tuple[int, ...]
 
     def places(self, columns: np.ndarray, text: np.ndarray) -> np.ndarray:
-        """Where the inputs at `columns` int64 [K] of the texts `text` int64 [K] (of this batch) stand, all laid out.
+        """Return the flat positions of the inputs at `columns` int64 [K] of the texts `text` int64 [K] (of this batch).
 
-        First all prefixes, one behind the other, then all rests.
+        Positions number all prefixes, one after the other, then all rests.
         """
         n_groups, shared = self.prefixes.shape
         in_prefix = self.of[text] * shared + columns
@@ -83,7 +88,7 @@ class SharedBatch:
 def batches_of(
     groups: Sequence[Group], inputs: Sequence[tuple[int, ...]], tokens_per_batch: int
 ) -> Iterator[SharedBatch]:
-    """The groups in batches of at most `tokens_per_batch` tokens, padding included, but always one group."""
+    """Yield the groups in batches of at most `tokens_per_batch` tokens, padding included, but always one group."""
     waiting: list[Group] = []
     for group in sorted(groups, key=lambda one: (one.shared, one.longest, one.members)):
         if waiting:

@@ -1,7 +1,7 @@
-"""Accuracy at 61 temperatures, by which logits are divided, and at the one that is best on the very items.
+"""Accuracy at 61 temperatures, by which logits are divided, and at the best of them on the test items.
 
-Source: docs/papers/gpt-bert.md, "Scoring". The best of them is chosen on the test items, so it is an upper bound with
-a name of its own: nobody compares it with an accuracy at temperature 1.
+Source: docs/papers/gpt-bert.md, "Scoring". The best temperature is chosen on the test items, so its accuracy is an
+upper bound; it has a metric of its own, never compared with an accuracy at temperature 1.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,14 @@ from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.settings import ScoringSettings
 
 GRID = (1e-6, *(round(0.05 * step, 2) for step in range(1, 61)))
-"""The temperatures; the first stands for 0."""
+"""The temperatures; the first one, close to 0, is used for 0."""
 ONE = GRID.index(1.0)
 
 
 @dataclass(frozen=True)
 class BestTemperature:
-    """The temperature at which most items are right, and the accuracies there; `by_temperature` is accuracy by each."""
+    """The temperature with most right items, and the accuracies there; `by_temperature` has the accuracy at each
+    temperature."""
 
     temperature: float
     table: list[Accuracy]
@@ -29,12 +30,13 @@ class BestTemperature:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """The table temperatures.csv: each temperature with its mean accuracy over paradigms, a fraction of 1."""
+        """Return the table temperatures.csv: each temperature with its mean accuracy over paradigms, a fraction of
+        1."""
         return pl.DataFrame(self.by_temperature, schema=["temperature", "accuracy"], orient="row")
 
 
 def best_temperature(items: Sequence[Item], scores: np.ndarray, settings: ScoringSettings) -> BestTemperature:
-    """The first best of GRID by the unweighted mean over paradigms.
+    """Return the best temperature of GRID (of equally good ones the first) by the unweighted mean over paradigms.
 
     `scores` float64 [I, K, T] are those of the candidates of each item at each temperature, as GRID has them.
     """

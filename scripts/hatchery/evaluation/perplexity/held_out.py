@@ -22,7 +22,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer_settings import EncodedUnit
 
 SPLIT = "test"
-"""The split that texts without splits become."""
+"""Name of the split for texts without splits."""
 COLUMN = "text"
 DEFAULT_LENGTH = 128
 TEXT_FILES = "*.txt"
@@ -64,7 +64,8 @@ def evaluate(request: Request) -> Answer:
 
 
 def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split: str, folder: Path) -> TokenShards:
-    """Return documents in the ids of a model of ours, as the stage `encode_corpus` encodes them, on `folder`.
+    """Return documents in the ids of a model of ours, as the stage `encode_corpus` encodes them, in the folder
+    `folder`.
 
     Raises EvaluationError if there is no text.
     """
@@ -88,7 +89,7 @@ def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split
 
 
 def _reading_markers(model: OurModel | ModelOfUser) -> Tokenizer:
-    """The tokenizer as corpora are encoded with it: marks of structure in a text are tokens."""
+    """Return the tokenizer as corpora are encoded with it: markers of structure in a text are special tokens."""
     path = Path(model.where).with_name("tokenizer.json")
     if Path(model.where).is_dir():
         path = Path(model.where) / "tokenizer.json"
@@ -108,7 +109,7 @@ def _manifest(data: object) -> Manifest | None:
 
 
 def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple[Iterator[list[str]], str]:
-    """Lists of documents, and their place. Raises EvaluationError for a split that is not there."""
+    """Return lists of documents, and their location. Raises EvaluationError for a missing split."""
     if manifest is not None:
         if split not in (shards := shards_by_split(manifest)):
             raise EvaluationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")

@@ -57,7 +57,7 @@ from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import Objective
 
-# Large enough to fill a GPU; the logits are made in smaller parts.
+# Large enough to fill a GPU; the logits are computed in smaller parts.
 TOKENS_PER_BATCH = 16384
 
 
@@ -73,7 +73,7 @@ def measure(
     trained = read_manifest(model)
     opened = open_trained(trained)
     device = prepare_device(runtime.device, runtime.threads)
-    # All splits are opened before the first is scored: an absent one should not be found out in the end.
+    # All splits are opened before the first is scored, so that a missing split is found early.
     if tokens is not None:
         check_tokenizer(trained, read_manifest(tokens))
         asked = asked_for_perplexity(opened, settings, device)
@@ -91,7 +91,7 @@ def measure(
 
 @dataclass(frozen=True)
 class AskedForPerplexity:
-    """A language model, what it is asked for, and its place, for messages."""
+    """A language model, the objective that is measured, and the model's location for messages."""
 
     model: SentenceModel
     objective: Objective
@@ -99,7 +99,7 @@ class AskedForPerplexity:
 
 
 def asked_for_perplexity(opened: Pretrained, settings: PerplexitySettings, device: torch.device) -> AskedForPerplexity:
-    """Return a model on `device` with the objective by which held-out text is asked.
+    """Return a model on `device` with the objective that defines its predictions on held-out text.
 
     Raises ManifestError as `asked_objective` does, and EvaluationError for sequences that are longer than an input.
     """
@@ -130,9 +130,9 @@ def score(
 ) -> Scores:
     """Score a model on splits of held-out text.
 
-    The tables are perplexity.csv, of a causal model words.csv, and frequency.csv with `frequency_bin_nats`.
-    `target_counts`, int64 [V], are the numbers of targets in the training text, for frequency.csv; None leaves it
-    out. Raises EvaluationError for a split without text, and for a loss that is not finite.
+    The tables are perplexity.csv, for a causal model words.csv, and frequency.csv with `frequency_bin_nats`.
+    `target_counts`, int64 [V], are the numbers of targets in the training text, for frequency.csv; None omits the
+    table. Raises EvaluationError for a split without text, and for a loss that is not finite.
     """
     width, model = settings.frequency_bin_nats, asked.model
     is_counted = target_counts is not None and width is not None
@@ -177,7 +177,7 @@ def _score_split(
     chosen = chosen_sequences(examples, settings)
     budget = options.tokens_per_batch or TOKENS_PER_BATCH
     if not isinstance(model, HatcheryModel):
-        # All logits of a batch are made at once.
+        # Models of others and of users compute all logits of a batch at once.
         budget = tokens_per_batch_for(model, budget)
     compile_where_it_pays_(model, options.compile, len(chosen) * settings.sequence_length)
     where = f"{shards.where}: the split {shards.split!r}"
@@ -193,7 +193,7 @@ def _score_split(
         raise EvaluationError(f"{where}: none of the {score.sequences:,} sequences has a masked token; take more")
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {asked.where} is not finite: its weights are damaged")
-    # Other models give every token its probability as it is.
+    # Other models predict every token without masks, so their pseudo-perplexity would be their perplexity.
     if settings.pseudo_perplexity_sentences == 0 or objective.settings.kinds[0] != "masked":
         return score
     longest = settings.sequence_length - 2

@@ -1,4 +1,4 @@
-"""Perplexity evaluations as rows of the tidy tables. Quantities without an upper bound keep their own unit."""
+"""Rows of the tidy tables for perplexity. Quantities without an upper bound keep their own unit."""
 
 import math
 from collections.abc import Callable
@@ -25,11 +25,11 @@ PERPLEXITY_SUITE = "perplexity"
 
 
 def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """The metrics of every held-out split, those of its words behind them, from `perplexity.csv` and `words.csv`.
+    """Return the metrics of every held-out split from `perplexity.csv`, then those per word from `words.csv`.
 
-    A perplexity beyond float64 is None and failed; so is nothing else here. Bits per byte need the number of bytes that
-    the predicted tokens represent, so labels that are no text have none. Where it was asked for, also the
-    log-probability of tokens by their frequency: bins and slopes.
+    A perplexity beyond float64 is None and marked as failed; no other value fails here. Bits per byte need the number
+    of bytes that the predicted tokens represent, so labels that are no text have no such value. If requested, the
+    log-probability of tokens by their frequency is added: bins and slopes.
     """
     found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
@@ -63,13 +63,13 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 PER_TEXT = (BITS_PER_BYTE, *WordScore.metrics())
-"""Metrics that divide a loss by the text and not by its tokens, so that tokenizers may differ."""
+"""Metrics that divide a loss by a length of the text and not by its number of tokens, so that tokenizers may differ."""
 TRAINED_ON = "trained on "
-"""Beginning of a row's settings if its model never saw in training the masks with which it was measured."""
+"""Prefix of a row's settings if the model was not trained on the kind of masks that was measured."""
 
 
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
-    """The basis of a metric of a split; nothing is known of an evaluation without the settings of the stage."""
+    """Return the bases of a split's metrics; empty for an evaluation without the settings of the stage."""
     manifest, model = evaluated.manifest, evaluated.model
     if "masking" not in manifest.settings:
         return lambda split, metric: ""
@@ -94,13 +94,14 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
 
 
 def _asked(manifest: Manifest) -> PerplexitySettings:
-    """The settings that decide what a split is asked for, whichever split."""
+    """Return the settings that define the predicted tokens of every split."""
     told = {"sequence_length": 128, **stage_body(manifest.settings), "splits": ["dev"]}
     return build(PerplexitySettings, told, str(manifest.path))
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Masks that a model was trained on, if common masks are of another kind or share; empty otherwise."""
+    """Return the masks that a model was trained on, if common masks are of another kind or share; else an empty
+    text."""
     settings, model = evaluated.manifest.settings, evaluated.model
     if settings.get("masking") != "common" or "objective" not in model.settings:
         return ""
@@ -113,7 +114,8 @@ def _trained_otherwise(evaluated: Evaluated) -> str:
 
 
 def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:
-    """What the unigram distribution has of a metric, if it has loss nats per token and text so many tokens per byte."""
+    """Return the unigram baseline's value of a metric, for a loss in nats per token and a text with `per_byte`
+    tokens per byte."""
     known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
     if loss is not None and per_byte is not None:
         known[BITS_PER_BYTE] = bits_per_byte(loss, per_byte)

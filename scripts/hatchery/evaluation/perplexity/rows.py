@@ -1,8 +1,8 @@
-"""The tables of the stage `measure_perplexity`, row by row, and which of their columns are metrics.
+"""Schemas of the tables of the stage `measure_perplexity`, and which columns are metrics.
 
-A metric of a language model is a column with a `Metric` in its type. Tables, figures and summaries find it there: what
-measures it and its field in a row are all that a new one takes. The column of a field with a default may be missing in
-what was measured before there was such a field.
+A metric of a language model is a column with a `Metric` in its type. Tables, figures and summaries find metrics by this
+mark: a new metric needs only a field in a row and the code that measures it. A column whose field has a default may be
+missing in older results.
 """
 
 from dataclasses import dataclass
@@ -19,20 +19,20 @@ LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS = (
     "log_probability_nats",
     "log_probability_without_bias_nats",
 )
-"""What is measured of right tokens that are about equally frequent."""
+"""Metrics of a bin: target tokens of about equal frequency."""
 SLOPES = {LOG_PROBABILITY: "frequency_slope", WITHOUT_BIAS: "frequency_slope_without_bias"}
-"""What the slope of each log-probability on the log-frequency is called."""
+"""Names of the slopes of log-probabilities on the log-frequency."""
 _BIN = "_from_"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What tables and summaries need to know of a metric. It is measured for every split.
+    """Properties of a metric for tables and summaries. A metric is measured for every split.
 
-    `label` is what summaries for people call it, behind the name of the split; without one, they leave it out. A
-    fraction is shown in `percent`, and its name then ends so. `better` is 1 where more is better, -1 where less is, 0
-    where nobody says; of percent and nats it is known. `compares_objectives` tells that models of different objectives
-    may be compared by it.
+    `label` is its name in summaries, written after the name of the split; summaries omit a metric without a label. A
+    fraction is shown in `percent`, and its name then has that suffix. `better` is 1 if higher is better, -1 if lower is
+    better, 0 if undecided; for percent and nats the unit decides. `compares_objectives` is true if the metric may
+    compare models of different objectives.
     """
 
     label: str = ""
@@ -49,7 +49,7 @@ class Measured(Record):
 
     @classmethod
     def metrics(cls) -> dict[str, tuple[str, Metric]]:
-        """Column and metric by the name of the measurement, in the order of the columns."""
+        """Return column and metric by the name of the measurement, in the order of the columns."""
         table: Any = cls
         marked = {column: markers_of(hint, Metric) for column, hint in hints_of(table).items()}
         return {
@@ -59,7 +59,7 @@ class Measured(Record):
         }
 
     def values(self) -> dict[str, float]:
-        """What was measured, by the name of the measurement; fractions in percent."""
+        """Return the measured values by the name of the measurement; fractions in percent."""
         found = {name: (getattr(self, column), metric) for name, (column, metric) in self.metrics().items()}
         return {
             name: 100 * value if metric.percent else value
@@ -72,8 +72,8 @@ class Measured(Record):
 class SplitScore(Measured):
     """One row of perplexity.csv; `loss_nats` is the mean negative log-likelihood per labelled token.
 
-    `perplexity` is its exponential (infinite beyond float64), `accuracy` the share of labelled tokens that the model
-    finds most probable. `pseudo_perplexity` is None where it was not asked for.
+    `perplexity` is the exponential of the loss (infinite beyond float64), `accuracy` the share of labelled tokens that
+    the model finds most probable. `pseudo_perplexity` is None unless requested.
     """
 
     split: str
@@ -87,9 +87,9 @@ class SplitScore(Measured):
 
 @dataclass(frozen=True)
 class WordScore(Measured):
-    """One row of words.csv: the loss of a whole split, ends of documents included, shared out among its words.
+    """One row of words.csv: the loss of a whole split, ends of documents included, divided by its number of words.
 
-    So models with different tokenizers can be compared. `word_perplexity` is the exponential of `loss_nats_per_word`.
+    It compares models with different tokenizers. `word_perplexity` is the exponential of `loss_nats_per_word`.
     """
 
     split: str
@@ -102,7 +102,8 @@ class WordScore(Measured):
 class FrequencyRow(Record):
     """One row of frequency.csv: a mean over the `tokens` of a bin, or a slope over all of the split.
 
-    `lowest` is where the bin begins (nats), None of a slope. `standard_error` is that over tokens, None of one token.
+    `lowest` is the lower end of the bin (nats), None for a slope. `standard_error` is the standard error over tokens,
+    None for one token.
     """
 
     split: str
@@ -114,17 +115,17 @@ class FrequencyRow(Record):
 
     @property
     def task(self) -> str:
-        """What the tables call the split, or a bin of it: `dev_from_-7.5`."""
+        """Return the name of the split, or of its bin, in the tables: `dev_from_-7.5`."""
         return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
 
 
 def split_of_bin(task: str) -> str:
-    """The split that a bin of tokens is of."""
+    """Return the split of a bin."""
     return task.partition(_BIN)[0]
 
 
 BITS_PER_BYTE = "bits_per_byte"
-"""What a loss is per byte of the text, which is the same for every tokenizer: no file of a single run has it."""
+"""Loss per byte of the text, which is comparable across tokenizers; it is computed when results are collected."""
 
 HELD_OUT_METRICS = {
     **{name: metric for table in (SplitScore, WordScore) for name, (_, metric) in table.metrics().items()},

@@ -1,14 +1,14 @@
-"""The sequences that a model is judged by, and its loss, perplexity and accuracy on them; its pseudo-perplexity.
+"""Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on them.
 
 Sequences are a pure function of the token shards, the settings and, with masking "own", the run's objective
-(docs/papers/reduced-vocabulary.md, "Padding": common masks leave padding out of the loss whatever a run was trained
-with). Models that no mask means anything to are asked for every token: causal ones of the split, those that translate
-of its targets. Cross-entropies are computed in float32 and summed in float64 over all labelled tokens of the split, so
-the result is the mean per token and not a mean of means per batch.
+(docs/papers/reduced-vocabulary.md, "Padding": common masks leave padding out of the loss for every model). Models
+without masks predict every token: a causal model those of the split, a translation model those of its targets.
+Cross-entropies are computed in float32 and summed in float64 over all labelled tokens of the split, so the result is
+the mean per token and not a mean of means per batch.
 
 Pseudo-perplexity is exp of minus the pseudo-log-likelihood per token, over sentences drawn from a split. Source:
-Salazar et al. 2020, with the scorer of the minimal pairs. Independent of any choice of masks, and one
-forward pass per token dear.
+Salazar et al. 2020, with the scorer of the minimal pairs. It is independent of the choice of masks, and costs one
+forward pass per token.
 """
 
 import math
@@ -48,34 +48,34 @@ from hatchery.training.data_order import epoch_permutation
 from hatchery.training.examples import Examples
 from hatchery.training.objective import Objective
 
-# Sequences that are drawn together and laid into batches by length; bounds the memory.
+# Number of sequences that are drawn together and batched by length; it bounds the memory.
 _DRAWN_AT_ONCE = 2048
 
 
 class HeldOutText(DocumentCollection, Protocol):
-    """The encoded documents of a split: token shards, or those that a model of others has encoded for itself."""
+    """The encoded documents of a split: token shards, or documents encoded by a model of others."""
 
     where: str
-    """What they come from, for messages."""
+    """Location of the documents, for messages."""
     split: str
     n_tokens: int
     vocabulary_size: int
 
     @property
     def special(self) -> SpecialTokens | SpecialIds:
-        """The special tokens among the ids."""
+        """The special ids."""
 
     @property
     def n_special(self) -> int:
-        """Ids below this one are no words of a sentence."""
+        """Number of special ids at the beginning of the vocabulary; later ids are text."""
 
     @property
     def words(self) -> int:
-        """Words of the split."""
+        """Number of words of the split."""
 
 
 def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
-    """Raise EvaluationError unless shards and model were made with the same tokenizer."""
+    """Raise EvaluationError unless shards and model have the same tokenizer."""
     mine, theirs = model.inputs.get("tokenizer"), tokens.inputs.get("tokenizer")
     if theirs is None:
         raise EvaluationError(f"{tokens.path}: the manifest names no tokenizer, expected that of encoded token shards")
@@ -87,12 +87,12 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
 
 
 def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objective: Objective) -> Examples:
-    """The examples of a split. Raises EvaluationError when it holds none."""
+    """Return the examples of a split. Raises EvaluationError if it has no example."""
     examples: Examples
     if isinstance(shards, OwnText) and objective.settings.causal:
         examples = shards.next_tokens(settings.sequence_length)
     else:
-        # Objectives ask no more of shards than of the text of a model of others.
+        # Objectives use only the part of the shards' interface that the text of a model of others also has.
         examples = objective.examples(cast("TokenShards", shards), settings.sequence_length)
     if len(examples) == 0:
         raise EvaluationError(f"{shards.where}: the split {shards.split!r} holds no text to measure on")
@@ -100,17 +100,18 @@ def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objecti
 
 
 def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarray:
-    """Indices of the sequences that are scored, int64, ascending, each once."""
+    """Return indices of the scored sequences, int64, ascending, each once."""
     return np.sort(epoch_permutation(settings.seed, 0, len(examples))[: settings.sequences])
 
 
 def batches(
     examples: Examples, chosen: np.ndarray, seed: int, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Number of sequences and batch (`input_ids`, `labels` [B, T], `attention_mask`) until all `chosen` have come.
+    """Yield the number of sequences and the batch (`input_ids`, `labels` [B, T], `attention_mask`) until all `chosen`
+    are yielded.
 
     A batch holds at most `tokens_per_batch` tokens with its padding, but always one sequence. Sequences of similar
-    length share one, and columns in which none of them attends or is labelled are cut off.
+    length share a batch; columns without an attended or labelled position are removed.
     """
     if isinstance(examples, TranslationPairs):
         yield from _batches_of_pairs(examples, chosen, tokens_per_batch)
@@ -121,7 +122,7 @@ def batches(
         order = np.argsort(lengths, kind="stable")
         first = 0
         while first < len(order):
-            # Ascending lengths: a further row is the longest so far.
+            # Ascending lengths: each row is the longest so far.
             sizes = lengths[order[first:]] * np.arange(1, len(order) - first + 1)
             rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
             first += len(rows)
@@ -131,7 +132,7 @@ def batches(
 def _batches_of_pairs(
     pairs: TranslationPairs, chosen: np.ndarray, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """The same of sources and targets, whose lengths are known: tokens are those of both sides."""
+    """As `batches`, for sources and targets of known lengths; tokens of both sides count."""
     order = chosen[np.argsort(pairs.lengths[chosen].sum(axis=1), kind="stable")]
     first = 0
     while first < len(order):
@@ -143,7 +144,7 @@ def _batches_of_pairs(
 
 
 def _used_lengths(batch: dict[str, Tensor]) -> np.ndarray:
-    """Positions of each row up to the last one that is attended to or labelled, int64 [B]."""
+    """Return the number of positions of each row up to the last attended or labelled one, int64 [B]."""
     mask = batch["attention_mask"]
     used = (mask if mask.dim() == 2 else mask.any(dim=1)) | (batch["labels"] != UNLABELLED)
     positions = np.arange(1, used.shape[1] + 1)
@@ -157,7 +158,7 @@ def _cut(values: Tensor, length: int) -> Tensor:
 
 
 class FrequencyTally:
-    """How probable a model finds right tokens by how frequent they are: sums by type, in memory like the vocabulary.
+    """Log-probabilities of target tokens by token frequency: sums by type, of size [V].
 
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, in the reading of
     docs/papers/natural-bias.md, "Frequency": x is the logarithm of the share of a type among the targets of the
@@ -168,7 +169,7 @@ class FrequencyTally:
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
-        """`target_counts` are the targets of the training text: int64 [V]."""
+        """`target_counts` are the numbers of targets of each type in the training text: int64 [V]."""
         self.types = len(target_counts)
         """Types of the vocabulary."""
         self._x = np.log(smoothed_distribution(target_counts))
@@ -176,7 +177,7 @@ class FrequencyTally:
         self._sums = {name: np.zeros((2, self.types)) for name in SLOPES}
 
     def add(self, targets: Tensor, log_probabilities: Tensor, without_bias: Tensor) -> None:
-        """Tokens int64 [N] with their log-probabilities [N] from the whole model, and without its bias."""
+        """Add tokens int64 [N] with their log-probabilities [N] under the whole model, and without its output bias."""
         types, size = targets.cpu().numpy(), self.types
         self._count += np.bincount(types, minlength=size)
         for name, found in ((LOG_PROBABILITY, log_probabilities), (WITHOUT_BIAS, without_bias)):
@@ -185,7 +186,7 @@ class FrequencyTally:
                 self._sums[name][power - 1] += np.bincount(types, weights=values**power, minlength=size)
 
     def rows(self, split: str, bin_nats: float) -> Iterator[FrequencyRow]:
-        """The slopes, and the bins of so many nats that have a token, from rare to frequent."""
+        """Return the slopes, and the non-empty bins of width `bin_nats`, from rare to frequent tokens."""
         for metric, slope in SLOPES.items():
             if (line := self._slope(*self._sums[metric])) is not None:
                 yield FrequencyRow(split, None, int(self._count.sum()), slope, *line)
@@ -202,7 +203,7 @@ class FrequencyTally:
                 )
 
     def _slope(self, values: np.ndarray, squares: np.ndarray) -> tuple[float, float | None] | None:
-        """Slope over tokens and its standard error; None where all tokens are equally frequent."""
+        """Return the slope over tokens and its standard error; None if all tokens are equally frequent."""
         tokens = int(self._count.sum())
         mean_x, mean_v = float(self._count @ self._x) / tokens, float(values.sum()) / tokens
         from_mean = self._x - mean_x
@@ -215,14 +216,14 @@ class FrequencyTally:
 
 
 def _standard_error(squares: float, tokens: int) -> float | None:
-    """Of a mean, from the sum of squared distances from it."""
+    """Return the standard error of a mean, from the sum of squared deviations."""
     return None if tokens < 2 else math.sqrt(max(squares, 0.0) / (tokens - 1) / tokens)
 
 
 def word_score(score: SplitScore, shards: HeldOutText) -> WordScore | None:
-    """The score of a split per word.
+    """Return the score of a split per word.
 
-    None unless every token of the split, and every end of a document, was asked for once.
+    It is None unless every token of the split, and every end of a document, was predicted once.
     """
     if score.labelled_tokens != shards.n_tokens + int(np.count_nonzero(shards.document_lengths())):
         return None
@@ -237,9 +238,10 @@ def score_batches(
     split: str,
     tally: FrequencyTally | None = None,
 ) -> SplitScore:
-    """Score `batches` of (number of sequences, tensors). The loss is NaN where the model gives no finite numbers.
+    """Score `batches` of (number of sequences, tensors). The loss is NaN if the model gives numbers that are not
+    finite.
 
-    Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN. `tally` hears of every token.
+    Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN. All tokens are added to `tally`.
     """
     bias = model.output_bias
     sequences = labelled = 0
@@ -258,7 +260,7 @@ def score_batches(
             loss_sum += (losses.double() * own).sum()
             correct += ((logits.argmax(dim=-1) == wanted) * own).sum()
             if tally is not None:
-                # Nothing but their bias keeps spare rows of the vocabulary from taking a share.
+                # Without their bias, padding rows of the vocabulary would get probability, so they are excluded.
                 free = logits if bias is None else (logits - bias)[:, : tally.types]
                 tally.add(wanted, -losses, -F.cross_entropy(free, wanted, reduction="none"))
     loss = float(loss_sum) / labelled if labelled else math.nan
@@ -268,21 +270,22 @@ def score_batches(
 
 
 def label_weights(batch: Mapping[str, Tensor], device: torch.device) -> Tensor:
-    """Return the weights of the labels of a batch, of equal ones 1: float64 [N]."""
+    """Return the weights of a batch's labels, by default 1: float64 [N]."""
     labelled = batch["labels"] != UNLABELLED
     weights = batch.get(WEIGHTS, torch.ones(1, 1).expand_as(labelled))
     return weights[labelled].double().to(device)
 
 
 def exponential(loss: float) -> float:
-    """exp(loss), infinite where float64 ends."""
+    """Return exp(loss), infinite beyond float64."""
     return math.inf if loss > 709.0 else math.exp(loss)
 
 
 def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -> list[list[int]]:
-    """Ids of `number` sentences (all, when there are fewer), without special tokens, cut after `longest` tokens.
+    """Return ids of `number` sentences (or all, if there are fewer), without special tokens, truncated to `longest`
+    tokens.
 
-    Drawn without replacement among the sentences that have a token. Raises EvaluationError when there is none.
+    Sentences are drawn without replacement among those with a token. Raises EvaluationError if there are no sentences.
     """
     counts = [len(shards.document(index).sentence_starts) for index in range(shards.n_documents)]
     bounds = np.cumsum([0, *counts])
@@ -295,7 +298,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
         edges = [*document.sentence_starts.tolist(), len(document.ids)]
         first = index - int(bounds[document_index])
         ids = document.ids[edges[first] : edges[first + 1]]
-        # A paragraph's end is no word to guess.
+        # The token for a paragraph's end is not predicted.
         words = ids[ids >= shards.n_special][:longest].tolist()
         if words:
             sentences.append(words)
@@ -305,7 +308,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
 
 
 def pseudo_perplexity(model: SentenceModel, sentences: Sequence[Sequence[int]], tokens_per_batch: int | None) -> float:
-    """exp(-sum of log-probabilities / number of tokens); every token is masked alone."""
+    """Return exp(-sum of log-probabilities / number of tokens); every token is masked alone."""
     encoded = [EncodedSentence(tuple(sentence)) for sentence in sentences]
     scores = token_scores(model, encoded, "pll", tokens_per_batch)
     total = plain_sum(float(values.sum(dtype=np.float64)) for values in scores)

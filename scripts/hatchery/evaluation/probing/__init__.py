@@ -1,1 +1,1 @@
-"""Edge probing: reading sentences with labelled spans, spans of words as spans of subwords, frozen layers kept."""
+"""Edge probing: read sentences with labelled spans, map word spans to subwords, and cache frozen layers."""

@@ -6,7 +6,7 @@ only the reader is here.
 
 In the hub's `ontonotes/conll2012_ontonotesv5` (Parquet) a row is a document with a list of sentences. Entities and the
 arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), mentions are [cluster, first word, last word],
-parts of speech are read off the tree.
+parts of speech are read from the tree.
 """
 
 import json
@@ -25,7 +25,7 @@ from hatchery.raw.registration import RawSource
 
 FIRST_PREDICATE = 11
 WORD_NUMBER, WORD, PART_OF_SPEECH, ENTITIES, COREFERENCE = 2, 3, 4, 10, -1
-# What stands in the files for the words before they are merged with the licensed text.
+# Placeholder of a word in files that were not merged with the licensed text.
 MASKED_WORD = "[WORD]"
 
 _OPENED = re.compile(r"\(([^()*|\s]+)")
@@ -33,7 +33,7 @@ _OPENED = re.compile(r"\(([^()*|\s]+)")
 
 @dataclass(frozen=True)
 class LabelledSpan:
-    """Words [start, end) and what they are."""
+    """Words [start, end) and their label."""
 
     start: int
     end: int
@@ -107,7 +107,7 @@ def _sentence(rows: list[list[str]], where: str) -> AnnotatedSentence:
 
 
 def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """The spans of cells such as `(ARG0*`, `*`, `*)` and `(GPE)`, by their first word, longer ones first."""
+    """Return the spans of cells such as `(ARG0*`, `*`, `*)` and `(GPE)`, by their first word, longer ones first."""
     opened: list[tuple[int, str]] = []
     spans = []
     for position, cell in enumerate(cells):
@@ -123,7 +123,8 @@ def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def _clusters(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """The mentions of cells such as `(12`, `12)`, `(12)|(3` and `-`, whose brackets close by cluster, not in turn."""
+    """Return the mentions of cells such as `(12`, `12)`, `(12)|(3` and `-`; brackets close by cluster number, not by
+    nesting."""
     opened: dict[str, list[int]] = {}
     spans = []
     for position, cell in enumerate(cells):
@@ -143,7 +144,7 @@ def _clusters(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def in_order(spans: Sequence[LabelledSpan]) -> tuple[LabelledSpan, ...]:
-    """Spans by their first word, longer ones first, each once."""
+    """Return distinct spans by their first word, longer ones first."""
     return tuple(sorted(set(spans), key=lambda span: (span.start, -span.end, span.label)))
 
 
@@ -210,7 +211,7 @@ def _sentence_of_row(
 
 
 def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """The spans of tags such as `B-ARG0`, `I-ARG0`, `O`. Raises EvaluationError for an I- without its beginning."""
+    """Return the spans of tags such as `B-ARG0`, `I-ARG0`, `O`. Raises EvaluationError for an I- without a B-."""
     spans: list[LabelledSpan] = []
     for position, tag in enumerate(tags):
         mark, _, label = tag.partition("-")
@@ -224,18 +225,18 @@ def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]:
-    """Class numbers as names; names stay."""
+    """Return class numbers as names; names stay unchanged."""
     if all(isinstance(value, str) for value in values):
         return list(values)
     if not names:
-        raise EvaluationError(f"{where} are numbers, but the file's metadata do not say what they stand for")
+        raise EvaluationError(f"{where} are numbers, but the file's metadata have no names of classes")
     if not all(type(value) is int and 0 <= value < len(names) for value in values):
         raise EvaluationError(f"{where}: got {shorten(values)}, expected numbers from 0 to {len(names) - 1}")
     return [names[value] for value in values]
 
 
 def _class_names(schema: pa.Schema, field: str) -> list[str]:
-    """The names of the classes of a field, as the `datasets` library writes them into a file's metadata."""
+    """Return the class names of a field from the file's metadata, where the `datasets` library writes them."""
     try:
         described = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     except ValueError:

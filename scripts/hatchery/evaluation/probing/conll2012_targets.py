@@ -1,8 +1,8 @@
 """Targets of four edge-probing tasks in the sentences of CoNLL-2012 (OntoNotes 5), as jiant's records have them.
 
-Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals; a predicate frame is a
-record, its own V span no target; coreference asks about all pairs of mentions inside one sentence. Records without
-targets are left out.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals. A predicate frame is a
+record, and its V span is no target. Coreference has all pairs of mentions inside one sentence as targets. Records
+without targets are omitted.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,23 +20,23 @@ SAME_CLUSTER, OTHER_CLUSTER = "1", "0"
 
 
 def sentences_of(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
-    """The sentences of a file in columns or of a Parquet file. Raises EvaluationError naming the place."""
+    """Return the sentences of a column file or a Parquet file. Raises EvaluationError naming the place."""
     return (read_hub_rows if name.endswith(".parquet") else read_gold_conll)(source, name)
 
 
 def part_of_speech_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """One record: the tag of every word."""
+    """Return one record: the tag of every word."""
     yield [{"span1": [i, i + 1], "label": tag} for i, tag in enumerate(sentence.parts_of_speech)]
 
 
 def entity_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """One record where there is an entity: the type of every given mention."""
+    """Return one record with the type of every given mention, or no record without an entity."""
     if sentence.entities:
         yield [{"span1": _edges(entity), "label": entity.label} for entity in sentence.entities]
 
 
 def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """A record per predicate that has arguments: predicate, argument, role."""
+    """Return a record per predicate with arguments: predicate, argument, role."""
     for frame in sentence.frames:
         predicate = _predicate(frame)
         arguments = [span for span in frame if span.label != PREDICATE]
@@ -46,7 +46,8 @@ def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
 
 
 def coreference_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """One record where there are two mentions: whether the two of every pair name the same."""
+    """Return one record with all pairs of mentions, labelled by whether they corefer, or no record with fewer than
+    two."""
     pairs = [(a, b) for a, b in combinations(sentence.mentions, 2) if _edges(a) != _edges(b)]
     if pairs:
         yield [

@@ -1,7 +1,7 @@
 """Sentences of CoNLL-U files, the format of Universal Dependencies.
 
-Source: docs/papers/ltg-bert.md, "Records of edge probing". Comments and the rows of multi-word tokens are skipped,
-empty nodes are dropped, and every word is checked: a file that is not CoNLL-U ends in one error naming file and line.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". Comments, the rows of multi-word tokens, and empty nodes are
+skipped. Every word is checked: a file that is not CoNLL-U ends in one error naming file and line.
 """
 
 import re
@@ -28,11 +28,11 @@ class ConlluWord:
 
     @property
     def form(self) -> str:
-        """The word as written; a blank inside, as of `20 000` or `z. B.`, is taken out."""
+        """The word as written, without inner spaces, as in `20 000` or `z. B.`."""
         return "".join(self.columns["FORM"].split())
 
     def label(self, column: str) -> str:
-        """The value of a column. Raises EvaluationError where the file has none there."""
+        """Return the value of a column. Raises EvaluationError if the cell is empty."""
         value = self.columns[column]
         if value in ("", _MISSING):
             raise EvaluationError(f"{self.where}: the column {column} is empty, expected a label")
@@ -41,7 +41,7 @@ class ConlluWord:
 
 @dataclass(frozen=True)
 class ConlluSentence:
-    """The words of a sentence in order; `where` is the place of the first one."""
+    """The words of a sentence in order; `where` is the place of the first word."""
 
     words: tuple[ConlluWord, ...]
 
@@ -51,7 +51,8 @@ class ConlluSentence:
         return self.words[0].where
 
     def heads(self) -> list[int]:
-        """The position of every word's head from 0; a root is its own. Raises EvaluationError for a broken HEAD."""
+        """Return the position of every word's head from 0; a root is its own head. Raises EvaluationError for an
+        invalid HEAD."""
         heads = []
         for position, word in enumerate(self.words):
             text = word.columns["HEAD"]
@@ -67,15 +68,15 @@ class ConlluSentence:
 
 
 def read_sentences(source: RawSource, name: str) -> Iterator[ConlluSentence]:
-    """Yield the sentences of a file; one that has no words is left out.
+    """Yield the sentences of a file; sentences without words are skipped.
 
-    Raises EvaluationError naming file and line for another number of columns, an ID out of order and an empty FORM,
-    and naming the file when it holds no sentence.
+    Raises EvaluationError naming file and line for another number of columns, an ID out of order and an empty FORM, and
+    naming the file when it holds no sentence.
     """
     words: list[ConlluWord] = []
     previous, found = 0, False
     for line, text in decode_lines(source, name):
-        # Blank lines, which end a sentence, are left out by the reader: the numbers of the lines show them.
+        # The reader skips blank lines, which end a sentence: gaps in the line numbers show them.
         if line != previous + 1 and words:
             yield ConlluSentence(tuple(words))
             found, words = True, []

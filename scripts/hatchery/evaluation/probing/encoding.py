@@ -1,12 +1,12 @@
 """Sentences with labelled spans as token ids and spans of tokens.
 
-Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". Input is [CLS] s [SEP]; a span of words holds
-every subword whose characters overlap it, so one that straddles two words belongs to both. Sentences that are too long
-are dropped, never cut.
+Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". The input is [CLS] s [SEP]. A span of words covers
+every subword whose characters overlap it, so a subword across two words belongs to both. Sentences that are too long
+are dropped, never truncated.
 
 Words become running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
-"Detokenisation"): normalised one by one, joined by blanks, and blanks are taken out or put in. No rule behind the join
-touches another character than the blank, so a word is found again by counting the others.
+"Detokenisation"): they are normalised one by one and joined by spaces; then rules remove or insert spaces. These rules
+change no character but the space, so a word's position follows from counting the other characters.
 """
 
 from collections.abc import Sequence
@@ -27,17 +27,17 @@ from hatchery.evaluation.tasks.texts import detokenise, normalise
 
 @dataclass(frozen=True)
 class PlacedWords:
-    """A text, and for every word its characters [start, end) in it."""
+    """A text, and the characters [start, end) of every word in it."""
 
     text: str
     places: tuple[tuple[int, int], ...]
 
 
 def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWords:
-    """The text of a sentence: `none` joins the words by blanks, `ltg_detokenised` writes them as running text.
+    """Return the text of a sentence: `none` joins words by spaces, `ltg_detokenised` writes them as running text.
 
-    A word of which normalising leaves nothing has an empty place in front of the next one. Raises ConfigError for
-    another normalisation. Words must hold no blank.
+    A word that normalisation empties gets an empty range in front of the next word. Raises ConfigError for another
+    normalisation. Words must contain no space.
     """
     if normalisation == "none":
         ends = accumulate(len(word) + 1 for word in words)
@@ -52,7 +52,7 @@ def place_words(words: Sequence[str], normalisation: Normalisation) -> PlacedWor
 def _found_again(words: Sequence[str], text: str) -> tuple[tuple[int, int], ...]:
     visible = [index for index, character in enumerate(text) if not character.isspace()]
     counts = [sum(not character.isspace() for character in word) for word in words]
-    assert sum(counts) == len(visible), "a rule changed more than blanks"
+    assert sum(counts) == len(visible), "a rule changed another character than the space"
     visible.append(len(text))
     places, first = [], 0
     for count in counts:
@@ -75,11 +75,11 @@ class TokenSequences:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each, int64 [sequences]."""
+        """Number of tokens of each sequence, int64 [sequences]."""
         return np.diff(self.starts)
 
     def padded(self, sequences: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids int64 [B, T] of the sequences at the given positions, and the mask bool [B, T], True at tokens."""
+        """Return ids int64 [B, T] of the sequences at the given positions, and the mask bool [B, T], True at tokens."""
         lengths = self.lengths[sequences]
         mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
         ids = np.full(mask.shape, self.pad_id, dtype=np.int64)
@@ -89,12 +89,12 @@ class TokenSequences:
 
 @dataclass(frozen=True)
 class EncodedSpans:
-    """Items are sentences, units their targets; see `EncodedData` for what the engine does with them.
+    """Encoded sentences: items are sentences, units their targets; see `EncodedData` for the interface of the engine.
 
     The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1]`. `spans` int64 [units, S, 2] are token
-    positions [start, end), [CLS] being 0. `labels` are bool [units, K], or int64 [units] where one label holds.
-    `unknown` int64 [units] counts labels that the label set does not have: no prediction is right there. `dropped` are
-    the sentences of the whole data set that were too long, or had no subword.
+    positions [start, end), [CLS] being 0. `labels` are bool [units, K], or int64 [units] if each unit has one label.
+    `unknown` int64 [units] counts labels outside the label set, for which no prediction is right. `dropped` is the
+    number of sentences of the whole data set that were too long, or had no subword.
     """
 
     sequences: TokenSequences
@@ -108,20 +108,21 @@ class EncodedSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each sentence, special tokens included, int64 [items]."""
+        """Number of tokens of each sentence, special tokens included, int64 [items]."""
         return self.sequences.lengths[self.sequence_of]
 
     @property
     def n_units(self) -> int:
-        """Targets of all sentences."""
+        """Number of targets of all sentences."""
         return len(self.labels)
 
     def units_of(self, items: np.ndarray) -> np.ndarray:
-        """The positions of the targets of the given sentences, sentence by sentence."""
+        """Return the positions of the targets of the given sentences, sentence by sentence."""
         return flat_ranges(self.unit_starts[items], np.diff(self.unit_starts)[items])
 
     def batch(self, items: np.ndarray) -> Batch:
-        """The sentences padded to the longest, their targets below each other; `widest` is the longest span."""
+        """Return the sentences padded to the longest, with all their targets; `widest` is the length of the longest
+        span."""
         items = np.asarray(items, dtype=np.int64)
         ids, mask = self.sequences.padded(self.sequence_of[items])
         units = self.units_of(items)
@@ -136,7 +137,8 @@ class EncodedSpans:
         return Batch(inputs, torch.from_numpy(self.labels[units]), units)
 
     def subset(self, items: Sequence[int]) -> "EncodedSpans":
-        """The sentences at the given positions, in that order; the ids are shared, and `dropped` is the whole's."""
+        """Return the sentences at the given positions, in that order; ids are shared, and `dropped` stays that of
+        the whole."""
         chosen = np.asarray(items, dtype=np.int64)
         units = self.units_of(chosen)
         counts = np.diff(self.unit_starts)[chosen]
@@ -162,8 +164,9 @@ def encode_spans(
 ) -> EncodedSpans:
     """Encode every distinct sentence once; sentences of more than `max_length` tokens are dropped and counted.
 
-    `max_length` counts the two special tokens: 128 are the published 126 subwords. Raises EvaluationError naming the
-    place of a target with several labels where `multi_label` is False, and for targets of different numbers of spans.
+    `max_length` includes the two special tokens: 128 correspond to the published 126 subwords. Raises EvaluationError
+    naming the place of a target with several labels if `multi_label` is False, and for targets with different numbers
+    of spans.
     """
     distinct = {words: index for index, words in enumerate(dict.fromkeys(example.words for example in examples))}
     texts = [place_words(words, normalisation) for words in distinct]
@@ -187,7 +190,7 @@ def encode_spans(
     if len(widths := {len(pair) for pair in spans}) > 1:
         raise EvaluationError(f"targets: got {' and '.join(map(str, sorted(widths)))} spans in one task")
     labels, unknown = _labels(kept, n_labels, multi_label)
-    # Sentences that do not fit keep their number, but none of their ids.
+    # Sentences that do not fit keep their number, but not their ids.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
     return EncodedSpans(
         sequences=TokenSequences(
@@ -206,10 +209,10 @@ def encode_spans(
 def span_of_subwords(
     offsets: np.ndarray, placed: PlacedWords, span: tuple[int, int], n_before: int = 1
 ) -> tuple[int, int]:
-    """Positions [start, end) of the tokens that overlap the words [i, j), behind `n_before` others ([CLS]).
+    """Return positions [start, end) of the tokens that overlap the words [i, j), shifted by `n_before` ([CLS]).
 
-    `offsets` int64 [subwords, 2] are characters [start, end). Words of which the tokenizer left nothing get the
-    subword behind them, or the last one.
+    `offsets` int64 [subwords, 2] are characters [start, end). Words without a token get the subword that follows them,
+    or the last one.
     """
     start, end = placed.places[span[0]][0], placed.places[span[1] - 1][1]
     first = int(np.searchsorted(offsets[:, 1], start, side="right"))
@@ -235,11 +238,11 @@ def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -
 
 
 def starts_of(counts: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where each of some stretches begins in their concatenation, and the end of the last: int64 [n + 1]."""
+    """Return the start of each range in a concatenation, and the end of the last: int64 [n + 1]."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(counts, dtype=np.int64))])
 
 
 def flat_ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The concatenated ranges `starts[i]` to `starts[i] + counts[i]`, int64."""
+    """Return the concatenated ranges `starts[i]` to `starts[i] + counts[i]`, int64."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(counts.sum())

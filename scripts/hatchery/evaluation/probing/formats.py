@@ -1,11 +1,11 @@
 """The formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, OntoNotes itself.
 
-Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is that of the training rows, sorted;
-a label that only other rows have gets the index -1, which no prediction meets.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is that of the training rows, sorted; other
+labels get the index -1, which equals no prediction.
 
-Beside every probe stands the answer without a model, the most frequent label of the training rows
+Every probe is reported next to a baseline without a model, the most frequent label of the training rows
 (docs/papers/ltg-bert.md, "Records of edge probing"): about 85 % of the pairs of mentions are of one class, so a
-coreference score says little without it.
+coreference score says little without the baseline.
 """
 
 import random
@@ -26,15 +26,15 @@ from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text
 from hatchery.raw.registration import RawSource
 
 UNKNOWN_LABEL = -1
-# How many spans the targets have that a column of CoNLL-U labels.
+# Number of spans of a target, by the labelled column of CoNLL-U.
 SPANS_OF_COLUMN = {"UPOS": 1, "XPOS": 1, "DEPREL": 2}
-# And those of a layer of OntoNotes.
+# Number of spans of a target, by the layer of OntoNotes.
 SPANS_OF_LAYER: dict[TaskName, int] = {"pos": 1, "ner": 1, "srl": 2, "coref": 2}
 
 
 @dataclass(frozen=True)
 class NamedTarget:
-    """A target whose labels are names yet."""
+    """A target with labels as names, before indexing."""
 
     spans: tuple[tuple[int, int], ...]
     labels: tuple[str, ...]
@@ -42,7 +42,7 @@ class NamedTarget:
 
 @dataclass(frozen=True)
 class NamedExample:
-    """A sentence whose labels are names yet."""
+    """A sentence with labels as names, before indexing."""
 
     words: tuple[str, ...]
     targets: tuple[NamedTarget, ...]
@@ -50,20 +50,20 @@ class NamedExample:
 
 
 def read_jiant(source: RawSource, task: TaskSettings) -> TaskData:
-    """The sentences of a task in jiant's JSON lines; records without targets are dropped.
+    """Return the sentences of a task in jiant's JSON lines; records without targets are dropped.
 
-    Raises EvaluationError naming file and line for a span that is reversed, empty or outside of the text, another
-    number of spans than the head takes, and a label that is neither a text nor a list of texts.
+    Raises EvaluationError naming file and line for a span that is reversed, empty or outside of the text, a number of
+    spans that the head does not accept, and a label that is neither a text nor a list of texts.
     """
     n_spans = spans_per_target(task)
     return _task_data(source, task, lambda name: _jiant_examples(source, name, task.label_field, n_spans))
 
 
 def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
-    """The sentences of CoNLL-U files; `label_field` is XPOS or UPOS (a span per word) or DEPREL (word and head).
+    """Return the sentences of CoNLL-U files; `label_field` is XPOS or UPOS (a span per word) or DEPREL (word and head).
 
-    Raises ConfigError for another column or a head that takes another number of spans, EvaluationError naming file
-    and line for broken rows.
+    Raises ConfigError for another column or a head with another number of spans, EvaluationError naming file and line
+    for malformed rows.
     """
     column, allowed = task.label_field, ", ".join(SPANS_OF_COLUMN)
     if column not in SPANS_OF_COLUMN:
@@ -79,10 +79,10 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
 
 
 def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
-    """The sentences of OntoNotes in CoNLL-2012's files or the hub's rows; `label_field` says which layer is labelled.
+    """Return the sentences of OntoNotes in CoNLL-2012's files or the hub's rows; `label_field` is the labelled layer.
 
-    The records are those of jiant's format. Raises ConfigError for an unknown layer or
-    a head that takes another number of spans, EvaluationError naming file and line for broken rows.
+    The records are those of jiant's format. Raises ConfigError for an unknown layer or a head with another number of
+    spans, EvaluationError naming file and line for malformed rows.
     """
     layer = task.label_field
     if layer not in TARGETS:
@@ -99,7 +99,7 @@ SENTENCES_OF_A_TREEBANK = 4000
 
 
 def read_treebanks(source: RawSource, task: TaskSettings) -> TaskData:
-    """The sentences of treebanks in CoNLL-U, divided anew; each key of the task's files is a language.
+    """Return the sentences of treebanks in CoNLL-U, split anew; each key of the task's files is a language.
 
     All files of a language are pooled and shuffled with `split_seed`. Of at most 4,000 sentences, 80 % are for
     training, 10 % for validation and 10 % for testing. Training takes equal numbers of each language, shuffled
@@ -138,7 +138,7 @@ READERS: dict[Format, Callable[[RawSource, TaskSettings], TaskData]] = {
 
 
 def spans_per_target(task: TaskSettings) -> int:
-    """How many spans the head of a task takes: the option `n_spans`, 1 unless told."""
+    """Return the number of spans that a task's head reads: the option `n_spans`, by default 1."""
     return int(task.head.options.get("n_spans", 1))
 
 
@@ -164,7 +164,7 @@ def indexed_task_data(
     """Return sentences whose labels are indices into the label set of the training sentences, the main set first."""
     labels = _label_set(train, task)
     indices = {label: index for index, label in enumerate(labels)}
-    # The main set comes first, in whatever order the files are listed.
+    # The main set comes first, whatever the order of the files is.
     names = sorted(sets, key=lambda name: name != "validation")
     scored: dict[str, list[Example] | list[SpanExample]] = {
         name: [_indexed(example, indices, task) for example in sets[name]] for name in names
@@ -173,7 +173,7 @@ def indexed_task_data(
 
 
 def _label_set(train: Sequence[NamedExample], task: TaskSettings) -> tuple[str, ...]:
-    """The configured labels, which must cover the training rows, or else those of the training rows."""
+    """Return the configured labels, which must cover the training rows, or else the labels of the training rows."""
     if not task.labels:
         return tuple(sorted({_spelled(n, task) for example in train for t in example.targets for n in t.labels}))
     known = set(task.label_names)
@@ -268,7 +268,7 @@ def _span(record: Record, target: Mapping[str, object], name: str, n_words: int)
 
 
 class MajorityBaseline(NamedTuple):
-    """What answering `label` everywhere scores, as fractions."""
+    """Scores of the constant prediction `label`, as fractions."""
 
     label: int
     accuracy: float
@@ -276,18 +276,21 @@ class MajorityBaseline(NamedTuple):
 
 
 def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray | None = None) -> MajorityBaseline:
-    """The baseline of labels bool [units, K] or int64 [units] (-1: unknown); of equally frequent labels the first.
+    """Return the baseline of labels bool [units, K] or int64 [units] (-1: unknown); of equally frequent labels the
+    first.
 
-    `unknown` int64 [units] counts, for independent labels, the ones that no column stands for. A row is right where
-    the answered label holds, as the metric `accuracy` has it; micro F1 is over all (row, label) decisions. Raises
+    `unknown` int64 [units] counts, for independent labels, the labels without a column. A row is right if the predicted
+    label is one of its labels, as in the metric `accuracy`; micro F1 is over all (row, label) decisions. Raises
     EvaluationError without rows.
     """
     if len(train) == 0 or len(scored) == 0:
-        raise EvaluationError(f"majority baseline: got {len(train)} training and {len(scored)} scored units")
+        raise EvaluationError(
+            f"majority baseline: got {len(train)} training and {len(scored)} scored units, expected at least 1 of each"
+        )
     counts = train.sum(axis=0) if train.ndim == 2 else np.bincount(train[train >= 0])
     label = int(counts.argmax())
     if scored.ndim == 1:
-        # With one label and one prediction per row, precision, recall and accuracy are one number.
+        # With one label and one prediction per row, precision, recall and accuracy are equal.
         accuracy = float((scored == label).mean())
         return MajorityBaseline(label, accuracy, accuracy)
     missing = np.zeros(len(scored), dtype=np.int64) if unknown is None else unknown

@@ -1,8 +1,8 @@
-"""What a frozen encoder gives, computed once for all epochs, seeds and learning rates of a job.
+"""States of a frozen encoder, computed once for all epochs, seeds and learning rates of a job.
 
-Only tokens inside of spans are kept, in float32, until `mib` is full; the rest is computed in every batch. A batch of
-kept vectors has no padding: all its tokens stand in one row. Whether a vector was kept or computed changes results by
-rounding alone, since it was computed beside other sentences.
+Only tokens inside spans are cached, in float32, until `mib` MiB are full; other states are computed in every batch. A
+batch of cached vectors has no padding: all its tokens are in one row. Cached and computed vectors differ by rounding
+alone, because they were computed in batches with other sentences.
 """
 
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ NOT_KEPT = -1
 
 
 def can_be_kept(head: HeadSettings) -> bool:
-    """Whether the layers that a head reads are the same in every epoch: a probe on an encoder without dropout."""
+    """Return whether the layers that a head reads are equal in every epoch: a probe on an encoder without dropout."""
     return head.kind == "span_classification" and head.options.get("encoder_mode", "frozen") == "frozen"
 
 
 class FrozenLayers:
-    """The memory that the data sets of one job share, on the device that trains.
+    """The cache that the data sets of one job share, on the device that trains.
 
-    `encoder` must stay as it is from the first `wrap` on; it is put on `device`, into evaluation mode.
+    `encoder` must not change after the first `wrap`; it is moved to `device` and set to evaluation mode.
     """
 
     def __init__(self, encoder: Encoder, reading: LayerReading, mib: int, device: torch.device) -> None:
@@ -40,12 +40,13 @@ class FrozenLayers:
         self.bytes_left = mib << 20
 
     def wrap(self, data: EncodedSpans) -> "LayeredSpans":
-        """The same items and batches with `layers` in place of `input_ids`, computed now as far as memory allows."""
+        """Return the same items and batches with `layers` in place of `input_ids`, computed now as far as memory
+        allows."""
         inside = _inside_of_spans(data)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
         sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]
         width = self.encoder.n_layers * self.encoder.config.hidden_size
-        # Short ones first: they fill up batches best, and neighbours of one length need no padding.
+        # Short sequences first: they fill batches best, and neighbours of equal length need no padding.
         order = np.argsort(data.sequences.lengths, kind="stable")
         order = order[sizes[order] > 0]
         kept = order[np.cumsum(sizes[order]) * width * BYTES_PER_NUMBER <= self.bytes_left]
@@ -62,14 +63,15 @@ class FrozenLayers:
 
     @torch.no_grad()
     def compute(self, sequences: TokenSequences, inside: np.ndarray, group: np.ndarray) -> Tensor:
-        """The layers' vectors [L, N, D], in float32, of the N tokens in spans of some sequences, one after another.
+        """Return the layers' vectors [L, N, D], float32, of the N tokens in spans of some sequences, one sequence after
+        another.
 
-        `inside` bool, over all tokens of `sequences`, says which they are.
+        `inside` bool, over all tokens of `sequences`, marks the tokens in spans.
         """
         ids, mask = sequences.padded(group)
         wanted = torch.zeros_like(mask)
         wanted[mask] = torch.from_numpy(inside[flat_ranges(sequences.starts[group], sequences.lengths[group])])
-        # Whoever trains the head may have switched the whole model to training.
+        # Training the head may have set the whole model to training mode.
         self.encoder.eval()
         states = self.encoder(ids.to(self.device), mask.to(self.device))
         return layer_vectors(self.encoder, states, self.reading)[:, wanted.to(self.device)].float()
@@ -77,10 +79,10 @@ class FrozenLayers:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The vectors that are in memory: those of sequence s begin at `places[s]`, NOT_KEPT where they are not there.
+    """The cached vectors: those of sequence s begin at `places[s]`, NOT_KEPT if they are not cached.
 
-    `inside` says which tokens of all sequences lie in a span, `before` how many of those come before a token, `sizes`
-    how many a sequence has.
+    `inside` marks the tokens of all sequences that are in a span, `before` is the number of such tokens before a token,
+    `sizes` the number of such tokens of a sequence.
     """
 
     inside: np.ndarray
@@ -92,7 +94,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class LayeredSpans:
-    """Encoded spans whose batches hold the layers' vectors; subsets share the memory. See `FrozenLayers.wrap`."""
+    """Encoded spans whose batches contain the layers' vectors; subsets share the cache. See `FrozenLayers.wrap`."""
 
     data: EncodedSpans
     source: FrozenLayers
@@ -100,12 +102,12 @@ class LayeredSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """As those of the encoded spans, so batches hold the same sentences."""
+        """The lengths of the encoded spans, so that batches have the same sentences."""
         return self.data.lengths
 
     @property
     def n_units(self) -> int:
-        """Targets of all sentences."""
+        """Number of targets of all sentences."""
         return self.data.n_units
 
     @property
@@ -115,28 +117,29 @@ class LayeredSpans:
 
     @property
     def unknown(self) -> np.ndarray:
-        """Unknown labels of all units."""
+        """Number of unknown labels of each unit."""
         return self.data.unknown
 
     @property
     def dropped(self) -> int:
-        """Sentences that were too long."""
+        """Number of sentences that were too long."""
         return self.data.dropped
 
     @property
     def share_kept(self) -> float:
-        """The share of the tokens in spans that is in memory."""
+        """Return the share of the tokens in spans that is cached."""
         return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
 
     def batch(self, items: np.ndarray) -> Batch:
-        """`layers` [L, 1, N, D] on the device, and `spans` int64 [units, S, 2] into the N tokens in spans."""
+        """Return `layers` [L, 1, N, D] on the device, and `spans` int64 [units, S, 2], positions among the N tokens
+        in spans."""
         items = np.asarray(items, dtype=np.int64)
         kept, starts = self.kept, self.data.sequences.starts
         units = self.data.units_of(items)
         sequences, sequence_of_item = np.unique(self.data.sequence_of[items], return_inverse=True)
         counts = np.diff(self.data.unit_starts)[items]
         row_starts = starts_of(kept.sizes[sequences])
-        # From a position in the sequence to one among its tokens in spans, then to one in the row of the batch.
+        # A position in the sequence becomes one among its tokens in spans, then one in the row of the batch.
         sequence_of_unit = np.repeat(sequence_of_item, counts)
         begin = starts[sequences][sequence_of_unit][:, None]
         spans = self.data.spans[units]
@@ -151,11 +154,11 @@ class LayeredSpans:
         return Batch(inputs, torch.from_numpy(self.data.labels[units]), units)
 
     def subset(self, items: Sequence[int]) -> "LayeredSpans":
-        """The sentences at the given positions, in that order; nothing is computed again."""
+        """Return the sentences at the given positions, in that order; nothing is computed again."""
         return LayeredSpans(self.data.subset(items), self.source, self.kept)
 
     def _layers(self, sequences: np.ndarray) -> Tensor:
-        """The vectors [L, N, D] of distinct sequences, one after another."""
+        """Return the vectors [L, N, D] of distinct sequences, one after another."""
         kept, sizes = self.kept, self.kept.sizes[sequences]
         in_memory = kept.places[sequences] != NOT_KEPT
         rows = torch.from_numpy(flat_ranges(kept.places[sequences][in_memory], sizes[in_memory]))
@@ -171,7 +174,7 @@ class LayeredSpans:
 
 
 def _inside_of_spans(data: EncodedSpans) -> np.ndarray:
-    """bool over all tokens of all sequences: whether a span of any target holds the token."""
+    """Return which tokens of all sequences are in a span of any target, as bool."""
     begin = np.repeat(data.sequences.starts[data.sequence_of], np.diff(data.unit_starts))
     flat = (begin[:, None, None] + data.spans).reshape(-1, 2)
     inside = np.zeros(len(data.sequences.ids), dtype=bool)
