@@ -195,7 +195,7 @@ def test_small_files_of_every_format_are_read_whole_and_large_ones_not_at_all(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     xml = build(TaskSettings, written(format="rte_xml", fields=[]))
-    assert "train.jsonl:1: broken XML" in (first_problem(xml, folder) or "")
+    assert "train.jsonl:1: malformed XML" in (first_problem(xml, folder) or "")
     monkeypatch.setattr(first_rows, "SMALL_BYTES", 20)
     assert first_problem(xml, folder) is None
 

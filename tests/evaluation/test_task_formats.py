@@ -260,7 +260,7 @@ def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path
 @pytest.mark.parametrize(
     ("xml", "message"),
     [
-        (PAIRS.replace("</c>", ""), "train.xml:1: broken XML"),
+        (PAIRS.replace("</c>", ""), "train.xml:1: malformed XML"),
         (PAIRS.replace('"2"', '"1"'), "train.xml:1: the pair's id '1' is missing or occurs twice"),
         ("\n\n" + PAIRS.replace("TRUE", "MAYBE"), "train.xml:3: the label 'MAYBE' in 'label' is unknown"),
         (PAIRS.replace('value="TRUE"', ""), "train.xml:1: the label field 'label' is null"),

@@ -1,7 +1,7 @@
-"""What an evaluation starts with: the pretrained model and its tokenizer, and the device that it runs on.
+"""Prepare an evaluation: load the pretrained model and its tokenizer, and choose the device.
 
-Callers have compared model and tokenizer with the manifest of the pretraining: the runner, or `AskedModel`. Device,
-threads and numeric precision belong to no result's identity.
+Callers (the runner, or `AskedModel`) have already verified model and tokenizer by the manifest of the pretraining.
+Device, threads and numeric precision are no part of a result's identity.
 """
 
 import os
@@ -28,12 +28,13 @@ from hatchery.training.compilation import COMPILATION_TAKES, chosen_compilation,
 from hatchery.typed import build, stage_body
 
 COMPILED_FROM_TOKENS = 1 << 26
-"""Inferred: in training, compiling saves base some 2 microseconds a token (docs/gpu.md); a third of it here, without a
-backward pass, earns 20 to 40 s in so many tokens. The 67,000 pairs of BLiMP are a quarter of them."""
+"""Number of tokens from which compiling pays (inferred). In training, compiling saves the base model some 2
+microseconds per token (docs/gpu.md); a third of that, without a backward pass, is 20 to 40 s for this number. The
+67,000 pairs of BLiMP have a quarter of these tokens."""
 
 
 def open_trained(trained: Manifest) -> OurModel | ModelOfOthers:
-    """Return the model of a manifest in float32 on the CPU, whoever pretrained it.
+    """Return the model of a manifest in float32 on the CPU, trained here or imported.
 
     Raises ModelError and TokenizationError for damaged files, and EvaluationError when the tokenizer has ids that the
     model has no embedding for.
@@ -50,10 +51,10 @@ def open_trained(trained: Manifest) -> OurModel | ModelOfOthers:
 
 
 def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
-    """The model of ours in float32 on the CPU, and its tokenizer, which reads special tokens in a text as text.
+    """Return a model of ours in float32 on the CPU, and its tokenizer, which reads special tokens in a text as text.
 
-    Raises like `open_trained`, ManifestError for an unusable manifest, and EvaluationError for a model that translates
-    where none is asked for: a sentence by itself says nothing to it.
+    Raises like `open_trained`, ManifestError for an unusable manifest, and EvaluationError for a translation model
+    unless `translates`: it gives a single sentence no probability.
     """
     opened = open_trained(read_manifest(manifest_path))
     if not isinstance(opened, OurModel):
@@ -64,10 +65,10 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
 
 
 def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
-    """A pretrained model without its head, in float32 on the CPU, and its tokenizer, whoever pretrained it.
+    """Return a pretrained model without its head, in float32 on the CPU, and its tokenizer.
 
-    With `template`, a tokenizer of others frames texts by its own template alone, and numbers none.
-    Raises like `load_pretrained`.
+    With `template`, a tokenizer of others frames texts by its own template alone, without token types. Raises like
+    `load_pretrained`.
     """
     return open_trained(read_manifest(manifest_path)).encoder(template)
 
@@ -75,16 +76,16 @@ def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, 
 def load_sentence_model(
     manifest_path: Path, device: torch.device, scoring: str = "auto", template: bool = False
 ) -> HatcheryModel | BaselineModel:
-    """A pretrained language model on `device`, in float32, whoever pretrained it, to be asked as `scoring` wants.
+    """Return a pretrained language model on `device`, in float32, prepared for the way of `scoring`.
 
-    With `template`, a causal model of others sees in front of a text what its tokenizer's template puts there.
-    Raises like `load_pretrained`, and ConfigError for a way of scoring that does not fit the model.
+    With `template`, a causal model of others sees its tokenizer's template in front of a text. Raises like
+    `load_pretrained`, and ConfigError for a way of scoring that does not fit the model.
     """
     return open_trained(read_manifest(manifest_path)).asked(device, scoring, template)
 
 
 def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:
-    """Compile the layers of a model of ours, in place, for so many tokens with special ones, if `choice` is for it."""
+    """Compile the layers of a model of ours in place, if `choice` allows it and the number of tokens makes it pay."""
     if not isinstance(model, HatcheryModel):
         return
     pays = tokens >= COMPILED_FROM_TOKENS
@@ -95,17 +96,17 @@ def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, toke
 
 
 def compilation_in_use(model: SentenceModel) -> Compilation:
-    """Whether layers of a model were compiled, for manifests; of others' models none is."""
+    """Return whether layers of a model were compiled, for manifests; models of others are never compiled."""
     return compilation_of(model.network) if isinstance(model, HatcheryModel) else "off"
 
 
 def prepare_device(name: DeviceName, threads: int | None = None, precision: MatrixPrecision = "fp32") -> torch.device:
-    """Choose the device and pin the numerics that decide near-ties.
+    """Choose the device and fix the numerics that decide near-ties.
 
-    `auto` takes a CUDA device when there is one. `threads` bounds the CPU threads of PyTorch; None leaves its choice.
-    On CUDA, deterministic algorithms are asked for. Matrix products stay in full float32 unless `precision` says
-    otherwise, because reduced ones flip near-ties between two sentences.
-    Raises ConfigError when CUDA is demanded and absent, or `threads` is not positive.
+    `auto` is a CUDA device if there is one. `threads` limits the CPU threads of PyTorch; None keeps its default. On
+    CUDA, deterministic algorithms are enabled. Matrix products stay in full float32 unless `precision` is reduced,
+    because reduced precision flips near-ties between two sentences. Raises ConfigError if CUDA is required and missing,
+    or if `threads` is not positive.
     """
     if threads is not None:
         if threads < 1:
@@ -113,16 +114,16 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
         torch.set_num_threads(threads)
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise ConfigError("runtime.device: the device 'cuda' is demanded, but PyTorch finds none on this machine")
+        raise ConfigError("runtime.device: got 'cuda', but PyTorch finds no CUDA device on this machine")
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = False
     if not available or name == "cpu":
         return torch.device("cpu")
-    # Sums over repeated ids (embeddings, position tables) otherwise vary from run to run; cuBLAS reads its variable
-    # when the device is first used.
+    # Sums over repeated ids (embeddings, position tables) otherwise vary between runs; cuBLAS reads its variable when
+    # the device is first used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    # As `use_deterministic_algorithms(True, warn_only=True)`, which imports the compiler: a second.
+    # As `use_deterministic_algorithms(True, warn_only=True)`, but without importing the compiler, which takes a second.
     torch.set_deterministic_debug_mode("warn")
-    # It only helps to find uninitialised reads, and costs a pass over every new tensor.
+    # Filling only helps to find uninitialised reads, and costs a pass over every new tensor.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda")

@@ -1,6 +1,6 @@
 """Scores of one evaluation in memory: tables and facts, which a stage writes and collecting reads back.
 
-A kind of evaluation computes them from a model, items and settings alone; no manifest and no file has a part in it.
+A kind of evaluation computes the scores from a model, items and settings, without a manifest or a file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from hatchery.sanitize import csv_text
 
 @dataclass(frozen=True)
 class Parts:
-    """A table in parts, so that one is in memory; each is written as a row group of its own."""
+    """A table in parts, of which one is in memory; each part is written as a row group."""
 
     schema: pa.Schema
     tables: Callable[[], Iterator[pa.Table]]
@@ -42,7 +42,7 @@ def frame_of(rows: Sequence[Any], schema: type) -> pl.DataFrame:
 class Scores:
     """Results of one evaluation.
 
-    `tables` and `texts` map names of files below the folder of a result to their content; the ending of a table's name,
+    `tables` and `texts` map names of files in the folder of a result to their content; the suffix of a table's name,
     `.parquet` or `.csv`, is its format. `facts` become the measures of the manifest. `speed` depends on the machine,
     and no result depends on it.
     """

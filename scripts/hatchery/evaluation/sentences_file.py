@@ -1,4 +1,4 @@
-"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and what a model made of them."""
+"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and a model's answers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ GAP = "____"
 
 @dataclass(frozen=True)
 class Answer(Record):
-    """What a model wrote, and how probable it finds it, in percent with one decimal, where that was asked.
+    """A text by a model and, if known, its probability in percent with one decimal.
 
     A subword that does not begin a word is written with an ellipsis before it.
     """
@@ -24,9 +24,9 @@ class Answer(Record):
 
 @dataclass(frozen=True)
 class FilledSentence(Record):
-    """What a model was given, what stands there in the corpus, and the model's answers, the first one first.
+    """The input of a model, the corpus's own continuation, and the model's answers, best first.
 
-    What it was given is a sentence with GAP in the place of a word, the beginning of one, or one to translate.
+    The input is a sentence with GAP in place of a word, the beginning of a sentence, or a sentence to translate.
     """
 
     given: str
@@ -36,7 +36,7 @@ class FilledSentence(Record):
 
 @dataclass(frozen=True)
 class Wording:
-    """How examples of one task are introduced: in `introduction`, `{}` is the text that they are of."""
+    """Words around the examples of one task: in `introduction`, `{}` is the name of the text they come from."""
 
     introduction: str
     given: str
@@ -69,19 +69,21 @@ WORDINGS = {
 
 @dataclass(frozen=True)
 class FilledSentences(Record):
-    """What one model wrote: a masked one fills words in, a causal one continues sentences, others translate them."""
+    """Answers of one model: a masked model fills gaps, a causal model continues sentences, a translation model
+    translates."""
 
     task: Literal["fill", "continue", "translate"]
     examples: tuple[FilledSentence, ...]
 
     @property
     def wording(self) -> Wording:
-        """How they are introduced."""
+        """The words around the examples."""
         return WORDINGS[self.task]
 
 
 def text_of_sentences(manifest: Path) -> str:
-    """Which text the sentences behind a manifest are of, in words. Raises ManifestError for a damaged manifest."""
+    """Return the name of the text that a manifest's sentences come from. Raises ManifestError for a damaged
+    manifest."""
     measures = read_manifest(manifest).measures
     texts = {"dev": "development text", "train": "training text (it has no development text)"}
     text = texts.get(str(measures.get("split")), "text")
@@ -89,5 +91,5 @@ def text_of_sentences(manifest: Path) -> str:
 
 
 def read_examples(manifest: Path) -> FilledSentences:
-    """The sentences behind a manifest of the stage. Raises ManifestError or EvaluationError naming a damaged file."""
+    """Return the sentences of a stage's manifest. Raises ManifestError or EvaluationError naming a damaged file."""
     return json_record(read_manifest(manifest).file(SENTENCES_FILE), FilledSentences)

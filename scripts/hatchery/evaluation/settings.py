@@ -1,7 +1,7 @@
-"""What evaluations of a pretrained model are told: minimal pairs, perplexity, translation, and models of others.
+"""Settings of evaluations of a pretrained model: minimal pairs, perplexity, translation, and models of others.
 
-Part of a result's identity, except `EvaluationRuntime`. Impossible values are refused before anything is read. Tasks
-and their protocols are in `tasks.settings`.
+They are part of a result's identity, except `EvaluationRuntime`. Impossible values are refused before any data is read.
+Tasks and their protocols are in `tasks.settings`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ from hatchery.settings.base import (
 from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
 
 IMPORT = "import_model"
-"""Name of the stage by whose manifests models of others are known."""
+"""Stage of imported models; `manifest.stage` distinguishes them from ours."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class BaselineSettings(Settings):
 
 
 def is_imported(model: Manifest) -> bool:
-    """Whether a manifest is that of a model of others, and not of a pretraining."""
+    """Return whether a manifest is that of an imported model."""
     return model.stage == IMPORT
 
 
@@ -104,7 +104,7 @@ class PairColumns(Settings):
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """The columns of wrong sentences, however many there are."""
+        """The columns of wrong sentences, one or several."""
         return (self.bad,) if isinstance(self.bad, str) else self.bad
 
 
@@ -193,11 +193,11 @@ class SuiteSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """Whether models of others see what their tokenizer's template puts in front of a text (since 2025)."""
+        """Whether models of others see their tokenizer's template in front of a text (since 2025)."""
         return self.edition != 2023
 
     def __post_init__(self) -> None:
-        """Refuse a format without the key that belongs to it, or with that of another. Raises ConfigError."""
+        """Refuse a format without its key, or with the key of another format. Raises ConfigError."""
         since_2025 = self.edition != 2023
         require(since_2025 or self.format not in FORMATS_SINCE_2025, "edition", self.edition, "2025 or 2026 here")
         require(since_2025 or not self.official, "official", self.official, "false before the edition 2025")
@@ -281,14 +281,14 @@ class PerplexitySettings(PerplexityChoice):
 
 
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
-"""Endings of the files with the translations of a test set, and with what they are compared with."""
+"""Suffixes of the files with a test set's translations, and with its references."""
 TRANSLATION_SUITE = "translation"
-"""What tables call the suite of all test sets."""
+"""Name in tables of the suite of all test sets."""
 BEAM = "beam"
-"""What a manifest calls the size of the beam that was chosen."""
+"""Name in manifests of the chosen beam size."""
 ALC_STEPS = 20_000
-"""Updates over which "A Natural Bias for Language Generation Models", Section 4.2, takes the area under a learning
-curve."""
+"""Number of updates over which "A Natural Bias for Language Generation Models", Section 4.2, computes the area under
+a learning curve."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,19 +332,19 @@ class TranslationChoice(Settings):
 def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
     """Raise RefusedError unless the test set that decides on the beam is one of `tests`.
 
-    Where a beam is chosen, a test set called as the measure of its size is refused, too.
+    If a beam is chosen, a test set with the name of the beam's measure is refused, too.
     """
     if beams is not None and beams.test not in tests:
         there = ", ".join(tests) or "none"
         raise RefusedError("beams.test", f"got {beams.test!r}, expected one of `tests`: {there}")
     if beams is not None and BEAM in tests:
         raise RefusedError(
-            f"tests.{BEAM}", f"got the name {BEAM!r}, expected another: it is that of what `beams` chooses"
+            f"tests.{BEAM}", f"got the name {BEAM!r}, expected another: {BEAM!r} names the size that `beams` chooses"
         )
 
 
 def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]:
-    """Those of the runs of an experiment that translate its test sets, in their order."""
+    """Return the runs of an experiment that translate its test sets, in their order."""
     translating = runs if chosen.tests else ()
     return [run for run in translating if not any(fnmatchcase(run, pattern) for pattern in chosen.leave_out)]
 

@@ -1,4 +1,5 @@
-"""What a finished model was trained for, as its manifest says, what it can be used as, and what it is asked for."""
+"""The objective of a finished model by its manifest, its uses, and the objective with which held-out text is
+measured."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """What a model can be used as, first as what it is used where nothing is said."""
+    """The uses of a model; the first one is the default."""
 
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
-    """How many positions before a hidden token it is predicted."""
+    """Distance from the position of a prediction to its hidden token."""
     ends_texts: bool = True
-    """Whether something stood behind a text in training."""
+    """Whether training texts ended with a separator."""
     only: ModelKind | None = None
-    """The only one of `kinds` for which the model was trained; None: it was trained for all of them."""
+    """The only one of `kinds` that the model was trained for; None: it was trained for all of them."""
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
@@ -34,7 +35,7 @@ class Use(NamedTuple):
 
 
 def objective_of_model(model: Manifest) -> ObjectiveKeys:
-    """The objective that a pretraining run was trained with. Raises ManifestError when its manifest has none."""
+    """Return the objective of a pretraining run. Raises ManifestError if its manifest has none."""
     objective: Any = model.settings.get("objective")
     if objective is None:
         raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")
@@ -42,7 +43,7 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
 
 
 def use_of(trained: Manifest, model: "LanguageModel") -> Use:
-    """What a model can be used as; of an imported one, whose manifest has no objective, what its own files say."""
+    """Return the uses of a model; for an imported model, whose manifest has no objective, those in its own files."""
     if "objective" in trained.settings:
         return use_of_objective(objective_of_model(trained))
     if isinstance(model.config, EncoderDecoderConfig):
@@ -57,13 +58,15 @@ def use_of_objective(objective: ObjectiveKeys) -> Use:
 
 
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
-    """What the model of a pretraining run is asked for; without an objective it was imported, and guesses masks."""
+    """Return the objective with which a model is measured; a model without an objective was imported, and predicts
+    masks."""
     trained = objective_of_model(model) if "objective" in model.settings else None
     return asked_objective(settings, trained, str(model.path))
 
 
 def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None, where: str) -> Objective:
-    """Return what a model of ours is asked for, if it was trained with the settings `trained`, None: not known.
+    """Return the objective with which a model of ours is measured; `trained` are its training settings, None if
+    unknown.
 
     Raises ManifestError naming `where` for masking "own" of a model with an unknown objective.
     """
@@ -77,9 +80,9 @@ def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None,
 
 
 def default_objective(use: Use) -> ObjectiveKeys | None:
-    """Return default settings of an objective for a model with these uses; None for a masked model, or a translator.
+    """Return default settings of an objective for a model with these uses; None for a masked or a translation model.
 
-    A folder without the settings of its training says what the model can be used as, and nothing else.
+    A folder without training settings has no more information than the model's uses.
     """
     if "causal" not in use.kinds:
         return None
@@ -89,12 +92,12 @@ def default_objective(use: Use) -> ObjectiveKeys | None:
 
 
 def baseline_objective(settings: PerplexitySettings, architecture: Architecture) -> Objective:
-    """What a model of others is asked for, never its own objective, which nobody knows."""
+    """Return the objective with which a model of others is measured; its own objective is unknown."""
     return common_masks(settings) if architecture == "masked" else CausalObjective(CausalSettings())
 
 
 def common_masks(settings: PerplexitySettings) -> MaskedObjective:
-    """The masks that all models are asked behind."""
+    """Return the masks that are common to all models."""
     return MaskedObjective(
         MaskedSettings(
             kind="subword",

@@ -1,4 +1,4 @@
-"""One model translates test sets of raw text; BLEU and chrF of each, and the translations.
+"""Translate test sets of raw text with one model, and score the translations by BLEU and chrF.
 
 `score` is a function of a model, pairs and settings; the stage opens these and writes scores.csv, `<test>.txt` with a
 translation per line, `<test>.reference.txt` with the references, and `beams.csv` where a beam is chosen, by BLEU of
@@ -43,7 +43,7 @@ from hatchery.typed import build
 SCORES_FILE = "scores.csv"
 BEAMS_FILE, BEAM_COLUMNS = "beams.csv", ("beam", "metric", "score", "chosen")
 TEST, PAIRS, PAIR_COLUMNS = "test", "pairs", ("source", "reference")
-"""What rows call pairs in memory and their corpus, and the columns of a table of them."""
+"""Names of pairs in memory and of their corpus in rows, and the columns of a table of pairs."""
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
@@ -67,9 +67,9 @@ def translate_all(
 
 @dataclass(frozen=True)
 class Translator:
-    """A model that translates, in evaluation mode on `device`, and how it searches unless a beam is chosen.
+    """A translation model in evaluation mode on `device`, and its search unless a beam is chosen.
 
-    `longest` is the number of tokens of the longest sequence of its training, `direction` that of its training.
+    `longest` is the number of tokens of the longest sequence of its training; `direction` is the trained direction.
     """
 
     network: TranslationModel
@@ -152,7 +152,7 @@ def score(
 def evaluate(request: Request) -> Answer:
     """Translate pairs: a list of (source, reference), a table with these columns, or a corpus of ours.
 
-    Of a corpus, `split` names the split, by default `test`. Raises like the stage `translate_tests`.
+    `split` names the split of a corpus, by default `test`. Raises like the stage `translate_tests`.
     """
     split = str(request.settings.get("split", "test"))
     known = {key: value for key, value in request.settings.items() if key != "split"}
@@ -176,12 +176,13 @@ def evaluate(request: Request) -> Answer:
 
 
 def best_beam(scored: Mapping[int, float]) -> int:
-    """The size of the beam with the highest BLEU; of equal ones the smallest."""
+    """Return the beam size with the highest BLEU; of equal ones the smallest."""
     return max(scored, key=lambda size: (scored[size], -size))
 
 
 def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:
-    """Sources and references of a test set, as they were written. Raises CorpusError where there are none."""
+    """Return sources and references of a test set, as written in the corpus. Raises CorpusError if there are no
+    pairs."""
     manifest = read_manifest(corpus)
     shards = shards_by_split(manifest)
     if test.split not in shards:

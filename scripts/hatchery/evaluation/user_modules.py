@@ -1,7 +1,8 @@
-"""A module that a user wrote, in the forms that evaluations need besides logits with a tokenizer of ours.
+"""Adapters of a user's module for evaluations that need more than logits and a tokenizer of ours.
 
-`UserEncoder` has the states that fine-tuning and probing read, from the module's own method `hidden_states`.
-`LibraryView` has the interface of a model of the library `transformers`, for modules with a tokenizer of the library.
+`UserEncoder` returns the states that fine-tuning and probing read, from the module's own method `hidden_states`.
+`LibraryView` gives the module the interface of a model of the library `transformers`, for modules with a tokenizer of
+the library.
 """
 
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.training.own_model import OwnModel, may_read, missing_embeddings_reported
 
 STATES = "hidden_states"
-"""Name of the method by which a module returns states: see `training.own_model`."""
+"""Name of the method that returns a module's states: see `training.own_model`."""
 
 
 class UserEncoder(Encoder):
@@ -47,7 +48,7 @@ class UserEncoder(Encoder):
 
     @property
     def has_residual_stream(self) -> bool:
-        """False, because the layers of the module are not known."""
+        """False, because the module's layers are unknown."""
         return False
 
     @property
@@ -73,7 +74,8 @@ class UserEncoder(Encoder):
         return self(input_ids, attention_mask)[-1].flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout, also at those that the module keeps as a number. Raises ModelError."""
+        """Set the probability of every dropout, including those that the module stores as a number. Raises
+        ModelError."""
         set_dropout_(self, probability)
 
 
@@ -89,7 +91,7 @@ class LibraryView(nn.Module):
         self.config = SimpleNamespace(max_position_embeddings=network.longest_input, pad_token_id=None, model_type="")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> SimpleNamespace:
-        """Return the logits [B, T, V]; the module keeps no keys and values, and knows no types of tokens."""
+        """Return the logits [B, T, V]; the module caches no keys and values, and has no token types."""
         causal = torch.full(input_ids.shape[:1], self.causal, device=input_ids.device)
         mask = None if attention_mask is None else attention_mask.bool()
         return SimpleNamespace(logits=self.network.logits(input_ids, mask, causal))

@@ -1,7 +1,9 @@
-"""The ways of scoring a text, and which model each fits: planning checks it before anything is trained, and jobs again.
+"""Ways of scoring a text, and the models that each way fits: checked by planning before any training, and again by
+jobs.
 
-A masked model guesses a hidden token where it stands; a hybrid one (GPT-BERT) at the position before it, and goes on
-with a text besides. Read at the wrong position a model gives numbers without an error, which mean nothing.
+A masked model predicts a hidden token at the token's own position. A hybrid model (GPT-BERT) predicts it at the
+position before, and can also continue a text. Logits read at the wrong position give meaningless numbers without an
+error.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,24 +11,24 @@ from typing import Literal, NamedTuple
 
 Architecture = Literal["masked", "causal", "encoder_decoder"]
 Edition = Literal[2023, 2025, 2026]
-"""The years of BabyLM whose rules differ."""
+"""Years of BabyLM with different rules."""
 
 
 class Way(NamedTuple):
-    """What a way of scoring asks of a model: as which of these it is asked, and where a hidden token is predicted."""
+    """A way of scoring: the uses of a model that it fits, and the position at which a hidden token is predicted."""
 
     architectures: tuple[Architecture, ...]
     tokens: str
-    """The function of `module` that gives the log-probabilities of tokens."""
+    """Name of the function of `module` that returns the log-probabilities of tokens."""
     rows: Callable[[int], int]
-    """The number of model inputs that a sentence of so many scored tokens stands for."""
+    """Number of model inputs for a sentence of N scored tokens."""
     predicted_before: int | None = None
-    """0: where it stands; 1: at the position before it; None: where the model was trained to."""
+    """0: at the hidden token; 1: at the position before it; None: as the model was trained."""
     needs_words: bool = False
     sums: bool = False
-    """Whether the model is also read from left to right, for a sum of both likelihoods."""
+    """Whether the model is also scored from left to right, for a sum of both likelihoods."""
     module: str = "likelihoods"
-    """A file in `minimal_pairs`."""
+    """Module in `minimal_pairs`."""
 
 
 def _each(length: int) -> int:
@@ -35,18 +37,18 @@ def _each(length: int) -> int:
 
 _PLL = "token_pseudo_log_likelihoods"
 DIFFUSION_ORDERS = 4
-"""Orders of the tokens of a sentence over which the bound of masked diffusion is averaged."""
+"""Number of orders of a sentence's tokens over which the bound of masked diffusion is averaged."""
 WAYS: dict[str, Way] = {
     # Each token masked alone (Salazar et al., 2020).
     "pll": Way(("masked",), _PLL, _each),
-    # What BabyLM's pipeline calls it; which of the two a model is, is checked.
+    # Names of BabyLM's pipeline for the two kinds of masked models; the kind of the model is checked.
     "masked": Way(("masked",), _PLL, _each, predicted_before=0),
     "mntp": Way(("masked",), _PLL, _each, predicted_before=1),
-    # With the later pieces of the token's word masked too (Kauf & Ivanova, 2023).
+    # The later pieces of the token's word are masked too (Kauf & Ivanova, 2023).
     "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
-    # The pseudo-log-likelihood plus the log-likelihood from left to right, of hybrid models (GPT-BERT).
+    # The pseudo-log-likelihood plus the log-likelihood from left to right, for hybrid models (GPT-BERT).
     "fused": Way(("masked",), "token_fused_likelihoods", lambda length: length + 1, predicted_before=1, sums=True),
-    # The bound of masked diffusion, of models that are trained at all shares of hidden tokens.
+    # The bound of masked diffusion, for models that are trained at all shares of hidden tokens.
     "diffusion": Way(
         ("masked",), "token_diffusion_bounds", lambda length: DIFFUSION_ORDERS * length, module="diffusion_bounds"
     ),
@@ -56,7 +58,7 @@ WAYS: dict[str, Way] = {
 
 
 def default_way(architecture: str) -> str:
-    """What `auto` stands for."""
+    """Return the way that `auto` means."""
     return "pll" if architecture == "masked" else "left_to_right"
 
 
@@ -64,19 +66,19 @@ _PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
 
 
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
-    """Return why a way of scoring, which fits a network with these `kinds` of use, asks for an untrained use.
+    """Return why a way of scoring, which fits a network with these `kinds` of use, needs a use that was not trained.
 
     None if the use is trained: `learned` are the uses for which the network was trained.
     """
     if name not in WAYS:
-        return None  # `auto` asks as the model learned
+        return None  # `auto` uses the model as it was trained.
     asked = tuple(_PREDICTED) if WAYS[name].sums else WAYS[name].architectures
     never = [_PREDICTED[kind] for kind in asked if kind in kinds and kind not in learned]
     return f"{name!r} asks for {never[0]}, and the model only learned {_PREDICTED[learned[0]]}" if never else None
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
-    """The ways that fit a model of these kinds that predicts a hidden token so many positions before it."""
+    """Return the ways that fit a model of these kinds with this distance of a prediction from its hidden token."""
     return [
         name
         for name, way in WAYS.items()
@@ -86,7 +88,8 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
 
 
 def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
-    """Why a model cannot be scored in this way by the rules of an edition, and how it can be; None where it can."""
+    """Return why a model cannot be scored in this way by the rules of an edition, and a way that fits; None if it
+    can."""
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
             f"{name!r} by the rules of {edition} asks an encoder-decoder for what a mask hides, which is not done "

@@ -1,8 +1,8 @@
-"""What models write: the text that a causal model goes on with, and subwords as people read them.
+"""Texts by models: the continuation of a causal model, and subwords in readable form.
 
-Every token of a continuation, the most probable or a drawn one, is computed once, and predicted from all before it.
-Draws are uniform numbers of a seeded generator, looked up in the cumulative probabilities, so that the same weights
-give the same text.
+Every token of a continuation, most probable or drawn, is computed once and predicted from all earlier tokens. Draws are
+uniform numbers of a seeded generator, looked up in the cumulative probabilities, so that equal weights give equal
+texts.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ def continuation(
     generator: np.random.Generator | None = None,
     most_tokens: int = MOST_TOKENS,
 ) -> list[int]:
-    """The ids that follow `ids`, which begin with the start of a text, `most_tokens` of them at most.
+    """Return the ids that continue `ids`, which begin with the start of a text; at most `most_tokens` of them.
 
-    The most probable one each time (of equally probable ones the first), or drawn by `generator`. The end of the text
-    or of the paragraph ends them: where every sentence is a paragraph of its own, a model learns that a paragraph ends
-    behind each, and has nothing to say in its place. Other special tokens are never written.
+    Each is the most probable id (of equally probable ones the first), or drawn by `generator`. The continuation ends
+    with the text or the paragraph: if every sentence is a paragraph, a model learns that a paragraph ends after each,
+    and predicts no other token there. Other special tokens are never written.
     """
     limit = model.config.position_limit or len(ids) + most_tokens
     ends = {tokenizer.sep_id, tokenizer.par_id}
@@ -56,21 +56,22 @@ def continuation(
 def best_subwords(
     tokenizer: Tokenizer | BaselineTokenizer, logits: torch.Tensor, number: int
 ) -> list[tuple[str, float]]:
-    """The most probable subwords under `logits` [V], as people read them, with their probabilities.
+    """Return the most probable subwords under `logits` [V], in readable form, with their probabilities.
 
-    Equally probable ones come by id. Special tokens are left out; of a model of others, nobody knows which are.
+    Equally probable subwords are ordered by id. Special tokens are omitted for models of ours; for a model of others,
+    they are unknown.
     """
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):
         probabilities = probabilities[: tokenizer.vocabulary_size]
-        # Never among the first: a mark of structure is nothing that could be written.
+        # Markers of structure are excluded, because they are no text.
         probabilities[: tokenizer.n_special] = 0
     probabilities, order = probabilities.sort(descending=True, stable=True)
     return [*zip(subword_texts(tokenizer, order[:number].tolist()), probabilities[:number].tolist(), strict=True)]
 
 
 def subword_texts(tokenizer: Tokenizer | BaselineTokenizer, ids: Sequence[int]) -> list[str]:
-    """Subwords as people read them: one that does not begin a word has an ellipsis before it."""
+    """Return subwords in readable form: a subword that does not begin a word has an ellipsis before it."""
     if not isinstance(tokenizer, Tokenizer):
         return [tokenizer.backend.decode([index]).strip() for index in ids]
     spelled = tokenizer.tokens

@@ -162,7 +162,7 @@ def test_masked_models_have_surprisals_and_no_entropy(stored, keys) -> None:
     model = asked(tokenizer, network, "masked")
     found = words_of(model, {"1": ["the", "dog", "sleep"]})
     assert all(value > 0 for value in found["surprisal"])
-    with pytest.raises(ConfigError, match="needs scoring from left to right, and this model is scored by pll"):
+    with pytest.raises(ConfigError, match="needs scoring from left to right, but this model is scored by pll"):
         words_of(model, {"1": ["the", "dog"]}, **keys)
     with pytest.raises(EvaluationError, match="item 1: becomes 40 tokens, expected at most 30 for a masked model"):
         words_of(model, {"1": ["dog"] * 40})

@@ -1,1 +1,1 @@
-"""Reading times of any readers: how much better regressions predict the times with the surprisals of a model."""
+"""Reading times: the gain in likelihood of regressions of the times by a model's surprisals."""

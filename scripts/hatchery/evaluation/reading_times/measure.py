@@ -1,4 +1,4 @@
-"""One model on a table of reading times: the likelihood of the times with its surprisals, and without them.
+"""Score a model on a table of reading times: the likelihood of the times with its surprisals, and without them.
 
 The score of a response is a difference of two maximum log-likelihoods, in nats: of a regression with the predictors and
 the values of the model, and of a regression with the predictors alone, both on the same rows. `words.parquet` has the
@@ -33,7 +33,7 @@ from hatchery.evaluation.settings import EvaluationRuntime
 from hatchery.raw.registration import open_source
 
 MOST_NATS = 700
-"""Mean surprisal up to which the perplexity is a number."""
+"""Largest mean surprisal (nats) whose exponential, the perplexity, is finite."""
 WORDS_FILE, SCORES_FILE, COEFFICIENTS_FILE = "words.parquet", "scores.csv", "coefficients.csv"
 WORDS = {
     "item": pl.String,
@@ -80,7 +80,8 @@ def evaluate(request: Request) -> Answer:
 def score(model: Model, table: ReadTable, settings: ReadingTableSettings, runtime: EvaluationRuntime) -> Scores:
     """Score a model on a table of reading times.
 
-    Raises ConfigError for a model that cannot be asked so, and EvaluationError for too few rows.
+    Raises ConfigError for a model that has no surprisals or does not fit the settings, and EvaluationError for too few
+    rows.
     """
     words = passage_words(model, table.passages, settings, runtime.tokens_per_batch)
     scored, coefficients, facts = fit_responses(table, words, settings)
@@ -102,7 +103,7 @@ def score(model: Model, table: ReadTable, settings: ReadingTableSettings, runtim
 def fit_responses(
     table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """Return the rows of `scores.csv` and `coefficients.csv`, and facts: rows that were left out, constant predictors.
+    """Return the rows of `scores.csv` and `coefficients.csv`, and facts: omitted rows, constant predictors.
 
     `words` have a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
     """
@@ -136,7 +137,7 @@ def fit_responses(
 
 
 def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
-    """Fit the responses by the predictors of these names."""
+    """Fit the responses with the predictors of these names."""
     columns = [data.predictors[name] for name in names]
     predictors = np.column_stack(columns) if columns else np.empty((len(data.outcome), 0))
     if random_effects == "none":
@@ -145,12 +146,12 @@ def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
 
 
 def deviation_of_sum(parts: np.ndarray) -> float | None:
-    """Return the standard deviation of a sum over independent groups, from the part of each; None for one group."""
+    """Return the standard deviation of a sum over independent groups, from the groups' terms; None for one group."""
     return float(parts.std(ddof=1) * len(parts) ** 0.5) if len(parts) > 1 else None
 
 
 def _perplexity(nats: np.ndarray) -> dict[str, Any]:
-    """The number of scored words and their perplexity, which is infinite, and then null, beyond float64."""
+    """Return the number of scored words and their perplexity, or null if it is infinite beyond float64."""
     mean = float(nats.mean()) if len(nats) else math.inf
     return {"scored_words": len(nats), "perplexity_of_words": math.exp(mean) if mean < MOST_NATS else None}
 
@@ -165,9 +166,9 @@ def _terms(response: str, kind: str, names: list[str], fitted: Fit) -> list[list
 def _notes(table: ReadTable, facts: Mapping[str, Any]) -> list[str]:
     found = []
     if others := table.counts.get("other_word"):
-        found.append(f"{others:,} rows are left out: the text has another word at their position")
+        found.append(f"{others:,} rows are omitted: the text has another word at their position")
     if missing := table.counts.get("without_word"):
-        found.append(f"{missing:,} rows are left out: they have no word or no position")
+        found.append(f"{missing:,} rows are omitted: they have no word or no position")
     if constant := facts["constant_predictors"]:
-        found.append(f"predictors with one value only are left out: {', '.join(constant)}")
+        found.append(f"predictors with one value only are omitted: {', '.join(constant)}")
     return found

@@ -1,4 +1,4 @@
-"""Gains of reading times in the tidy table, where nothing that computes with a model need be installed."""
+"""Rows of the tidy tables for reading times; this module imports nothing that computes with a model."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ GAINS = (PER_WORD, LOG_LIKELIHOOD)
 PERPLEXITY_OF_WORDS = "perplexity_of_words"
 MILLINATS = 1000
 OF_MODEL = ("scoring", "name", "stage", "stage_version")
-"""Settings that are no part of the rules of a table: the way of scoring has an aspect of its own."""
+"""Settings that are no part of the basis: the way of scoring has an aspect of its own."""
 
 
 def item_words(words: "pl.DataFrame") -> dict[str, float]:
@@ -40,7 +40,7 @@ class _Gain(Record):
 
 
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """The gain of each response, per row of the regression and in total, and the perplexity of the words of the texts.
+    """Return the gain of each response, per row of the regression and in total, and the perplexity of the texts' words.
 
     The interval is that over readers, or over items if there are no readers.
     """

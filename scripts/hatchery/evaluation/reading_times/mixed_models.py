@@ -18,7 +18,7 @@ import numpy as np
 START = 0.3
 """First deviation of every random effect, in units of the residual deviation."""
 FROM_ZERO = 0.05
-"""Where the search goes on for a deviation that ended at 0, although a larger one is more probable."""
+"""Restart value of a deviation that ended at 0, although the likelihood is higher at a larger value."""
 MOST_RESTARTS = 10
 
 
@@ -27,8 +27,8 @@ class Fit:
     """A fitted regression.
 
     `coefficients` and `errors` float64 [P] are the fixed effects, the intercept first, with their standard errors.
-    `random_deviations` float64 [Q] are the standard deviations of random effects, none for a linear regression.
-    `by_group` float64 [G] has the part of each group in `log_likelihood` (nats).
+    `random_deviations` float64 [Q] are the standard deviations of random effects, empty for a linear regression.
+    `by_group` float64 [G] is each group's term of `log_likelihood` (nats).
     """
 
     log_likelihood: float
@@ -68,18 +68,19 @@ def fit_linear(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray) 
 
 
 def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, slopes: bool = True) -> Fit:
-    """As `fit_linear`, with an independent random intercept of each group and, with `slopes`, one slope per predictor.
+    """Fit as `fit_linear`, with an independent random intercept of each group and, with `slopes`, one slope per
+    predictor.
 
     The estimate is that of maximum likelihood, not of restricted maximum likelihood.
     """
     from scipy.optimize import minimize
 
-    # The likelihood does not depend on the mean of the outcome, and sums of squares lose fewer digits around 0.
+    # The likelihood does not depend on the mean of the outcome, and sums of squares around 0 lose fewer digits.
     mean = float(outcome.mean())
     sums = _sums(outcome - mean, _design(predictors), groups)
     random = np.arange(predictors.shape[1] + 1) if slopes else np.arange(1)
     first = _Profile(sums, random, np.full(len(random), START))
-    # Differences decide when the search ends, and the likelihood of a large table has many digits before the point.
+    # The search ends by differences, and the likelihood of a large table has many digits before the decimal point.
     offset, at = first.deviance, np.full(len(random), START)
 
     def relative(deviations: np.ndarray) -> tuple[float, np.ndarray]:
@@ -90,7 +91,8 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     for _ in range(MOST_RESTARTS):
         found: Any = minimize(relative, at, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(at), options=options)
         at = np.asarray(found.x)
-        # At 0 the slope of the deviance vanishes whatever the data: the derivative by the variance decides.
+        # At 0 the derivative of the deviance by the deviation is 0 for any data, so the derivative by the variance is
+        # used.
         stuck = (at < 1e-6) & (_Profile(sums, random, at).by_variance < 0)
         if not stuck.any():
             break

@@ -1,9 +1,9 @@
 """The words of running texts under one model: surprisal in nats, contextual entropy, and corrected word boundaries.
 
-A text begins with the token that begins texts, and each token is predicted from all tokens of the text before it, or
-from the latest tokens if the text is longer than the model's window. A window is moved for each word, so that its
-tokens are predicted from the longest context that the model can see. Where no token begins texts, the first token of a
-text has no probability, and counts 0.
+A text begins with the token that begins texts, and each token is predicted from all earlier tokens of the text, or from
+the latest tokens if the text is longer than the model's window. The window is moved for each word, so that its tokens
+are predicted from the longest context that the model can see. If no token begins texts, the first token of a text has
+no probability and counts 0.
 """
 
 import copy
@@ -27,9 +27,9 @@ from hatchery.evaluation.ways_of_scoring import WAYS
 
 Model = TokenizedModel | BaselineModel
 BLANKS = ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t")
-"""First characters of tokens that begin with white space: of bytes, of SentencePiece, and as written."""
+"""First characters of tokens that begin with white space: in byte-level vocabularies, in SentencePiece, and plain."""
 LOGITS_AT_ONCE = 1 << 24
-"""Number of logits whose distributions are in memory together, in float64."""
+"""Number of logits for which probabilities are in memory together, in float64."""
 SCHEMA = {
     "item": pl.String,
     "position": pl.Float64,
@@ -66,8 +66,9 @@ def passage_words(
 ) -> pl.DataFrame:
     """Return a row for each word of the passages, of the columns SCHEMA: surprisal and entropy in nats.
 
-    A word in which no token begins has neither. `entropy` is null unless `settings` ask for it. Raises ConfigError for
-    a model that cannot be asked so, and EvaluationError naming the item that is too long for a masked model.
+    A word in which no token begins has null for both. `entropy` is null unless `settings` request it. Raises
+    ConfigError for a model without surprisals or one that does not fit the settings, and EvaluationError naming the
+    item that is too long for a masked model.
     """
     if model.architecture == "encoder_decoder":
         raise ConfigError("reading times: an encoder-decoder has no surprisals; expected a causal or a masked model")
@@ -75,7 +76,7 @@ def passage_words(
     corrected, entropy = settings.word_boundaries == "corrected", "entropy" in settings.of_model
     if (corrected or entropy) and way != "left_to_right":
         key = "word_boundaries: corrected" if corrected else "of_model: entropy"
-        raise ConfigError(f"{key} needs scoring from left to right, and this model is scored by {way}")
+        raise ConfigError(f"{key} needs scoring from left to right, but this model is scored by {way}")
     model = with_bos(model)
     begins = begins_words(model) if corrected else None
     blank = " " * bool(model.leading_blank)
@@ -109,7 +110,7 @@ def passage_words(
 
 
 def with_bos(model: Model) -> Model:
-    """Return the model with the token that begins texts in front of a text: BOS of a causal model of others, if any.
+    """Return the model with the token that begins texts as context: BOS of a causal model of others, if it has one.
 
     Other models are returned as they are.
     """
@@ -122,7 +123,8 @@ def with_bos(model: Model) -> Model:
 
 
 def begins_words(model: Model) -> np.ndarray:
-    """Bool [V]: which tokens begin with a blank, or end the text. Raises ConfigError if no token begins with one."""
+    """Return which tokens begin with a space, or end the text: bool [V]. Raises ConfigError if no token begins with
+    a space."""
     backend = model.tokenizer.backend
     found = np.zeros(model.vocabulary_size, dtype=bool)
     for token, number in backend.get_vocab().items():
@@ -130,8 +132,8 @@ def begins_words(model: Model) -> np.ndarray:
             found[number] = token.startswith(BLANKS)
     if not found.any():
         raise ConfigError(
-            "word_boundaries: corrected needs a tokenizer whose tokens begin with the blank before a word, and this "
-            "one has no such token"
+            "word_boundaries: corrected needs a tokenizer whose tokens begin with the space before a word; "
+            "this tokenizer has no such token"
         )
     special = [number for number, token in backend.get_added_tokens_decoder().items() if token.special]
     found[[number for number in special if number < len(found)]] = True
@@ -141,7 +143,7 @@ def begins_words(model: Model) -> np.ndarray:
 def _windows(
     number: int, sentence: EncodedSentence, owners: np.ndarray, longest: int, has_beginning: bool
 ) -> list[_Window]:
-    """The windows of a passage, of which each token is scored once."""
+    """Return the windows of a passage; each token is scored in exactly one window."""
     ids, length = sentence.ids, len(sentence.ids)
     if length <= longest:
         pieces = [(0, length)]
@@ -152,7 +154,7 @@ def _windows(
         pieces = [(0, first)] if first else []
         starts = [first, *(end for end in ends if end > first)]
         for start, end in pairwise(starts):
-            # A word that fills a window by itself is divided.
+            # A word that is longer than a window is divided.
             most = max(1, longest // 2)
             pieces += [(at, min(at + most, end)) for at in range(start, end, most)]
     found = []
@@ -179,7 +181,7 @@ def _scored(
     entropy: bool,
     tokens_per_batch: int | None,
 ) -> list[_Scored]:
-    """Values of all tokens of all passages; a token that no window scores has log-probability 0."""
+    """Return the values of all tokens of all passages; a token that no window scores has log-probability 0."""
     found = [_Scored(np.zeros(n), np.full(n, np.nan), np.zeros(n), np.zeros(n)) for n in lengths]
     sentences = [one.sentence for one in windows]
     for window, nats in zip(windows, token_scores(model, sentences, way, tokens_per_batch), strict=True):
@@ -196,9 +198,9 @@ def _scored(
 def _distributions(
     model: Model, sentences: Sequence[EncodedSentence], begins: np.ndarray | None, tokens_per_batch: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of each sentence, the entropy (nats) of the next token and the logarithm of the probability of `begins`.
+    """Return, for each sentence, the entropy (nats) of the next token and the logarithm of the probability of `begins`.
 
-    Float64 [scored + 1] each: before every scored token, and after the last.
+    Both are float64 [scored + 1]: before every scored token, and after the last token.
     """
     before = model.frame.before
     mask = None if begins is None else torch.from_numpy(begins).to(model.device)
@@ -210,7 +212,7 @@ def _distributions(
         for start in range(0, len(listed), at_once):
             rows = listed[start : start + at_once]
             ids = torch.tensor([[*before, *one.ids] for one in rows], device=model.device)
-            # The distribution of the token at `given` is at the position before it.
+            # The distribution of the token at `given` is computed at the position before it.
             places = [
                 [row * ids.shape[1] + at for at in range(len(before) + one.given - 1, ids.shape[1])]
                 for row, one in enumerate(rows)
@@ -226,7 +228,8 @@ def _distributions(
 
 @torch.inference_mode()
 def _summaries(model: Model, ids: torch.Tensor, rows: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Float64 [2, M]: entropy, and the logarithm of the probability of the tokens of `mask` (0 without a mask)."""
+    """Return entropy, and the logarithm of the probability of the tokens of `mask` (0 without a mask): float64 [2,
+    M]."""
     log_probabilities = torch.log_softmax(model.logits_at(ids, rows).double(), dim=-1)
     entropy = -(log_probabilities.exp() * log_probabilities.clamp(min=torch.finfo(torch.float64).min)).sum(dim=-1)
     if mask is None:
@@ -252,7 +255,7 @@ def _rows(
         first, last = firsts[word], lasts[word]
         found = float(nats[word])
         if begins is not None:
-            # The first word of a text may have no blank in front; then nothing is conditioned on one.
+            # The first word of a text may have no space in front; then its probability is not conditioned on a space.
             found += float(values.begins_before[first]) if begins[sentence.ids[first]] else 0.0
             found -= float(values.begins_after[last])
         surprisal.append(found)

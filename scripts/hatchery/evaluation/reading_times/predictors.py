@@ -1,4 +1,4 @@
-"""The frame of the regressions: words that are kept, values of the previous words, and predictors on one scale."""
+"""The data frame of the regressions: selected words, values of the previous words, and scaled predictors."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ def column_of(name: str, before: int) -> str:
 
 
 def columns_of(names: Iterable[tuple[str, int]]) -> list[str]:
-    """Return the columns of predictors with their numbers of previous words."""
+    """Return the column names of predictors for the word itself and each number of previous words."""
     return [column_of(name, before) for name, most in names for before in range(most + 1)]
 
 
@@ -30,7 +30,7 @@ def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
 
 
 def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
-    """Return the words without the first and the last of each sentence.
+    """Return the words without the first and the last word of each sentence.
 
     Words without a sentence are one sentence of their item.
     """
@@ -40,7 +40,7 @@ def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
 
 
 def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings) -> pl.DataFrame:
-    """Return a row for each reading of a kept word that has its previous words, in the order of the table.
+    """Return a row for each reading of a selected word that has its previous words, in the order of the table.
 
     Columns are `item`, `position`, `participant` if there is one, the responses, and the predictors with those of
     previous words (`column_of`), not scaled; null or NaN is a missing value.
@@ -49,7 +49,7 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
     values = _values_of_words(words, rows, table, settings)
     kept = drop_sentence_ends(values) if settings.drop_sentence_ends else values
     spilled = spilled_predictors(settings)
-    # The value of a column of the table is that of the row; only previous words need the value of a word.
+    # A column of the table has its own value in each row; only previous words need a value per word.
     missing = [name for name in spilled if name not in rows.columns]
     frame = rows.join(kept.select(*PLACE, *missing), on=PLACE, how="inner")
     looked_up = kept if settings.spillover_from == "kept_words" else values
@@ -61,7 +61,7 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
         frame = frame.join(previous, on=PLACE, how="inner")
     readers = ["participant"] if settings.participant else []
     columns = [*PLACE, *readers, *settings.responses, *columns_of(spilled.items())]
-    # The position is a predictor, too, if the table calls it so.
+    # If the table's column of positions is named as a predictor, the position is a predictor, too.
     found = frame.sort("row").select(list(dict.fromkeys(columns)))
     return found.with_columns(_response(found, name, settings) for name in settings.responses)
 
@@ -69,7 +69,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
 def _values_of_words(
     words: pl.DataFrame, rows: pl.DataFrame, table: ReadTable, settings: ReadingTableSettings
 ) -> pl.DataFrame:
-    """The words of the texts with the values of all predictors; of a column, the value of the word's first row."""
+    """Return the words of the texts with the values of all predictors; a column's value is that of the word's first
+    row."""
     known = words.with_columns(pl.col("word").str.len_chars().cast(pl.Float64).alias(LENGTH))
     if table.frequencies is not None:
         known = known.with_columns(pl.Series(ZIPF, zipf(words["word"], table.frequencies), pl.Float64))
@@ -99,7 +100,7 @@ def _response(frame: pl.DataFrame, name: str, settings: ReadingTableSettings) ->
 class Regression:
     """Rows without missing values: outcome float64 [N], scaled predictors by name, each [N], group of each row, [N].
 
-    `clusters` are the groups whose parts of the likelihood are compared: participants, or items without participants.
+    `clusters` are the groups whose terms of the likelihood are compared: participants, or items without participants.
     """
 
     outcome: np.ndarray
@@ -107,11 +108,11 @@ class Regression:
     groups: np.ndarray
     clusters: list[str]
     constant: list[str]
-    """Predictors with one value only, which are left out."""
+    """Omitted predictors, which have one value only."""
 
 
 def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSettings) -> Regression:
-    """Scale each predictor by its mean and deviation over the frame, and leave out rows with a missing value.
+    """Scale each predictor by its mean and deviation over the frame, and omit rows with a missing value.
 
     The deviation is that of a sample (n - 1), over all values that are present. Raises EvaluationError for fewer rows
     than coefficients, and for a response with one value only.
@@ -139,7 +140,7 @@ def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSett
 
 
 def _numbered(names: pl.Series) -> tuple[np.ndarray, list[str]]:
-    """The number of each name in the order of first occurrences, and the names."""
+    """Return the number of each name by first occurrence, and the names."""
     distinct = names.unique(maintain_order=True).to_list()
     place = {name: number for number, name in enumerate(distinct)}
     return np.array([place[name] for name in names.to_list()], dtype=np.int64), distinct

@@ -10,7 +10,7 @@ from hatchery.settings.fields import NotEmpty, SomeNames, Unique
 
 Spillover = Natural
 RESERVED = ("item", "position", "participant", "word", "sentence", "row", "tokens", "surprisal", "entropy")
-"""Columns of the frame of a regression, which a column of a table would replace."""
+"""Columns of the regressions' data frame, which a table's column of this name would replace."""
 LENGTH, ZIPF = "length", "zipf"
 """Predictors that are computed unless the table has columns of these names."""
 
@@ -89,7 +89,7 @@ class ReadingTableSettings(Settings):
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """The columns that are predicted."""
+        """The predicted columns."""
         return (self.response,) if isinstance(self.response, str) else self.response
 
     def __post_init__(self) -> None:

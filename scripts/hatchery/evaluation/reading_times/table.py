@@ -1,6 +1,6 @@
-"""A table of reading times: its rows, checked, and the words of its texts.
+"""Read and check a table of reading times and the words of its texts.
 
-Planning reads it, too, so what computes is imported inside the functions.
+Planning also imports this module, so slow imports are inside functions.
 """
 
 import math
@@ -36,9 +36,9 @@ class Passage:
 class ReadTable:
     """The rows of a table, column by column, and its texts.
 
-    `columns` are `item`, `position`, `participant` (if there is one), and the numbers of responses and predictors by
-    the names of their columns, NaN for a missing one. `passages` are in the order of their first rows. `counts` are the
-    numbers of rows that were left out, by reason.
+    `columns` are `item`, `position`, `participant` (if there is one), and the responses and predictors as numbers by
+    column name, NaN for a missing value. `passages` are in the order of their first rows. `counts` are the numbers of
+    omitted rows by reason.
     """
 
     columns: dict[str, list[Any]]
@@ -55,7 +55,7 @@ class ReadTable:
 
 
 def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
-    """Return the names of the files that are read. Raises EvaluationError for an unknown ending."""
+    """Return the names of the files to read. Raises EvaluationError for an unknown ending."""
     patterns = (settings.files, settings.texts, settings.frequencies)
     names = [source.one_name(pattern) for pattern in patterns if pattern is not None]
     for name in names:
@@ -82,7 +82,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         if numbers is None:
             own = [key for key in settings.predictors if record.has(key) or key not in computed]
             numbers = {key: [] for key in dict.fromkeys((*settings.responses, *own))}
-        # Every column is asked for, so that a table without it is an error in its first row.
+        # Every column is requested, so that a table without one fails at its first row.
         values = [_number(record, key, settings) for key in numbers]
         reader = _name(record, settings.participant, settings) if settings.participant else ""
         item, position = _name(record, settings.item, settings), _number(record, settings.position, settings)
@@ -103,7 +103,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         for column, value in zip(numbers.values(), values, strict=True):
             column.append(value)
     if not items and most(name) is not None:
-        # The first rows of a table may be those of other languages (`only`).
+        # The first rows of a table may be excluded by `only`, such as those of other languages.
         return ReadTable({"item": [], "position": []})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")
@@ -147,7 +147,7 @@ def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: 
 def _texts(
     source: RawSource, settings: ReadingTableSettings, most: MostRows
 ) -> dict[str, dict[float, tuple[str, str | None]]]:
-    """The words of the texts in the table `texts`; of several rows of a word, the first counts."""
+    """Return the words of the texts in the table `texts`; the first of several rows of a word counts."""
     assert settings.texts is not None
     found: dict[str, dict[float, tuple[str, str | None]]] = {}
     for record in _chosen(source, source.one_name(settings.texts), settings, most):
@@ -171,7 +171,7 @@ def _passage(item: str, places: dict[float, tuple[str, str | None]]) -> Passage:
 
 def _text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
-        # A column of numbers with a missing cell becomes one of floats in Parquet files.
+        # Parquet files store a column of integers with a missing cell as floats.
         return str(int(value))
     return str(value).strip()
 
@@ -185,7 +185,7 @@ def _name(record: Record, column: str, settings: ReadingTableSettings) -> str:
 
 def _word(record: Record, settings: ReadingTableSettings) -> str | None:
     value = record.value(settings.word)
-    # An empty cell alone is no word: NA and null are words.
+    # Only an empty cell is a missing word: NA and null are words.
     if is_missing(value, ()):
         return None
     return CLEANING[settings.cleaning](record.text(settings.word)).strip() or None
@@ -231,7 +231,8 @@ def _frequencies(source: RawSource, name: str, most: MostRows) -> dict[str, int]
 
 
 def frequency_key(word: str) -> str:
-    """Return a word as its frequency is looked up: in small letters, without punctuation around it."""
+    """Return the form in which a word is looked up in the frequency table: lower case, without surrounding
+    punctuation."""
     inner = word.strip().casefold()
     start, end = 0, len(inner)
     while start < end and not inner[start].isalnum():

@@ -1,4 +1,4 @@
-"""The stage `fill_sentences`: what a pretrained model writes where a word of a sentence was left out."""
+"""The stage `fill_sentences`: a pretrained model's predictions for a word left out of a sentence."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """What a model writes into gaps: model and corpus alone. Raises ConfigError for an unknown experiment."""
+    """Return the empty settings: the result depends on model and corpus alone. Raises ConfigError for an unknown
+    experiment."""
     project.experiment(experiment)
     return {}
 
@@ -28,10 +29,10 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
     minutes=10,
 )
 def fill_sentences(settings: Mapping[str, Any], model: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write `sentences.json` into the folder of `run`: a few sentences of the corpus, and a few guesses for each gap.
+    """Write `sentences.json` into the folder of `run`: sentences of the corpus, and guesses for each gap.
 
-    `model` is the manifest of a pretraining. Raises ManifestError, ModelError,
-    TokenizationError, EvaluationError or CorpusError naming the input that is unusable.
+    `model` is the manifest of a pretraining. Raises ManifestError, ModelError, TokenizationError, EvaluationError or
+    CorpusError naming the unusable input.
     """
     from hatchery.evaluation.filled_sentences import fill
 

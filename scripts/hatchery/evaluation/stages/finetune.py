@@ -22,10 +22,10 @@ from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 UNFINISHED = Path("results/finetuning_runs")
-"""The runs of jobs that have not ended."""
+"""Checkpoints: the finished runs of unfinished jobs."""
 
 SOURCE = "source {}"
-"""What manifests call the source of a task."""
+"""Name of a task's source in manifests."""
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 
 def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[str, object]:
-    """A task with its protocol, and the tasks that its models are also scored on."""
+    """Return the settings of a task with its protocol, and of the tasks that its models are also scored on."""
     protocol, head = project.protocol_of(experiment, task), project.head_of(experiment, task)
     transfer = [project.task(name).settings(name) for name in project.task(task).transfer_tasks]
     return {**task_settings(project.task(task).settings(task), head, protocol), "transfer": transfer}
 
 
 def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
-    """A task with this head, and with its protocol."""
-    # The first metric stands for a task: papers and pipelines report different ones of the same predictions.
+    """Return a task with this head, and with its protocol."""
+    # The first metric is a task's primary one: papers and pipelines report different metrics of the same predictions.
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
     return {
         "task": replace(own, head=head, metrics=tuple(metrics)),
@@ -51,7 +51,8 @@ def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoic
 
 
 def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
-    """Sources of a task and of tasks that its models are also scored on, and vocabularies that filter their rows."""
+    """Return sources of a task and of tasks that its models are also scored on, and vocabularies that filter their
+    rows."""
     blocks = {name: of.project.task(name) for name in (task, *of.project.task(task).transfer_tasks)}
     vocabularies = {block.vocabulary.name for block in blocks.values() if block.vocabulary is not None}
     return {
@@ -61,7 +62,7 @@ def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The files of the task whose source the input is."""
+    """Return the files of the tasks that are read from a source."""
     from hatchery.evaluation.tasks.formats import task_files
 
     found = build(FinetuneSettings, stage_body(settings))
@@ -123,11 +124,10 @@ def finetune(
 ) -> None:
     """Fine-tune the model of a pretraining manifest on the task of a source manifest.
 
-    `source` are the source manifests of the task and of the tasks it is transferred to, by their names; `vocabulary`
-    is the manifest of a built vocabulary, for tasks that keep only rows within one. Runs that are finished already, by
-    a killed attempt or for other seeds and rates beside theirs, are taken from `checkpoints`. Raises EvaluationError
-    for wrong data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source
-    loaders.
+    `source` are the source manifests of the task and of the tasks it is transferred to, by task name; `vocabulary` is
+    the manifest of a built vocabulary, for tasks that keep only rows within a vocabulary. Finished runs, of an
+    interrupted attempt or with other seeds and rates, are read from `checkpoints`. Raises EvaluationError for wrong
+    data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
     """
     from hatchery.evaluation.finetuning.finetune_on_task import finetune_on_task
 

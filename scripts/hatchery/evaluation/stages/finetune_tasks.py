@@ -1,8 +1,8 @@
 """The stage `finetune_tasks`: one pretrained model on several tasks in turn, in one process.
 
-Starting one costs seconds, and with tiny models and few rows more than the work. Every task keeps its own folder and
-manifest, exactly as `finetune` writes them; one whose manifest already vouches for the same settings and inputs is left
-as it is, so nothing is computed twice when another task of the job changes or fails.
+Starting a process costs seconds, and with tiny models and few rows more than the work. Every task has its own folder
+and manifest, exactly as `finetune` writes them. A task whose manifest has the same settings and inputs is skipped, so
+nothing is computed twice if another task of the job changes or fails.
 """
 
 import json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """What a job of each task alone would be given, so that the results are the same."""
+    """Return the settings that a job of each task alone would have, so that the results are equal."""
     tasks = project.task_batch(experiment, batch)
     return {
         "tasks": {
@@ -39,7 +39,7 @@ def several_tasks_settings(project: "Project", experiment: str, batch: str) -> d
 
 
 def several_tasks_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
-    """The sources and vocabularies of all tasks of a job, and the addresses of their results, by task."""
+    """Return sources and vocabularies of all tasks of a job, and the folders of their results, by task."""
     tasks = jobs.project.task_batch(experiment, batch)
     read = {task: task_inputs(of, task) for task in tasks}
     return {
@@ -50,7 +50,7 @@ def several_tasks_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: st
 
 
 def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The files of the tasks that are read from a source."""
+    """Return the files of the tasks that are read from a source."""
     return {file for task in settings["tasks"].values() for file in files_read(task, name, source)}
 
 
@@ -61,7 +61,7 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},
     files_read=files_of_tasks,
     unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
-    # The folders of the tasks are no outputs: Snakemake would delete finished ones when one task changes or fails.
+    # The folders of the tasks are no outputs: Snakemake would delete finished folders if one task changes or fails.
     shared=StoredByDigest("finetuning_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",
@@ -81,11 +81,11 @@ def finetune_tasks(
     run: StageRun,
     checkpoints: OutputPath = UNFINISHED,
 ) -> None:
-    """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` below `results`.
+    """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` in `results`.
 
     `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `source` are the source manifests of
-    all tasks and of those that models are transferred to; `vocabulary` are manifests by task. A task that fails does
-    not stop the others. Raises EvaluationError in the end with the first message and the names of all that failed, and
+    all tasks and of those that models are transferred to; `vocabulary` are manifests by task. A failed task does not
+    stop the others. Raises EvaluationError at the end with the first message and the names of all failed tasks, and
     ConfigError for a task without a source.
     """
     tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]
@@ -116,7 +116,7 @@ def _inputs_of(
     sources: Mapping[str, Path],
     vocabularies: Mapping[str, Path],
 ) -> dict[str, Any]:
-    """What `finetune` is given for one of the tasks."""
+    """Return the inputs of `finetune` for one of the tasks."""
     names = [name, *(other["name"] for other in task["transfer"])]
     missing = [other for other in names if other not in sources]
     if missing:

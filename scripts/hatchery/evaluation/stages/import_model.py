@@ -1,8 +1,9 @@
-"""The stage `import_model`: a model that others pretrained, from its raw folder into the place of pretrained models.
+"""The stage `import_model`: convert a raw folder with a model of others to a result folder like that of a pretrained
+model.
 
-What lies there is the same for all of them: the whole language model in float32 as `model.safetensors`, `config.json`
-and the tokenizer's files. So every evaluation reads it as it reads a model of ours, and what is wrong with a folder is
-told here, before the first of them.
+The result always has the whole language model in float32 as `model.safetensors`, `config.json` and the tokenizer's
+files. So every evaluation reads it like a model of ours, and errors in a folder are reported here, before the first
+evaluation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,20 +21,21 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
-# What else the library writes and no evaluation asks for.
+# Other files that the library writes and no evaluation reads.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")
-"""Code is not run and documents are not read. What else a model consists of, its class and its tokenizer decide."""
+"""Suffixes of files that are not imported: code is not run, documents are not read. Model and tokenizer class
+determine the other files."""
 
 
 def import_settings(project: "Project", baseline: str) -> dict[str, object]:
-    """What is said about a model that others pretrained."""
+    """Return the settings of a model of others."""
     return keys_of(project.baseline(baseline), of=BaselineSettings)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """All files but those that no model reads."""
+    """Return all files except those that no model reads."""
     return set(source.names()) - {file for pattern in NEVER_READ for file in source.names(pattern)}
 
 
@@ -47,7 +49,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     keep=True,
     environment="evaluation",
     runs_on="cpu",
-    # A model may be large; it is held twice.
+    # A model may be large, and is in memory twice.
     memory_mb=16000,
     minutes=60,
 )
@@ -61,7 +63,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     where = str(found.root)
     if found.kind == "file":
         raise ModelError(f"{where}: a model must be registered as a folder, this source is a file")
-    # Imported here: seconds to load.
+    # Imported here, because loading takes seconds.
     from hatchery.evaluation.baselines.encoder import start_of_decoder
     from hatchery.evaluation.baselines.loading import load_folder
 
@@ -71,7 +73,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     network, tokenizer = load_folder(where, settings.architecture)
     run.measures |= _checked(network, tokenizer, settings, where)
     if settings.architecture == "encoder_decoder":
-        # Some folders say it in generation_config.json alone.
+        # Some folders have this key in generation_config.json alone.
         network.config.decoder_start_token_id = start_of_decoder(network, where)
     tokenizer.save_pretrained(run.folder)
     network.save_pretrained(run.folder)
@@ -83,7 +85,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
 
 
 def _checked(network: Any, tokenizer: Any, settings: BaselineSettings, where: str) -> dict[str, object]:
-    """The sizes of the model, when everything that evaluations ask of it is there. Raises ModelError."""
+    """Return the sizes of the model, after checking all that evaluations need of it. Raises ModelError."""
     import torch
 
     from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel

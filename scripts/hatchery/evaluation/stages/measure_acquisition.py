@@ -1,4 +1,4 @@
-"""The stage `measure_acquisition`: when a training learnt words, by its checkpoints, beside when children do."""
+"""The stage `measure_acquisition`: at how many words a model learned each word, compared with children's ages."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 
 def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Which words are asked for, by whose rules, and what the checkpoints have seen."""
+    """Return the words, the rules, and the numbers of words that the checkpoints have seen."""
     chain = project.checkpoints(experiment, run)
     words = {milestone.milestone: milestone.words for _, milestone in chain}
     return {**keys_of(project.experiment(experiment).acquisition, of=AcquisitionSettings), "words": words}
 
 
 def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Source manifest of words and children, and the manifests of the checkpoints, of earlier runs of a chain too."""
+    """Return the source manifest of words and children, and the checkpoints' manifests, including a chain's earlier
+    runs."""
     return {
         "source": source_manifest(source_of(jobs.project.experiment(experiment).acquisition)),
         "checkpoints": jobs.checkpoints(experiment, run),
@@ -38,7 +39,7 @@ def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Pat
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The tables of children and of contexts."""
+    """Return the tables of children and of contexts."""
     found = build(MarkedAcquisition, stage_body(settings))
     return [source.one_name(pattern) for pattern in (found.children, found.contexts)]
 
@@ -61,14 +62,14 @@ def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRow
 
 
 def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Once, of runs that keep checkpoints at words."""
+    """Return one unnamed evaluation for a run that stores checkpoints at numbers of words, else no evaluation."""
     if experiment.acquisition is None or run.is_baseline or run.milestone_of:
         return ()
     return ONCE if experiment.runs[run.model].pretraining.marks else ()
 
 
 def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """The correlation in percent, as BabyLM counts it: 0 where it is not significant."""
+    """Return the correlation times 100, as BabyLM computes it: 0 if it is not significant."""
     measures = evaluated.manifest.measures
     value = 100 * float(measures["aoa"])
     shared = basis(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def perplexity_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """On which splits perplexity is measured, and with which masks."""
+    """Return the splits on which perplexity is measured, and the masks."""
     block = project.experiment(experiment)
     return {
         **keys_of(block.perplexity),
@@ -26,7 +26,7 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
-    """Token shards, or the documents for a model with a tokenizer of its own."""
+    """Return token shards, or the documents for a model with a tokenizer of its own."""
     block = of.project.experiment(experiment)
     if run in block.baselines:
         return {"corpus": of.corpus(block.corpus)}

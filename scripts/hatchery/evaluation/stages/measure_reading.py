@@ -1,4 +1,4 @@
-"""The stage `measure_reading`: how much of the times of people who read the surprisals of one model explain."""
+"""The stage `measure_reading`: the share of variance in reading times that a model's surprisals explain."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from hatchery.workflow.result_paths import ResultPaths
 
 NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
-"""What tables call the scores of the file."""
+"""Name of the file's scores in tables."""
 
 
 def reading_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Which words are read, and how they are asked for."""
+    """Return the settings of the words and of their scoring."""
     return keys_of(project.experiment(experiment).reading, of=ReadingSettings)
 
 
 def reading_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Source manifest of the reading times."""
+    """Return the source manifest of the reading times."""
     return {"source": source_manifest(source_of(results.project.experiment(experiment).reading))}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The table of reading times."""
+    """Return the files of the table of reading times."""
     return [source.one_name(build(ReadingSettings, stage_body(settings)).files)]
 
 
 def times_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the reading times of an experiment, if it asks for them."""
+    """Yield the reading times of an experiment, if it has any."""
     if (asked := project.experiment(experiment).reading) is not None:
         where = f"{project.place('experiment', experiment)}: reading"
         yield ReadData(where, asked.data, build(ReadingSettings, keys_of(asked, of=ReadingSettings)))
@@ -62,7 +62,7 @@ class _Gain(Record):
 
 
 def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Gains in percent of every measure of reading, and the means that BabyLM reports."""
+    """Return gains in percent of every measure of reading, and the means that BabyLM reports."""
     words = evaluated.manifest.measures["words"]
     return [
         measured(
@@ -86,7 +86,7 @@ def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
     evaluation=Evaluation(
         place=36,
         title="Reading times",
-        note="Percent of the variance that word length, frequency and context length leave; chance is 0.",
+        note="Percent of the variance that word length, frequency and context length leave unexplained; chance is 0.",
         asked=lambda experiment, run: () if experiment.reading is None else ONCE,
         rows=reading_rows,
         data=DataCheck(settings=ReadingSettings, reads=times_read, check=check_times),

@@ -1,4 +1,4 @@
-"""The stage `measure_reading_times`: how well the surprisals of one model predict the times of a table of readers."""
+"""The stage `measure_reading_times`: the gain in likelihood of a table's reading times by a model's surprisals."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def reading_times_settings(project: "Project", reading_table: str) -> dict[str, object]:
-    """Columns, predictors and regressions of a table."""
+    """Return columns, predictors and regressions of a table."""
     return project.reading_table(reading_table).measured(reading_table)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The tables of reading times, words and frequencies."""
+    """Return the tables of reading times, words and frequencies."""
     from hatchery.evaluation.reading_times.table import table_files
 
     return table_files(source, build(NamedReadingTable, stage_body(settings)))

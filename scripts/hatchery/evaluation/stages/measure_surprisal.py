@@ -1,4 +1,4 @@
-"""The stage `measure_surprisal`: the surprisal of every word of some texts under one language model."""
+"""The stage `measure_surprisal`: the surprisal of every word of given texts under one language model."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def surprisal_settings(project: "Project", experiment: str, texts: str) -> dict[str, object]:
-    """What is measured of the texts, and how."""
+    """Return the settings of the texts and of their scoring."""
     return {"name": texts, **keys_of(project.experiment(experiment).surprisal[texts], of=SurprisalSettings)}
 
 
 def surprisal_inputs(results: "ResultPaths", experiment: str, texts: str) -> dict[str, Paths]:
-    """Source manifest of the texts."""
+    """Return the source manifest of the texts."""
     return {"source": source_manifest(source_of(results.project.experiment(experiment).surprisal[texts]))}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The files with the texts."""
+    """Return the files with the texts."""
     from hatchery.evaluation.surprisal.texts import text_files
 
     return text_files(source, build(NamedTexts, stage_body(settings)))
@@ -51,7 +51,7 @@ def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows
 
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
-    """Bits per word, and the words of the text that is drawn."""
+    """Return bits per word, and the surprisals of the words of the drawn text."""
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
 
     return surprisal_rows(evaluated)

@@ -1,6 +1,7 @@
-"""The stage `register_source`: names, sizes and checksums of the files of a raw input, fetched first if it is pinned.
+"""The stage `register_source`: names, sizes and checksums of the files of a raw input, downloaded first if it has a
+URL.
 
-Then it is read as suites and tasks will read it, so that mistakes in it are known before the first training.
+Then the files are read as suites and tasks will read them, so that errors in them are found before the first training.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def source_settings(project: "Project", source: str) -> dict[str, object]:
-    """Where a raw input comes from, without what is only said about it. Raises ConfigError for an unknown one."""
+    """Return the origin of a raw input, without its descriptive keys. Raises ConfigError for an unknown source."""
     if source.startswith("embedded_"):
         return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}"}
     data = project.raw_input(source)
@@ -35,15 +36,15 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
         "manifest": "resources/sources/{source}.json",
         "location": "resources/sources/{source}.location.json",
     },
-    # The user's files are noticed by their listing.
+    # A change of the user's files is detected by their listing.
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
-    # An edited, added or removed file is noticed when the workflow is planned.
+    # An edited, added or removed file is detected when the workflow is planned.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
-    # A file that no suite or task can read ends the workflow before its first training.
+    # A file that no suite or task can read stops the workflow before its first training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),
     environment="sources",
-    # It may download, and nodes of a cluster often lack the network.
+    # The stage may download, and nodes of a cluster often lack the network.
     runs_on="local",
     memory_mb=1500,
     minutes=1440,
@@ -55,10 +56,10 @@ def register_source(
     readings: Mapping[str, Any] | None = None,
     fetched: OutputPath = FETCHED,
 ) -> None:
-    """Register one source and look through what is evaluated of it.
+    """Register one source and check the data that evaluations read from it.
 
-    `about` says how it is obtained, its licence and its terms, `readings` the settings of the suites and tasks that
-    read it; `fetched` is the folder for what is downloaded or unpacked.
+    `about` describes its origin, licence and terms, `readings` the settings of the suites and tasks that read it;
+    `fetched` is the folder for downloaded or unpacked files.
     """
     from hatchery.raw.obtain import register_settings
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
-    """What is scored of a suite, and how."""
+    """Return the settings of a suite: items and scoring."""
     return project.suite(suite).scored(suite)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The files of the suite."""
+    """Return the files of the suite."""
     from hatchery.evaluation.minimal_pairs.pairs import pair_files
 
     return pair_files(source, build(ScoringSettings, stage_body(settings)))

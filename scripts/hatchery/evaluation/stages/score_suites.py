@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from hatchery.workflow.outputs import Outputs
 
 SOURCE = "source of {}"
-"""The name in manifests of the source of a suite."""
+"""Name of a suite's source in manifests."""
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """The settings of a job of each suite alone, so that the results are the same."""
+    """Return the settings that a job of each suite alone would have, so that the results are equal."""
     record = record_of(score_minimal_pairs)
     suites = project.suite_batch(experiment, batch)
     return {"suites": {suite: json.loads(record.canonical_settings(project, suite=suite)) for suite in suites}}
 
 
 def several_suites_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
-    """The sources of all suites of a job, and the addresses of their results, by suite."""
+    """Return the sources of all suites of a job, and the folders of their results, by suite."""
     suites = jobs.project.suite_batch(experiment, batch)
     sources = {suite: of("register_source", source=source_of(jobs.project.suite(suite))) for suite in suites}
     folders = {suite: jobs.address(experiment, "minimal_pairs", suite=suite) for suite in suites}
@@ -47,7 +47,7 @@ def several_suites_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: s
 
 
 def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """The files of the suite whose source this is."""
+    """Return the files of the suites that are read from this source."""
     found = {SOURCE.format(suite): given for suite, given in settings["suites"].items()}
     return files_read(found[name], name, source) if name in found else ()
 
@@ -59,7 +59,7 @@ def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource")
     input_names={"source": SOURCE},
     files_read=files_of_suites,
     unrecorded=lambda model: {"results": f"results/minimal_pairs/{model}"},
-    # The folders of the suites are no outputs: Snakemake would delete finished ones when one suite changes or fails.
+    # The folders of the suites are no outputs: Snakemake would delete finished folders if one suite changes or fails.
     shared=StoredByDigest("minimal_pairs_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",
@@ -77,7 +77,7 @@ def score_suites(
     folder: Mapping[str, OutputPath],
     run: StageRun,
 ) -> None:
-    """Score the model on every suite of `settings["suites"]`, each into its `folder` below `results`.
+    """Score the model on every suite of `settings["suites"]`, each into its `folder` in `results`.
 
     `settings["suites"]` maps names of suites to settings of the stage `score_minimal_pairs`; `source` are the source
     manifests by suite. A suite that fails does not stop the others. Raises EvaluationError at the end with the first

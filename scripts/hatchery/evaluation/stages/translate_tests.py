@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def translation_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Which test sets are translated, and the beams to choose from where there are any."""
+    """Return the test sets, and the beam sizes to choose from, if any."""
     return keys_of(project.experiment(experiment).translation, of=TranslationTests)
 
 
 def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """All test sets, of the runs that are not left out."""
+    """Return one unnamed evaluation, unless the run is excluded from translation."""
     return ONCE if run.model in translated_runs(experiment.translation, experiment.runs) else ()
 
 
@@ -43,7 +43,7 @@ class _TestScore(Record):
 
 
 def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """BLEU and chrF in points of every test set, from `scores.csv`."""
+    """Return BLEU and chrF in points of every test set, from `scores.csv`."""
     inputs, decides = evaluated.manifest.inputs, (evaluated.manifest.settings.get("beams") or {}).get("test")
     return [
         measured(
@@ -60,7 +60,7 @@ def translation_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def translation_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
-    """Manifests of the corpora of an experiment's test sets, by the names of the test sets."""
+    """Return manifests of the corpora of an experiment's test sets, by name of the test set."""
     tests = of.project.experiment(experiment).translation.tests
     return {"corpus": {name: of.corpus(test.corpus) for name, test in tests.items()}}
 
@@ -97,8 +97,8 @@ def translate_tests(
 ) -> None:
     """Translate the test sets of the settings with the model of a pretraining manifest.
 
-    `corpus` are the manifests of the test sets' corpora by the names of the test sets. Raises ConfigError for other
-    names than those of the settings, CorpusError for a split that is not there or holds no pairs, EvaluationError for a
+    `corpus` are the manifests of the test sets' corpora by name of the test set. Raises ConfigError if these names
+    differ from those of the settings, CorpusError for a split that is missing or has no pairs, EvaluationError for a
     model that does not translate, and the errors of the model's loader.
     """
     from hatchery.evaluation.translation import translate_all

@@ -1,1 +1,1 @@
-"""Surprisal of words: of any text, of texts that people read, and of words that children learn."""
+"""Surprisal of words: of any text, of texts with reading times, and of words that children learn."""

@@ -1,10 +1,10 @@
-"""When a model learns words, beside when children do: BabyLM's age of acquisition
-(docs/papers/babylm-2026.md, "Age of acquisition").
+"""BabyLM's age of acquisition: when a model learns words, compared with children's ages (docs/papers/babylm-2026.md,
+"Age of acquisition").
 
-A sigmoid is fitted to the share of children that say a word at every age, and one to minus the surprisal of the word
-over the logarithm of the words that the model has seen. Where the first crosses 0.5 and the second the middle between a
-blind guess and the word's lowest surprisal, the word is acquired. The score is the correlation of both over all words
-for which both are known.
+A sigmoid is fitted to the share of children that say a word at every age, and another sigmoid to minus the surprisal of
+the word over the logarithm of the number of words seen by the model. The age of acquisition is where the first curve
+crosses 0.5, and where the second curve crosses the midpoint between a blind guess and the word's lowest surprisal. The
+score is the correlation of both ages over all words for which both are known.
 """
 
 import math
@@ -23,10 +23,10 @@ Rules = Literal["2025", "2026"]
 ACQUIRED = 0.5
 """Share of children."""
 FEWEST_WORDS, FEWEST_POINTS, LEAST_SIGNIFICANT = 3, 3, 0.1
-"""Fewest words of a correlation and points of a fit; a correlation with a larger p counts as 0."""
+"""Smallest number of words of a correlation and of points of a fit; a correlation with a larger p counts as 0."""
 CHANCE_OF_2025 = math.log2(300_000)
 SMALLEST = 1e-6
-"""A curve that rises less, or more slowly, than this does not rise."""
+"""A curve with a smaller height or slope counts as constant."""
 
 
 class Sigmoid(NamedTuple):
@@ -38,7 +38,7 @@ class Sigmoid(NamedTuple):
     floor: float
 
     def where(self, value: float) -> float | None:
-        """The x at which the curve has a value; None where it never has."""
+        """Return the x at which the curve reaches a value; None if it never does."""
         share = (value - self.floor) / self.height if self.height else math.inf
         if not 0 < share < 1 or not self.slope:
             return None
@@ -46,7 +46,7 @@ class Sigmoid(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Where the fit of a curve begins, and between what its values may lie; None: anywhere."""
+    """Start values of a fit and limits of the parameters; None: no limits."""
 
     start: Sigmoid
     lowest: Sigmoid | None = None
@@ -54,7 +54,7 @@ class Bounds(NamedTuple):
 
 
 def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmoid | None:
-    """The least-squares curve through the points [N]; None where no fit is found within so many evaluations."""
+    """Return the least-squares curve through the points [N]; None if the fit does not converge within `evaluations`."""
     from scipy.optimize import OptimizeWarning, curve_fit
 
     def curve(at: np.ndarray, height: float, slope: float, middle: float, floor: float) -> np.ndarray:
@@ -66,13 +66,14 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
             warnings.simplefilter("ignore", OptimizeWarning)
             found, _ = curve_fit(curve, x, y, p0=bounds.start, maxfev=evaluations, **limits)
     except (RuntimeError, ValueError, TypeError):
-        # Not converged; a start outside its bounds; fewer points than parameters.
+        # Reasons: no convergence; start values outside their limits; fewer points than parameters.
         return None
     return Sigmoid(*found.tolist())
 
 
 def child_age(shares: Mapping[float, float]) -> float | None:
-    """The age, in months, at which half of the children say a word, of their share at every age; None: unknown."""
+    """Return the age in months at which half of the children say a word, from their share at every age; None:
+    unknown."""
     known = {age: share for age, share in shares.items() if not math.isnan(share)}
     if len(known) < FEWEST_POINTS:
         return None
@@ -89,23 +90,24 @@ def child_age(shares: Mapping[float, float]) -> float | None:
 
 @dataclass(frozen=True)
 class Learning:
-    """The surprisals of a word, in nats, in each of its contexts, by the words that a model had seen.
+    """The surprisals of a word, in nats, in each of its contexts, by the number of words seen by the model.
 
-    `pieces` is how many tokens the word adds to a text.
+    `pieces` is the number of tokens that the word adds to a text.
     """
 
     surprisals: Mapping[int, Sequence[float]]
     pieces: int
 
     def chance(self, vocabulary_size: int, rules: Rules) -> float:
-        """What a blind guess has."""
+        """Return the surprisal of a blind guess."""
         return CHANCE_OF_2025 if rules == "2025" else self.pieces * math.log(vocabulary_size)
 
 
 def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -> float | None:
-    """log10 of the words seen at which a model knows a word; None: unknown, or not within what was measured.
+    """Return log10 of the number of words seen at which a model knows a word; None: unknown, or outside the measured
+    range.
 
-    A checkpoint with a surprisal that is NaN does not count.
+    A checkpoint with a NaN surprisal does not count.
     """
     if len(learning.surprisals) < FEWEST_POINTS:
         return None
@@ -128,7 +130,7 @@ def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -
 
 
 def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bounds, int]:
-    """Where a fit of a model's curve begins, what bounds it, and how long it may take."""
+    """Return start values, limits and the largest number of evaluations of the fit of a model's curve."""
     span, middle = high - low, float(x.mean())
     start = Sigmoid(span, 1, middle, low)
     if rules == "2025":
@@ -139,7 +141,7 @@ def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bound
 
 
 class Acquisition(NamedTuple):
-    """A correlation of ages as it counts (-1 to 1), its p, and the ages of the words: (months, log10 of words)."""
+    """A correlation of ages as it counts (-1 to 1), its p, and the ages of the words: (months, log10 of words seen)."""
 
     score: float
     p: float | None
@@ -152,7 +154,7 @@ def acquisition(
     vocabulary_size: int,
     rules: Rules = "2026",
 ) -> Acquisition:
-    """The score of a model, of the shares of children by word and age, and of what the model has learnt by word."""
+    """Return the score of a model from the shares of children by word and age, and the model's surprisals by word."""
     from scipy.stats import pearsonr
 
     ages = {}
@@ -166,7 +168,7 @@ def acquisition(
         return Acquisition(0.0, None, ages)
     both = np.array(list(ages.values()))
     with warnings.catch_warnings():
-        # Of ages that are all the same there is no correlation.
+        # Constant ages have no correlation.
         warnings.simplefilter("ignore")
         score, p = map(float, pearsonr(both[:, 0], both[:, 1]))
     if math.isnan(score):
@@ -175,7 +177,7 @@ def acquisition(
 
 
 def added_pieces(backend: Backend, word: str, spaces: bool = True) -> int:
-    """How many tokens a word adds to "The", or without spaces to "。", at least one."""
+    """Return the number of tokens that a word adds to "The", or without spaces to "。", at least one."""
     texts = ("The", f"The {word}") if spaces else ("。", f"。{word}")
     alone, longer = (len(backend.encode(text, add_special_tokens=False).ids) for text in texts)
     return max(1, longer - alone)
@@ -188,10 +190,11 @@ def surprisals_behind(
     tokens_per_batch: int | None = None,
     spaces: bool = True,
 ) -> list[float]:
-    """Surprisal, in nats, of every word behind its context: of the tokens of `<context> <word>` that overlap the word.
+    """Return the surprisal, in nats, of every word after its context: of the tokens of `<context> <word>` that overlap
+    the word.
 
-    Without `spaces`, nothing stands between context and word. NaN where the word has no token, and where the text is
-    longer than an input of the model.
+    Without `spaces`, nothing separates context and word. NaN if the word has no token, and if the text is longer than
+    an input of the model.
     """
     given = [context.strip() + (" " if spaces else "") for context, _ in words]
     texts = [context + word for context, (_, word) in zip(given, words, strict=True)]

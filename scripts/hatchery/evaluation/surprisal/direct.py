@@ -22,12 +22,12 @@ from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
 TEXTS = "text"
-"""Name of the column of a list of texts."""
+"""Column name for a list of texts."""
 
 
 @dataclass(frozen=True)
 class GivenTexts:
-    """Texts as files, the settings that read them, and the table in memory, whose columns are kept; None: files."""
+    """Texts as files, their settings, and the table in memory, whose columns are kept; None for files."""
 
     source: RawSource
     settings: SurprisalSettings
@@ -49,7 +49,7 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
         frame = kept = as_frame(texts)
         if column is None:
             raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
-    # No spelling means a missing text here, and no cell is passed over.
+    # No value means a missing text here, and no cell is skipped.
     named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
     require_texts(frame, [column])
     read = dict.fromkeys([column, *named.text_columns, *([named.order] if named.order else [])])
@@ -62,8 +62,8 @@ def scored_words(
     """Return a row for each word, and the facts of `ScoredTexts`.
 
     Columns of files are `file`, `line`, those of `words.SCHEMA`, and those of the file as text. A table in memory keeps
-    its columns with their types behind those of `words.SCHEMA`; a name of these gets `own_` in front. Raises like
-    `word_surprisals`.
+    its columns with their types, after those of `words.SCHEMA`; a column with a name of that schema gets the prefix
+    `own_`. Raises like `word_surprisals`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

@@ -1,6 +1,6 @@
-"""What people did with words, in the files of BabyLM: how long they read them, and when children say them.
+"""Human data about words, in BabyLM's files: reading times, and the shares of children that say a word at each age.
 
-Planning reads them, too, so nothing here is slow to import.
+Planning also imports this module, so it has no slow imports.
 """
 
 import json
@@ -27,14 +27,15 @@ NUMBERS = (*OF_THE_WORD, "prev_length", *EYE_TRACKING, SELF_PACED)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Contexts = dict[str, list[str]]
 Children = dict[str, dict[float, float]]
-"""By word, the share of children that say it at an age in months; NaN where nobody knows."""
+"""By word, the share of children that say it, by age in months; NaN if unknown."""
 
 
 @dataclass(frozen=True)
 class ReadWord:
-    """A word that people read: the text before it, the word before it with the text before that, and numbers (NUMBERS).
+    """A word with reading times: the text before it, the previous word with the text before that, and numbers
+    (NUMBERS).
 
-    A number that is missing is NaN.
+    A missing number is NaN.
     """
 
     context: str
@@ -44,7 +45,7 @@ class ReadWord:
 
 
 def read_word(record: Record) -> ReadWord:
-    """A row of `reading_data.csv`. Raises EvaluationError naming file, line and column."""
+    """Return a row of `reading_data.csv`. Raises EvaluationError naming file, line and column."""
     numbers = {name: number_in(record, name, lowest=-math.inf if name == FREQUENCY else 0) for name in NUMBERS}
     previous, context = record.string("prev_word"), record.string("prev_item")
     if previous and not context.strip():
@@ -53,7 +54,7 @@ def read_word(record: Record) -> ReadWord:
 
 
 def number_in(record: Record, column: str, lowest: float = -math.inf, highest: float = math.inf) -> float:
-    """A finite number in a cell, NaN if it is missing: in an empty cell, and for NA and the like (MISSING).
+    """Return a finite number in a cell, NaN if it is missing: in an empty cell, and for NA and other values of MISSING.
 
     Raises EvaluationError naming file, line and column for other text, and for a number below `lowest` or above
     `highest`.
@@ -74,9 +75,9 @@ def number_in(record: Record, column: str, lowest: float = -math.inf, highest: f
 
 
 def read_words(source: RawSource, pattern: str, most: int | None = None) -> list[ReadWord]:
-    """The words of the table of reading times, or at most `most` of them.
+    """Return the words of the table of reading times, at most `most`.
 
-    Raises EvaluationError naming file and line, and for a whole table that has too few numbers of a column.
+    Raises EvaluationError naming file and line, and for a complete table with too few numbers in a column.
     """
     name = source.one_name(pattern)
     words = [read_word(record) for record in islice(some(read_csv(source, name, complete=True), name), most)]
@@ -96,8 +97,8 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
             if not (self_paced and one.before is None)
             and not any(math.isnan(one.numbers[column]) for column in (*columns, outcome))
         ]
-        # An intercept, all columns, the product of every two, the surprisal, and one row beyond; of self-paced reading
-        # the surprisal of the word before is a column, too.
+        # Parameters: an intercept, all columns, the product of every two, and the surprisal; one more row is needed.
+        # For self-paced reading the surprisal of the previous word is a column, too.
         n_columns = len(OF_THE_WORD) + (len(OF_THE_ONE_BEFORE) if self_paced else 0)
         fewest = 1 + n_columns + math.comb(n_columns, 2) + 1 + 1
         if len(times) < fewest or len(set(times)) < 2:
@@ -108,7 +109,7 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
 
 
 def read_children(source: RawSource, pattern: str) -> Children:
-    """The table of children. Raises EvaluationError naming file and line, and for a word that occurs twice."""
+    """Return the table of children. Raises EvaluationError naming file and line, and for a word that occurs twice."""
     name, found = source.one_name(pattern), Children()
     for record in read_csv(source, name, complete=True):
         word = record.text("word")
@@ -124,9 +125,10 @@ def read_children(source: RawSource, pattern: str) -> Children:
 
 
 def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Contexts:
-    """The contexts of each word, in the order of the file; words of fewer characters than `shortest` are left out.
+    """Return the contexts of each word, in the order of the file; words of fewer characters than `shortest` are
+    omitted.
 
-    Raises EvaluationError naming the file for other content, and its word for a context that occurs twice.
+    Raises EvaluationError naming the file for other content, and naming the word for a context that occurs twice.
     """
     name = source.one_name(pattern)
     try:

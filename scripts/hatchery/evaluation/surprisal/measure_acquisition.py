@@ -1,4 +1,4 @@
-"""The checkpoints of one training beside children who learn words.
+"""Compare the checkpoints of one training with children who learn words.
 
 Writes `surprisal.json` and `aoa_score.json`, as BabyLM's pipeline does (docs/papers/babylm-2026.md, "Age of
 acquisition"), and `ages.csv`: the words for which both ages are known.
@@ -51,7 +51,7 @@ def measure(
 def evaluate(request: Request) -> Answer:
     """Score the checkpoints of one training on the words of children. Raises like the stage.
 
-    The data is the folder with BabyLM's tables, or one with files of the names that the settings say.
+    The data is BabyLM's folder of tables, or a folder with files that match the settings.
     """
     checkpoints, settings = request.checkpoints, request.built(AcquisitionSettings)
     marked = MarkedAcquisition(**vars(settings), words=dict(checkpoints.words))
@@ -70,9 +70,9 @@ def evaluate(request: Request) -> Answer:
 def read_norms(
     source: RawSource, settings: AcquisitionSettings, children: str, contexts: str
 ) -> tuple[Children, Contexts]:
-    """Return the two files of norms, in any language.
+    """Return the tables of children and of contexts, in any language.
 
-    Raises EvaluationError for files of another layout, and for files that have no word in common.
+    Raises EvaluationError for files of another layout, and for files without a common word.
     """
     known = read_children(source, children)
     asked = read_contexts(source, contexts, shortest=2 if settings.spaces else 1)
@@ -86,7 +86,7 @@ def read_norms(
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
-    """The pattern, or, if no file matches, that of its last part: the data may be a folder inside BabyLM's."""
+    """Return the pattern, or its last part if no file matches: the data may be a folder inside BabyLM's."""
     return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
 
 
@@ -97,9 +97,9 @@ def score(
     settings: MarkedAcquisition,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Score the checkpoints of one training, which come by their names, one in memory.
+    """Score the checkpoints of one training, yielded with their names, one in memory at a time.
 
-    The table ages.csv has the words for which both ages are known; the texts are those of BabyLM's pipeline.
+    The table ages.csv has the words for which both ages are known; the texts are the files of BabyLM's pipeline.
     """
     asked = [(word, index, context) for word, own in contexts.items() for index, context in enumerate(own)]
     rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""One model beside people who read: surprisals of their words, and how much of their times these explain.
+"""Score one model on reading times: surprisals of the words, and the variance in the times that they explain.
 
 Writes `words.parquet` (the rows of the data: context, word, its surprisal and that of the word before, in nats),
 `scores.csv` and `predictions.json`, as BabyLM's server takes it (docs/papers/babylm-2026.md, "Reading times").
@@ -49,7 +49,8 @@ def score(
     settings: ReadingSettings,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Score a model on words that people read; a model of others must see its tokenizer's template in front of a text.
+    """Score a model on words with reading times; a model of others must see its tokenizer's template in front of a
+    text.
 
     The tables are words.parquet and scores.csv, with gains as fractions. Raises like `surprisals_of`.
     """
@@ -64,7 +65,7 @@ def score(
         {"id": index, "pred": pred, "prev_pred": previous}
         for index, (pred, previous) in enumerate(zip(found.tolist(), before.tolist(), strict=True))
     ]
-    # NaN, which is no JSON, stands for what is missing: the server's code reads it.
+    # NaN, which is no valid JSON, marks missing values, because the server's code reads it.
     written = json.dumps({"reading": {"predictions": rows}})
     return Scores(
         {

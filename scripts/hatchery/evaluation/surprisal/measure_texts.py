@@ -1,7 +1,7 @@
 """The words of a user's texts under one model.
 
-`surprisal.parquet` and `surprisal.csv` have a row for each word: the file, the line (of Parquet files the row) of its
-text, or of the word if words are rows, the columns of `words.SCHEMA`, and the columns of the user's own table as text
+`surprisal.parquet` and `surprisal.csv` have a row for each word: the file, the line (in Parquet files the row) of its
+text, or of the word if rows are words, the columns of `words.SCHEMA`, and the columns of the user's own table as text
 (`own_columns`). Texts are read twice: once to check and count them, and once in chunks that are scored and written.
 """
 
@@ -30,7 +30,7 @@ from hatchery.raw.registration import open_source
 from hatchery.sanitize import csv_text
 
 MOST_NAMED = 8
-"""Number of rare characters that a message names."""
+"""Largest number of rare characters in a message."""
 
 
 def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
@@ -120,7 +120,8 @@ class ScoredTexts:
 
 
 def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]) -> pl.DataFrame:
-    """The words of texts with the places and the columns of their rows; `own` maps the user's columns to ours."""
+    """Return the words of texts with the places and columns of their rows; `own` maps the user's column names to
+    ours."""
     files: list[str] = []
     lines: list[int] = []
     rows: list[Mapping[str, Any]] = []
@@ -139,7 +140,7 @@ def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]
 
 
 def as_text(value: Any) -> str | None:
-    """A cell of a user's table as text, as in the file: null for no value, JSON for lists and objects."""
+    """Return a cell of a user's table as text, as in the file: null for a missing value, JSON for lists and objects."""
     if value is None or value != value:
         return None
     if isinstance(value, str):
@@ -148,7 +149,7 @@ def as_text(value: Any) -> str | None:
 
 
 def rare_characters_note(rare: Mapping[str, int]) -> str:
-    """A sentence on characters that are in no token of a vocabulary, the most frequent first, by number of words."""
+    """Return a note on characters that no token of a vocabulary contains, by number of words, most frequent first."""
     order = sorted(rare, key=lambda character: (-rare[character], character))
     named = ", ".join(
         f"{character if character.isprintable() else ''} U+{ord(character):04X} in {rare[character]:,}".strip()

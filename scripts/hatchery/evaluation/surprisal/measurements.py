@@ -1,4 +1,4 @@
-"""The surprisals of words in the tidy table, where nothing that computes with a model need be installed."""
+"""Rows of the tidy tables for surprisals of words; this module imports nothing that computes with a model."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ OURS = (
 """Columns of tables of surprisals; a column of a user's table with the same name gets OWN in front."""
 OWN = "own_"
 MOST_DRAWN = 40
-"""Words of a text that a figure has room for."""
+"""Largest number of words of a text in a figure."""
 SUITE = "surprisal"
 WORD_METRIC, MEAN_METRIC = "surprisal_bits", "bits_per_word"
 
@@ -34,7 +34,7 @@ def own_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Bits per word of all texts, and those of every word of the text that is drawn."""
+    """Return bits per word of all texts, and those of every word of the drawn text."""
     manifest, name = evaluated.manifest, evaluated.name
     of_ours = ["sentence", "position", "word", "surprisal"]
     words = pl.read_parquet(manifest.file(WORDS_FILE), columns=of_ours).drop_nulls("surprisal")
@@ -59,12 +59,12 @@ def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_words(evaluated: Evaluated, items: int) -> str:
-    """Basis of surprisals: the text, and the context that a model sees when it predicts a word."""
+    """Return the basis of surprisals: the text, and the context that a model sees when it predicts a word."""
     manifest = evaluated.manifest
     way = manifest.measures.get("scoring") or manifest.measures.get("architecture")
     return basis(text=shortened(manifest.inputs.get("source")), items=items, scoring=way)
 
 
 def word_task(name: str, position: int, word: str) -> str:
-    """What the tidy table calls a word of a text that is drawn."""
+    """Return the task name of a word of a drawn text in the tidy table."""
     return f"{name}/{position:02d}/{plain_name(word)}"

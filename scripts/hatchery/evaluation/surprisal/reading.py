@@ -1,13 +1,12 @@
-"""Reading times and the surprisal of words, as BabyLM's pipeline of 2026 relates them
-(docs/papers/babylm-2026.md, "Reading times").
+"""Reading times and surprisals of words, as in BabyLM's pipeline of 2026 (docs/papers/babylm-2026.md, "Reading times").
 
-The probability of a word behind its context is the product over its pieces. As published, the word has no blank in
-front, and every piece after the first is decoded, tokenised again by itself, and asked for behind the text so far. So a
-piece inside a word may become the token that begins one: the numbers are comparable with published ones, and not what
-`surprisal.words` calls the surprisal of a word.
+The probability of a word after its context is the product over its pieces. As published, the word has no leading space,
+and every piece after the first is decoded, tokenised again by itself, and predicted after the text so far. So a piece
+inside a word may become a token that begins a word: the numbers are comparable with published ones, but differ from the
+surprisals of `surprisal.words`.
 
-A score says how much of the variance of reading times that word length, frequency and context length leave is explained
-by surprisal: (R2 with it - R2 without it) / (1 - R2 without it), times 100.
+A score is the share of variance explained by surprisal, of the variance that word length, frequency and context length
+do not explain: (R2 with surprisal - R2 without) / (1 - R2 without), times 100.
 """
 
 import math
@@ -33,24 +32,24 @@ from hatchery.evaluation.surprisal.human_data import (
 )
 
 MASKS = 3
-"""Masks behind the context of a masked model; the first of them is asked."""
+"""Number of masks after the context of a masked model; the first one is predicted."""
 Model = TokenizedModel | BaselineModel
 
 
 Context = tuple[str | int, ...]
-"""Text, and between it the ids of pieces that no text spells: the unknown token."""
+"""Texts, and between them ids of pieces without a text: the unknown token."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One call: the token `target` behind `context`."""
+    """One prediction: the token `target` after `context`."""
 
     context: Context
     target: int
 
 
 def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
-    """The pieces of a word that are asked for, the ones after the first tokenised again by themselves."""
+    """Return the predicted pieces of a word; pieces after the first are tokenised again by themselves."""
     backend, unknown = model.tokenizer.backend, model.tokenizer.unknown_id
     asked: list[Asked] = []
     parts: list[str | int] = [context]
@@ -66,9 +65,9 @@ def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
 
 
 def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]:
-    """The ids of a context in the model's frame, and the position that predicts what follows.
+    """Return the ids of a context in the model's frame, and the position that predicts the next token.
 
-    The frame of a model of others is its tokenizer's own template, whatever else it is asked with here.
+    A model of others is framed by its tokenizer's own template here, whatever its frame elsewhere.
     """
     backend = model.tokenizer.backend
     before, after = model.frame.before, model.frame.after
@@ -84,7 +83,7 @@ def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]
 
 
 def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_batch: int | None = None) -> list[float]:
-    """-ln p (nats) of each word behind its context, as published; equal ones are asked for once.
+    """Return -ln p (nats) of each word after its context, as published; equal predictions are computed once.
 
     Raises EvaluationError for a context of a causal model without tokens, and for one that is longer than an input.
     """
@@ -97,7 +96,7 @@ def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_bat
     for context, (ids, position) in contexts.items():
         if position < 0:
             raise EvaluationError(
-                f"reading: the context {_text(context)!r} has no token, and nothing stands in front of it"
+                f"reading: the context {_text(context)!r} has no token, and the model has no token before a text"
             )
         if model.longest_input is not None and len(ids) > model.longest_input:
             raise EvaluationError(
@@ -105,7 +104,7 @@ def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_bat
                 f"{model.longest_input:,}"
             )
     budget = tokens_per_batch_for(model, tokens_per_batch)
-    # By length and content, so that nothing is padded and no score depends on the order of the rows.
+    # Ordered by length and content, so that nothing is padded and no score depends on the order of the rows.
     ordered = sorted(contexts.items(), key=lambda item: (len(item[1][0]), item[1], str(item[0])))
     targets = {context: [one.target for one in group] for context, group in groupby(distinct, lambda one: one.context)}
     found: dict[Asked, float] = {}
@@ -136,7 +135,7 @@ def _text(context: Context) -> str:
 def reading_surprisals(
     words: Sequence[ReadWord], surprisals: Callable[[Iterable[tuple[str, str]]], list[float]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Float64 [rows] each: the surprisal of every word, and of the one before it, NaN where there is none."""
+    """Return the surprisals of every word, and of the previous word (NaN if there is none): float64 [rows] each."""
     pairs = [(one.context, one.word) for one in words]
     before = [one.before for one in words if one.before is not None]
     values = surprisals([*pairs, *before])
@@ -147,10 +146,10 @@ def reading_surprisals(
 
 
 def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
-    """(R2 of base and added - R2 of base) / (1 - R2 of base) of least squares with an intercept.
+    """Return (R2 of base and added - R2 of base) / (1 - R2 of base) of least squares with an intercept.
 
-    `outcome` and `added` are [rows], `base` is [rows, columns]; rows with a NaN are left out. NaN where no row is left
-    or the base explains everything.
+    `outcome` and `added` are [rows], `base` is [rows, columns]; rows with a NaN are omitted. NaN if no row remains or
+    the base explains everything.
     """
     whole = np.column_stack([outcome, base, added])
     whole = whole[~np.isnan(whole).any(axis=1)]
@@ -159,7 +158,7 @@ def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
 
 
 def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
-    """1 - R2."""
+    """Return 1 - R2."""
     if not len(outcome) or np.ptp(outcome) == 0:
         return math.nan
     # Products of frequencies and lengths differ by orders of magnitude; R2 does not depend on the scale.
@@ -171,7 +170,8 @@ def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
 
 
 def reading_scores(words: Sequence[ReadWord], surprisal: np.ndarray, before: np.ndarray) -> dict[str, float]:
-    """Fractions by name: of every outcome, their means `rt` (eye tracking) and `spr` (self-paced), and `reading`."""
+    """Return fractions by name: of every outcome, their means `rt` (eye tracking) and `spr` (self-paced), and
+    `reading`."""
     columns: dict[str, Any] = {name: np.array([one.numbers[name] for one in words]) for name in NUMBERS}
     columns["prev_surprisal"] = before
     of_the_word = _with_products([columns[name] for name in OF_THE_WORD])

@@ -1,4 +1,4 @@
-"""What is told of texts whose words' surprisals are measured; part of a result's identity."""
+"""Settings of surprisals of words; part of a result's identity."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -48,7 +48,7 @@ class SurprisalSettings(Settings):
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """The columns whose values tell texts apart; empty if each row has a whole text."""
+        """The columns whose values identify texts; empty if each row is a whole text."""
         return (self.text,) if isinstance(self.text, str) else self.text or ()
 
     def __post_init__(self) -> None:

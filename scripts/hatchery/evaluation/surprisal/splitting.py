@@ -1,4 +1,4 @@
-"""Where the words of a text are, and which word a token belongs to."""
+"""Split texts into words, and assign tokens to words."""
 
 import re
 from bisect import bisect_right
@@ -11,16 +11,17 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class Words:
-    """A text, and where its words begin and end in it, in characters."""
+    """A text, and the first and last positions of its words, in characters."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
 
     def of_tokens(self, offsets: Sequence[tuple[int, int]]) -> list[int]:
-        """The word, from 0, that each token belongs to: that of its first character which is no white space.
+        """Return the word, from 0, of each token: the word that contains the token's first character other than white
+        space.
 
-        So white space in front of a word belongs to the word, as in tokens that begin with a blank, and white space at
-        the end of a text to the last one.
+        So white space in front of a word belongs to the word, as in tokens that begin with a space, and white space at
+        the end of a text belongs to the last word.
         """
         ends = [end for _, end in self.spans]
         found = []
@@ -31,7 +32,7 @@ class Words:
         return found
 
     def with_blanks(self) -> Iterable[str]:
-        """Yield the words, each with the characters between the previous word and this one."""
+        """Yield the words, each with the characters between the previous word and this word."""
         begin = 0
         for _, end in self.spans:
             yield self.text[begin:end]
@@ -39,9 +40,9 @@ class Words:
 
 
 def split_words(text: str, separator: str | None = None) -> Words:
-    """The words of a text: what stands between white space, or between separators, which are then taken out.
+    """Return the words of a text, which are separated by white space, or by separators, which are then removed.
 
-    With a separator, blanks that stand in the text are written beside it: `the| black| cat`, but `黒|猫`.
+    With a separator, the text's own spaces are written next to it: `the| black| cat`, but `黒|猫`.
     """
     if separator is None:
         return Words(text, tuple(match.span() for match in _WORD.finditer(text)))
@@ -49,8 +50,8 @@ def split_words(text: str, separator: str | None = None) -> Words:
 
 
 def joined_words(parts: Sequence[str], joined_by: str = "") -> Words:
-    """The text of these parts, joined by `joined_by`; each part that is not blank is one word, white space inside it
-    included."""
+    """Return the text of these parts, joined by `joined_by`; each part with a visible character is one word,
+    including its inner white space."""
     ends = accumulate(len(part) + len(joined_by) * (index > 0) for index, part in enumerate(parts))
     spans = (
         (end - len(part.lstrip()), end - len(part) + len(part.rstrip()))

@@ -1,6 +1,6 @@
-"""Texts of a user: the lines of text files, a column of tables, or the rows of tables with one word in each row.
+"""Read a user's texts: lines of text files, a column of tables, or tables with one word per row.
 
-Planning reads them, too, so nothing here is slow to import. In memory are the texts that are not complete.
+Planning also imports this module, so it has no slow imports. Only incomplete texts are kept in memory.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ ROWS: dict[str, Callable[[RawSource, str], Iterator[Record]]] = {
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 NO_TEXTS = ("README*", "LICENSE*", "LICENCE*", "~$*", ".*")
-"""Names of files that are next to data and hold none: descriptions, lock files of spreadsheets, hidden files."""
+"""Names of files next to data that contain no data: descriptions, lock files of spreadsheets, hidden files."""
 CLEANING: Mapping[str, Callable[[str], str]] = {
     "none": lambda text: text,
     "encoding": repair_mojibake,
@@ -39,7 +39,7 @@ CLEANING: Mapping[str, Callable[[str], str]] = {
     "full": lambda text: clean(text, BABYLM_RULES),
 }
 LOOKS_LIKE_WORDS_FROM, LOOKS_LIKE_WORDS = 5, 0.9
-"""From this number of texts on, and from this share of texts with one word, a column looks like one word per row."""
+"""Number of texts, and share of one-word texts, from which a column seems to have one word per row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Text:
 
     @property
     def where(self) -> str:
-        """Its place, for messages."""
+        """File and line of the text, for messages."""
         return f"{self.file}:{self.lines[0]}"
 
 
@@ -83,16 +83,17 @@ class Survey:
             yield (
                 f"{self.one_word:,} of {self.texts:,} texts in the column {settings.column!r} are one word, and each "
                 "is scored without the words before it; if rows are the words of longer texts, set `text` to the "
-                "column that tells the texts apart, such as `text: item`"
+                "column that identifies the texts, such as `text: item`"
             )
 
 
 def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
-    """The names of the files, sorted. Raises EvaluationError where there are none, and for one of another kind."""
+    """Return the names of the files, sorted. Raises EvaluationError if no file matches, and for a file of another
+    kind."""
     names = source.names(settings.files)
     if settings.files == SurprisalSettings.files:
         names = [name for name in names if not _has_no_texts(name)] or names
-        # Notes and spreadsheets may be next to the tables from which they were made.
+        # Notes and spreadsheets may be next to the tables that were made from them.
         tables = [name for name in names if _ending(name) in ROWS]
         names = tables if tables and settings.column is not None else names
     if not names:
@@ -124,12 +125,12 @@ def texts_of(
     survey: Survey | None = None,
     most_rows: int | None = None,
 ) -> Iterator[Text]:
-    """Yield the texts of one file in the order of their first rows; blank lines and missing cells are left out.
+    """Yield the texts of one file in the order of their first rows; blank lines and missing cells are skipped.
 
-    `survey` is updated as texts are read. With `most_rows`, only so many rows of the file are read.
+    `survey` is updated as texts are read. `most_rows` limits the rows of the file.
 
-    Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts,
-    a row without the column, and a text without a word.
+    Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts, a
+    row without the column, and a text without a word.
     """
     survey = Survey() if survey is None else survey
     if settings.column is None:
@@ -170,7 +171,7 @@ def _whole_texts(
 def _grouped_words(
     rows: Callable[[], Iterable[Record]], settings: SurprisalSettings, name: str, survey: Survey
 ) -> Iterator[Text]:
-    """The texts whose words are rows, in the order of their first rows.
+    """Return the texts whose words are rows, in the order of their first rows.
 
     The table is read twice, first to count the rows of each text: a table may be sorted by words or participants.
     """
@@ -204,7 +205,7 @@ def _joined(
 
 
 def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
-    """The text of a row; None if it is missing, which the survey counts."""
+    """Return the text of a row; None if it is missing, which the survey counts."""
     assert settings.column is not None
     survey.columns.update(dict.fromkeys(record.values))
     value = record.value(settings.column)
@@ -216,12 +217,12 @@ def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | 
 
 
 def is_missing(value: Any, spellings: Iterable[str]) -> bool:
-    """Whether a cell has no value: null, NaN, white space, or one of the spellings."""
+    """Return whether a cell is missing: null, NaN, white space, or one of the spellings."""
     return value is None or value != value or (isinstance(value, str) and value.strip() in ("", *spellings))
 
 
 def _key(record: Record, settings: SurprisalSettings) -> tuple[str, ...]:
-    """The values that tell the text of a row apart."""
+    """Return the values that identify the text of a row."""
     values = [record.value(column) for column in settings.text_columns]
     for column, value in zip(settings.text_columns, values, strict=True):
         if is_missing(value, settings.missing) or isinstance(value, list | dict):
@@ -243,9 +244,9 @@ def _place(record: Record, settings: SurprisalSettings, default: int) -> float:
 
 
 def read_texts(source: RawSource, settings: SurprisalSettings, most: MostRows = lambda name: None) -> Survey:
-    """Read all files to their ends, and return what was found; `most` says how many rows of a file, None for all.
+    """Read all files completely, and return the survey; `most` limits the rows of a file, None reads all.
 
-    Raises like `texts_of`, and EvaluationError for a text to draw that does not exist, if all files were read.
+    Raises like `texts_of`, and EvaluationError if the text to draw does not exist, if all files were read.
     """
     survey, whole = Survey(), True
     for name in text_files(source, settings):
@@ -267,7 +268,7 @@ def all_texts(source: RawSource, settings: SurprisalSettings) -> Iterator[Text]:
 
 
 def plain_texts(sentences: Iterable[Any], name: str = "sentence") -> list[str]:
-    """The sentences as a list; a text alone is one sentence, and not its characters.
+    """Return the sentences as a list; a single text is one sentence, not a sequence of characters.
 
     Raises EvaluationError naming the first value that is no text, by its number from 1.
     """

@@ -1,8 +1,8 @@
 """The surprisal of every word of some texts: -log2 of its probability, in bits.
 
-A word is what stands between white space, with its punctuation, its apostrophes and all pieces of a compound, or what a
-separator marks. Its surprisal is the sum over its tokens. Every scored token belongs to exactly one word, so the sum
-over the words of a text is minus its score (`ways_of_scoring.WAYS`) in bits.
+Words are separated by white space or by a separator: a word includes its punctuation, its apostrophes and all parts of
+a compound. Its surprisal is the sum over its tokens. Every scored token belongs to exactly one word, so the sum over
+the words of a text is minus its score (`ways_of_scoring.WAYS`) in bits.
 """
 
 import math
@@ -22,7 +22,7 @@ from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.evaluation.ways_of_scoring import WAYS
 
 LONGEST_INPUT_TOKENS = 1024
-"""Of a model without a limit of its own. What a model sees of a longer text, `windows` says."""
+"""Longest input of a model without a limit of its own; `windows` splits longer texts."""
 
 SCHEMA = {
     "sentence": pl.UInt32,
@@ -33,9 +33,9 @@ SCHEMA = {
     "unknown": pl.Boolean,
     "in_bytes": pl.Boolean,
 }
-"""Number of the text and place of the word in it, both from 1; the word; its surprisal in bits, null where no token
-begins in it; its tokens; whether one of them is the token for what the tokenizer cannot write; and whether one of its
-characters is in no token of the vocabulary and is written in bytes instead (`Alphabet`)."""
+"""Columns: number of the text and position of the word in it, both from 1; the word; its surprisal in bits, null if
+no token begins in the word; its number of tokens; whether it has an unknown token; whether it has a character that
+no token of the vocabulary contains, so that bytes encode it (`Alphabet`)."""
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 10_000, 1 << 20
 """Number of texts, and their approximate number of characters, whose scores are in memory together."""
@@ -61,9 +61,9 @@ def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator
 class Alphabet:
     """The characters in the tokens of a model's vocabulary, and the characters of texts that are in none of them.
 
-    A tokenizer that works with bytes writes any character, and a vocabulary has tokens for the characters of the text
-    that it was learnt from, if they are frequent. A character without a token is rare in that text, or was never seen,
-    and its surprisal says so, not how unexpected the word is.
+    A byte-level tokenizer can write any character. Its vocabulary has tokens for the frequent characters of the text
+    that it was trained on. A character without a token is rare in that text or absent from it, and its surprisal
+    reflects this, not the word's predictability.
     """
 
     model: TokenizedModel | BaselineModel
@@ -75,12 +75,13 @@ class Alphabet:
         # Imported tokenizers may have no decoder, although their vocabulary spells bytes as Latin letters.
         decoder = decoders.ByteLevel() if "ByteLevel" in repr(backend.pre_tokenizer) else backend.decoder
         texts = [token if decoder is None else decoder.decode([token]) for token in backend.get_vocab()]
-        # A token that is only a part of a character's bytes is decoded to U+FFFD.
+        # A token with only a part of a character's bytes is decoded to U+FFFD.
         self._known = {character for text in texts for character in text} - {"\ufffd"}
         self._found: dict[str, str] = {}
 
     def rare_characters(self, word: str) -> str:
-        """Return the characters of a word, and of the blanks before it, that are in no token; count the word."""
+        """Return the characters of a word, and of the spaces before it, that no token contains; count the word for
+        each of them."""
         if word.isascii():
             return ""
         if word not in self._found:
@@ -94,10 +95,9 @@ class Alphabet:
 
 
 def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence]:
-    """A text as inputs of at most so many tokens, of which each token is scored once.
+    """Return a text as inputs of at most `longest` tokens, each token scored in exactly one of them.
 
-    From the second input on, the first half is given: so a token of a long text sees half as many tokens before it, at
-    least.
+    From the second input on, the first half is given: so a token of a long text sees at least half an input before it.
     """
     length, step = len(sentence.ids), longest - longest // 2
     yield EncodedSentence(sentence.ids[:longest], sentence.words and sentence.words[:longest])
@@ -119,21 +119,21 @@ def word_surprisals(
     first: int = 0,
     on_texts: Callable[[int], None] = lambda number: None,
 ) -> pl.DataFrame:
-    """The words of the texts with their surprisal, a row each; SCHEMA says the columns.
+    """Return a row for each word of the texts with its surprisal, with the columns of SCHEMA.
 
-    A text may come with its words (`Words`); others are split, at white space or at `separator`. `scoring` is a way of
-    scoring (WAYS). `auto` is the probability of a word after those before it for a causal model; for a masked or hybrid
-    one it is that of each token with the rest of the text in sight, and a hybrid one that was loaded to be asked from
-    left to right is causal. `leading_blank` puts a blank in front of every text, unless the model says itself whether
-    there is one. `alphabet` counts rare characters; `first` is the index of the first text. `on_texts` is called with
-    the number of texts that were scored since its last call.
+    A text may come with its words (`Words`); other texts are split, at white space or at `separator`. `scoring` is a
+    way of scoring (WAYS). Under `auto`, a causal model predicts a word from earlier words, and a masked or hybrid model
+    predicts each token from the rest of the text; a hybrid model that was loaded for left-to-right use counts as
+    causal. `leading_blank` puts a space in front of every text, unless the model has a setting of its own. `alphabet`
+    counts rare characters; `first` is the index of the first text. `on_texts` is called with the number of texts that
+    were scored since its last call.
 
     A text that is longer than an input of a causal model is scored in `windows`. Raises EvaluationError, naming the
-    text by `place` of its index, for a text without words, and for one that is longer than an input of a masked model;
-    ConfigError for an encoder-decoder, and for a way of scoring that does not fit the model.
+    text by `place` of its index, for a text without words, and for a text that is longer than an input of a masked
+    model; ConfigError for an encoder-decoder, and for a way of scoring that does not fit the model.
     """
     if model.architecture == "encoder_decoder":
-        raise ConfigError("surprisals: an encoder-decoder has none here; expected a causal, masked or hybrid model")
+        raise ConfigError("surprisals: got an encoder-decoder, expected a causal, masked or hybrid model")
     chosen = scoring_name(scoring, model.architecture)
     alphabet = alphabet or Alphabet(model)
     asked = _Asked(model, chosen, leading_blank, tokens_per_batch, alphabet)
@@ -158,7 +158,7 @@ class _Asked:
     def table(
         self, split: Sequence[Words], first: int, place: Callable[[int], str], on_texts: Callable[[int], None]
     ) -> pl.DataFrame:
-        """The rows of the texts of a chunk."""
+        """Return the rows of the texts of a chunk."""
         model, way = self.model, WAYS[self.scoring]
         for index, words in enumerate(split, first):
             if not words.spans:
@@ -222,7 +222,8 @@ def _rows(
     unknown: np.ndarray,
     rare: Sequence[bool],
 ) -> dict[str, Iterable[Any]]:
-    """The columns of one text: `nats` are the log-probabilities of its tokens, `rare` words have a rare character."""
+    """Return the columns of one text: `nats` are the log-probabilities of its tokens, `rare` the words with a rare
+    character."""
     word, count = np.array(words.of_tokens(offsets)), len(words.spans)
     is_unknown = np.bincount(word, weights=unknown, minlength=count) > 0
     tokens = np.bincount(word, minlength=count).tolist()

@@ -1,1 +1,1 @@
-"""Labelled tasks: how rows are read, laid out as inputs, and which of them are scored."""
+"""Labelled tasks: read rows, arrange them as inputs, and select the scored ones."""

@@ -1,4 +1,4 @@
-"""Impossible settings of a task, refused before anything is read: what its format, layout and head ask for together."""
+"""Refuse impossible settings of a task before any data is read: conflicts of its format, layout and head."""
 
 import re
 

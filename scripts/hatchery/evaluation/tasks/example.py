@@ -1,6 +1,6 @@
-"""The rows that every task gives: texts with a label, questions with choices, sentences with labelled spans.
+"""Rows of every task: texts with a label, questions with choices, sentences with labelled spans.
 
-Readers and layouts make them, encodings and metrics read them; nothing here knows a file format or a model.
+Readers and layouts create them, encodings and metrics read them; this module knows no file format and no model.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ Label = int | float | tuple[int, ...]
 
 @dataclass(frozen=True)
 class MarkedSpan:
-    """Characters [start, end) of one segment of an input, as the target words of WiC."""
+    """Characters [start, end) of one segment of an input, such as the target words of WiC."""
 
     segment: int
     start: int
@@ -20,13 +20,13 @@ class MarkedSpan:
 
 @dataclass(frozen=True)
 class Example:
-    """One unit with a label.
+    """One labelled unit.
 
     `inputs` holds the segments of every model input: one input of one to three texts, or one input per choice. `label`
-    is the index of a class or of the right choice, or a number (regression). `group` names what is judged together
-    (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and kept, but enters no
-    metric (MSGS rows of other conditions). `facts` are texts that metrics and tables need beside the label (ReCoRD's
-    entity and answers, HANS' heuristic); `where` is `file:line` of the row.
+    is the index of a class or of the right choice, or a number (regression). `group` names the unit of joint judgement
+    (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and stored, but enters no
+    metric (MSGS rows of other conditions). `facts` are further texts that metrics and tables need (ReCoRD's entity and
+    answers, HANS' heuristic); `where` is `file:line` of the row.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -46,9 +46,9 @@ class Example:
 
 @dataclass(frozen=True)
 class SpanTarget:
-    """One labelled span, or pair of spans, of a sentence: word indices [start, end), and the labels that hold.
+    """One labelled span, or pair of spans, of a sentence: word indices [start, end), and the true labels.
 
-    Labels are indices into the task's label set; a label that the set does not know is -1, which no prediction meets.
+    Labels are indices into the task's label set; a label outside the set is -1, which equals no prediction.
     """
 
     spans: tuple[tuple[int, int], ...]
@@ -66,10 +66,10 @@ class SpanExample:
 
 @dataclass(frozen=True)
 class TaskData:
-    """Training rows, and the rows that are scored in the end by the name of their set.
+    """Training rows, and the scored rows by name of the set.
 
-    The first scored set is the main one, called "validation": the test set of the papers, which training and
-    selection never see. `labels` are the label names in the order of their indices; empty where there is no label set.
+    The first scored set is the main one, called "validation": the test set of the papers, which training and selection
+    never see. `labels` are the label names in the order of their indices; empty for a task without a label set.
     """
 
     train: list[Example] | list[SpanExample]

@@ -1,7 +1,7 @@
-"""The formats that give records, by name: which sets a task's files make, and how a file is read.
+"""Formats of records by name: the sets of a task's files, and the reader of a file.
 
-A set is patterns of the task against the names of its source. The formats of edge probing (`jiant`, `conllu`,
-`conll2012`) give sentences with spans instead; `probing.formats` reads those.
+A set is patterns of the task, matched with the names of its source. The formats of edge probing (`jiant`, `conllu`,
+`conll2012`) contain sentences with spans instead; `probing.formats` reads those.
 
 - `rows` go by the ending of the file. JSON lines are how SuperGLUE, BabyLM 2023 and MSGS are handed out (`.json` or
   `.jsonl`), Parquet is what a data set of the hub becomes here, tables between tabs are the original GLUE and HANS
@@ -34,7 +34,7 @@ LINE_FIELDS = ("sentence",)
 
 
 def read_labelled_lines(source: RawSource, name: str, label: str) -> Iterator[Record]:
-    """The lines of a file, white space collapsed, all with `label`.
+    """Return the lines of a file, white space collapsed, all with the label `label`.
 
     Raises EvaluationError naming file and line for bytes that are not UTF-8, and a file without lines.
     """
@@ -55,12 +55,13 @@ LABEL_OF_VALUE = {
 
 
 def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
-    """The pairs of a file in order. Raises EvaluationError naming file and line for broken XML or a wrong pair."""
+    """Return the pairs of a file in order. Raises EvaluationError naming file and line for malformed XML or a wrong
+    pair."""
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
     try:
         root = etree.fromstring(source.read_bytes(name), parser)
     except etree.XMLSyntaxError as error:
-        raise EvaluationError(f"{name}:{error.lineno or 1}: broken XML: {error.msg}") from error
+        raise EvaluationError(f"{name}:{error.lineno or 1}: malformed XML: {error.msg}") from error
     seen: set[str] = set()
     for pair in root.iter("pair"):
         where = f"{name}:{pair.sourceline}"
@@ -98,9 +99,9 @@ MOST_TORN_ROWS = 1e-3
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a table in order; `columns` names the columns of a file without a header.
 
-    Torn rows are left out. Quotes are letters, as in GLUE. If the header begins with a quote, R wrote the table, and
-    `read_csv` reads it. Raises EvaluationError naming file and line for a header that repeats a name, and for more torn
-    rows than MOST_TORN_ROWS.
+    Rows split by a line break are omitted. Quotes are plain characters, as in GLUE. If the header begins with a quote,
+    R wrote the table, and `read_csv` reads it. Raises EvaluationError naming file and line for a header that repeats a
+    name, and for more split rows than MOST_TORN_ROWS.
     """
     names, rows, torn, first_torn = list(columns), 0, 0, ""
     for line, text in decode_lines(source, name):
@@ -124,11 +125,11 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
 
 
 def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[Record]:
-    """Yield the rows of a table as spreadsheets save it; those without any text are left out.
+    """Yield the rows of a table as spreadsheets save it; rows without any text are omitted.
 
-    What stands between the cells is the mark that the header has most of. Raises EvaluationError naming file and line
-    for a row with more cells than the header and, where rows have to be `complete`, with fewer; SourceError for a table
-    that is not well formed or not UTF-8.
+    The separator is the candidate that occurs most often in the header. Raises EvaluationError naming file and line for
+    a row with more cells than the header and, if rows have to be `complete`, with fewer; SourceError for a table that
+    is not well formed or not UTF-8.
     """
     lines = Lines(source, name, has_options=False)
     lines.where, lines.mark = name, ":"
@@ -148,11 +149,11 @@ def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[R
 
 
 def read_parquet(source: RawSource, name: str, wanted: Collection[str] | None) -> Iterator[Record]:
-    """Yield the rows of a Parquet file in order, with the columns in `wanted` or all; `line` is the row, from 1.
+    """Yield the rows of a Parquet file in order, with the columns in `wanted`, or all; `line` is the row, from 1.
 
     Raises SourceError naming file and row for a damaged file.
     """
-    # Whoever plans imports this module and opens nothing.
+    # Imported here, because planning imports this module and opens no Parquet file.
     from hatchery.corpora.parquet_files import parquet_rows
 
     rows = parquet_rows(source, name, wanted, name)
@@ -170,16 +171,17 @@ READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str] | No
 
 
 def is_table(name: str) -> bool:
-    """Whether a file is one of the tables that `read_rows` reads, by the ending of its name; text files are not."""
+    """Return whether the suffix of a file's name is that of a table that `read_rows` reads; text files are no
+    tables."""
     ending = PurePosixPath(name).suffix.lower()
     return ending in READERS and ending != ".txt"
 
 
 def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Collection[str] | None) -> Iterator[Record]:
-    """The records of one file.
+    """Return the records of one file.
 
-    `columns` names those of a table between tabs that has no header. `wanted` are the fields that will be asked for;
-    others may stay unread. None reads all fields.
+    `columns` names the columns of a tab-separated table without a header. `wanted` are the needed fields; other fields
+    may be skipped. None reads all fields.
 
     Raises EvaluationError for an ending that is no format of ours, and naming file and line for damaged rows.
     """
@@ -190,7 +192,7 @@ def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Coll
 
 
 def task_files(source: RawSource, task: TaskSettings, key: str) -> list[str]:
-    """Names of the files under `files.<key>`, in the configured order; patterns expand in sorted order.
+    """Return names of the files under `files.<key>`, in the configured order; patterns expand in sorted order.
 
     Raises EvaluationError when a pattern matches no file.
     """
@@ -219,9 +221,9 @@ def check_disjoint(source: RawSource, task: TaskSettings) -> None:
 class FormatDefinition:
     """One entry of the registry.
 
-    `read` gives the records of one file: `read(source, task, key of the task's files, name, wanted fields)`. `fields`
-    are the text fields of tasks that name none. Where `files_by_label`, the keys of the task's files are its labels,
-    and all of them together are its training set.
+    `read` returns the records of one file: `read(source, task, key of the task's files, name, wanted fields)`. `fields`
+    are the default text fields of tasks. If `files_by_label`, the keys of the task's files are its labels, and all of
+    them together are its training set.
     """
 
     read: Callable[[RawSource, TaskSettings, str, str, Collection[str]], Iterator[Record]]
@@ -241,12 +243,12 @@ FORMATS: dict[Format, FormatDefinition] = {
 
 
 def text_fields(task: TaskSettings) -> tuple[str, ...]:
-    """The fields or templates that the task names, or those that its format gives."""
+    """Return the fields or templates that the task names, or the default fields of its format."""
     return task.fields or FORMATS[task.format].fields
 
 
 def set_names(task: TaskSettings) -> list[str]:
-    """The sets that the task's files make, "train" first, then the scored ones in their order, "validation" first."""
+    """Return the names of a task's sets: "train", then "validation", then the other scored sets in their order."""
     if FORMATS[task.format].files_by_label:
         return ["train"]
     order = {"train": 0, "validation": 1}
@@ -256,7 +258,7 @@ def set_names(task: TaskSettings) -> list[str]:
 def read_records(
     source: RawSource, task: TaskSettings, name: str, wanted: Collection[str]
 ) -> Iterator[Iterator[Record]]:
-    """The records of the set called `name`, one iterator per file, the files in their order."""
+    """Return the records of the set called `name`, one iterator per file, the files in their order."""
     definition = FORMATS[task.format]
     for key in task.label_names if definition.files_by_label else (name,):
         for file in task_files(source, task, key):

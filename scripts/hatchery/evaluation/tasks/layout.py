@@ -1,13 +1,12 @@
-"""What a layout is: a record in its own file (`LAYOUT`) of `layouts/`, and what examples carry besides inputs.
+"""The record of a layout (`LAYOUT` in its own file of `layouts/`), and the other fields of examples besides inputs.
 
 A label is the index of a class, the index of a choice, or a number. Spellings differ between releases of one task
-(`entailment` and 0, `true` and 1); `label_values` of the task maps them. Labels that no training could use are told
-apart: hidden ones of test splits (-1), the null of a feature that plays no role (MSGS controls), and labels of another
-task.
+(`entailment` and 0, `true` and 1); `label_values` of the task maps them. Unusable labels have messages of their own:
+hidden labels of test splits (-1), the null of a feature without a role (MSGS controls), and labels of another task.
 
-A file of another task is recognised by its fields, so that a mix-up is one clear error and not a wrong number. Some
-would go through in silence: an MSGS file has a `sentence` and may have a `label`, as a CoLA task expects, and a WiC
-file has two sentences, as MRPC does. Fields that no other suite has betray them.
+A file of another task is recognised by its fields, so that a mix-up ends in one clear error and not in a wrong number.
+Without this check some files would be read silently: an MSGS file has a `sentence` and may have a `label`, as a CoLA
+task expects, and a WiC file has two sentences, as MRPC has. Fields that no other suite has identify these files.
 """
 
 import json
@@ -20,7 +19,7 @@ from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 
-# The first entry whose fields are all there names the file.
+# The first entry whose fields are all present names the file.
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
@@ -45,7 +44,7 @@ _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("CoLA or SST-2", "sentence"),
     )
 )
-# Fields of one suite only. A task that uses none of them has got the wrong file, even if its own fields are there.
+# Fields of one suite only. A task that uses none of them has the wrong file, even if the task's own fields are present.
 _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
@@ -61,13 +60,13 @@ _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
 
 
 def guess_suite(names: Collection[str]) -> str | None:
-    """The suite or task whose fields these are, or None."""
+    """Return the suite or task with these fields, or None."""
     dotted = {name.replace(" ", ".") for name in names}
     return next((suite for suite, fields in _SIGNATURES if fields <= dotted), None)
 
 
 def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
-    """Raise EvaluationError when the record's fields betray a suite of which the task uses no field."""
+    """Raise EvaluationError if the record's fields identify a suite and the task uses none of these fields."""
     names = set(record.names)
     for suite, fields in _DISTINCTIVE:
         if len(fields & names) >= 2 and fields.isdisjoint(used):
@@ -78,7 +77,7 @@ def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
 
 
 def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
-    """The error for a record without the field `name`, which names the suite that the record seems to be of."""
+    """Return the error for a record without the field `name`, naming the suite that the record seems to belong to."""
     suite = guess_suite(record.names)
     guess = f"; it looks like a file of {suite}" if suite else ""
     return EvaluationError(
@@ -88,11 +87,11 @@ def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
 
 
 ReadLabel = Callable[[Record, object], int | float]
-"""Turns the value of a record's label field into a label; the record is for messages only."""
+"""Converts the value of a record's label field to a label; the record is for messages only."""
 
 
 def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
-    """The reader of the task's labels: classes where it lists labels, else one of `choices`, else finite numbers.
+    """Return the reader of a task's labels: classes if it lists labels, else one of `choices`, else finite numbers.
 
     The reader raises EvaluationError naming place, value and what the task expects.
     """
@@ -104,7 +103,7 @@ def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
 
 
 def label_value(record: Record, task: TaskSettings) -> object:
-    """The value of the label field. Raises EvaluationError when the record has no such field."""
+    """Return the value of the label field. Raises EvaluationError if the record has no such field."""
     name = task.label_field
     if name in record.values:
         return record.values[name]
@@ -159,9 +158,9 @@ def _number(record: Record, value: object, task: TaskSettings) -> float:
 def _unknown(record: Record, value: object, task: TaskSettings, expected: str) -> EvaluationError:
     field = task.label_field
     if value is None:
-        why = f"the label field {field!r} is null: in this file it plays no role, or the label is hidden"
+        why = f"the label field {field!r} is null: either this file does not use the field, or the label is hidden"
     elif value in (-1, "-1"):
-        why = f"the label -1 in {field!r} stands for a hidden one: this is a test split without labels"
+        why = f"the label -1 in {field!r} is that of a hidden label: this is a test split without labels"
     else:
         why = f"the label {shorten(value)} in {field!r} is unknown"
     return EvaluationError(f"{record.where}: {why}; {expected}")
@@ -171,14 +170,14 @@ LayOut = Callable[[Record], Iterable[Example]]
 """The examples of one record, in order."""
 
 NO_FACTS: dict[str, str] = {}
-"""Shared by all examples without facts; nothing writes to it."""
+"""Shared by all examples without facts; never written to."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a layout is made for: the task, the spelling of its texts, and whether its rows are scored.
+    """Parameters of a layout: the task, the spelling of its texts, and whether its rows are scored.
 
-    Only rows of scored sets are held against `scored_rows`: the training rows of MSGS have another condition.
+    Only rows of scored sets are compared with `scored_rows`: the training rows of MSGS have another condition.
     """
 
     task: TaskSettings
@@ -191,7 +190,7 @@ class Context:
         object.__setattr__(self, "label", label_reader(self.task, self.choices))
 
     def traits(self, record: Record) -> tuple[str, bool, dict[str, str]]:
-        """Group, whether the row is scored, and facts, as the task names their fields."""
+        """Return group, whether the row is scored, and facts, from the fields that the task names."""
         task = self.task
         if not (task.group_fields or task.scored_rows or task.facts):
             return "", True, NO_FACTS
@@ -202,7 +201,7 @@ class Context:
         return group, scored, {name: self._text(record, name) for name in task.facts}
 
     def string(self, record: Record, name: str) -> str:
-        """A text field, which may be empty. Raises EvaluationError when it is missing or no text."""
+        """Return a text field, which may be empty. Raises EvaluationError if it is missing or no text."""
         found = record.values.get(name)
         if type(found) is str and found.isascii():
             return found
@@ -211,7 +210,7 @@ class Context:
         return record.string(name)
 
     def text(self, record: Record, name: str) -> str:
-        """A text field, normalised and not empty. Raises EvaluationError when it is missing or no text."""
+        """Return a text field, normalised and not empty. Raises EvaluationError if it is missing or no text."""
         if not record.has(name):
             raise missing_field(record, name, self.task.name)
         return self.normalise(record.text(name))
@@ -227,18 +226,19 @@ class Context:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the fields of a record become the inputs of a model."""
+    """A layout: the conversion of a record's fields to the inputs of a model."""
 
     make: Callable[[Context], LayOut]
-    """What gives the examples of a record, for a task."""
+    """For a task, returns the function that converts a record to examples."""
     fields: tuple[str, ...] = ()
-    """The fields of a record that it asks for; empty where the task names them."""
+    """Fields of a record that the layout reads; empty if the task names them."""
     choices: int | None = None
-    """The number of inputs of an example; None for one."""
+    """Number of inputs of an example; None for one."""
 
 
 def nested(record: Record, value: object, name: str, kind: type) -> object:
-    """`value`, called `name` in the record. Raises EvaluationError unless it is of the kind (a dict, a list)."""
+    """Return `value`, called `name` in the record. Raises EvaluationError unless it has the type `kind` (a dict, a
+    list)."""
     if not isinstance(value, kind):
         raise EvaluationError(
             f"{record.where}: the field {name!r} must be a {kind.__name__}, got {type(value).__name__}"

@@ -1,7 +1,7 @@
-"""What a stage is told about one task: where rows come from, how they become inputs, what is measured.
+"""Settings of one task: the sources of its rows, their inputs, and its metrics.
 
-A task is one file in `config/tasks/`; these are its keys after defaults. Impossible values are refused before
-anything is read.
+A task is one file in `config/tasks/`; these are its keys after defaults. Impossible values are refused before anything
+is read.
 """
 
 from collections.abc import Mapping
@@ -162,17 +162,17 @@ class TaskSettings(TaskKeys):
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """The labels as text, the way JSON spells them."""
+        """The labels as text, spelled as in JSON."""
         return tuple(label_text(label) for label in self.labels)
 
 
 def label_text(value: LabelValue) -> str:
-    """A label as text: `true`, not `True`, so that labels from JSON and from a configuration agree."""
+    """Return a label as text: `true`, not `True`, so that labels from JSON and from a configuration are equal."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def settings_of(task: TaskSettings) -> Mapping[str, Any]:
-    """What decides which rows a task has and how they look, without head, metrics and transfer."""
+    """Return the settings that determine a task's rows, without head, metrics and transfer."""
     left_out = ("name", "suite", "metrics", "head", "transfer")
     return {key: value for key, value in vars(task).items() if key not in left_out}
 
@@ -249,7 +249,8 @@ class ProtocolSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """Whether a tokenizer of others frames texts by its template alone, and predictions.json is written (2025)."""
+        """Whether a tokenizer of others frames texts by its template alone, and predictions.json is written (since
+        2025)."""
         return self.edition != 2023
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
-"""A labelled task as lists of examples: read, laid out, filtered by vocabulary, cut to the wanted size, and checked.
+"""Read a labelled task as lists of examples: with layout, vocabulary filter, limits and checks.
 
-The validation rows are the test set of the papers: training and selection never see them. Where a task has training
-files only, they are drawn from those. The report says how many rows were read, kept by the filter, used and scored.
+The validation rows are the test set of the papers: training and selection never see them. For a task with training
+files only, they are drawn from those. The report has the numbers of rows that were read, kept by the filter, used and
+scored.
 """
 
 from collections.abc import Sequence
@@ -37,23 +38,23 @@ class SetReport:
     """Numbers of units (examples; sentences in edge probing) of one set."""
 
     read: int
-    """In the files, unrolled: one per candidate entity of ReCoRD."""
+    """Rows in the files, unrolled: one per candidate entity of ReCoRD."""
     kept: int
-    """Within the vocabulary, where the task has a filter."""
+    """Rows within the vocabulary, if the task has a filter."""
     used: int = 0
-    """After held-out rows have gone and limits were applied."""
+    """Rows without held-out ones, after limits."""
     scored: int = 0
-    """Of those used, how many enter the metrics."""
+    """Used rows that enter the metrics."""
 
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Row counts by the name of the set, "train" first. A validation set that was drawn from "train" read no rows."""
+    """Row counts by name of the set, "train" first. A validation set that was drawn from "train" has read 0 rows."""
 
     sets: dict[str, SetReport]
 
     def with_used(self, data: TaskData) -> "ReadReport":
-        """The report with the rows of `data` as those that are used."""
+        """Return the report with the rows of `data` counted as used."""
         sets = {}
         for name, rows in {"train": data.train, **data.scored}.items():
             if name == "train" and name not in self.sets:
@@ -64,7 +65,7 @@ class ReadReport:
         return ReadReport(sets)
 
     def measures(self) -> dict[str, int]:
-        """Flat numbers for a manifest: `read_validation`, `kept_validation`, …"""
+        """Return flat numbers for a manifest: `read_validation`, `kept_validation`, …"""
         return {
             f"{name}_{set_name}": value
             for set_name, report in self.sets.items()
@@ -74,7 +75,7 @@ class ReadReport:
 
 Labelled = TypeVar("Labelled", Example, SpanExample)
 
-# Passages come once per question or entity; this many texts are normalised only once.
+# A passage is repeated for each question or entity; the normalisations of this many texts are cached.
 _REMEMBERED_TEXTS = 20_000
 
 
@@ -90,7 +91,7 @@ def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] 
 def read_task_with_report(
     source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None
 ) -> tuple[TaskData, ReadReport]:
-    """The same with the number of rows that were read, kept, used and scored in every set."""
+    """Return the task's rows, and the number of rows that were read, kept, used and scored in every set."""
     if task.vocabulary is not None and vocabulary is None:
         raise EvaluationError(f"{source.root}: the task {task.name!r} is filtered by a vocabulary, but none was given")
     task = with_sorted_labels(source, task)
@@ -135,7 +136,7 @@ def _texts(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | N
 def _read_set(
     source: RawSource, task: TaskSettings, name: str, within: Within | None
 ) -> tuple[list[Example], int, set[object]]:
-    """The examples of a set that the filter keeps; how many there were before it, and their labels."""
+    """Return the examples of a set that the filter keeps; their number before the filter, and their labels."""
     used = used_fields(task)
     lay_out = make_layout(task, scored_set=name != "train")
     checked = task.vocabulary.fields if task.vocabulary else ()
@@ -155,10 +156,10 @@ def _read_set(
 
 
 def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> None:
-    """Read the rows of a task's files and keep none, without its filter by vocabulary.
+    """Read and check the rows of a task's files without keeping them, and without the vocabulary filter.
 
-    `most_rows` says how many of a file, None for all. Raises EvaluationError like `read_task`; labels that no training
-    row has and wrong numbers of rows are told where all rows were read.
+    `most_rows` limits the rows of a file; None reads all. Raises EvaluationError like `read_task`; labels missing from
+    the training rows and wrong numbers of rows are reported if all rows were read.
     """
     used = used_fields(task)
     by_label = FORMATS[task.format].files_by_label
@@ -208,7 +209,7 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
-    """Read the rows of a task like `read_through`; of formats other than `rows`, only if all files may be read."""
+    """Check the rows of a task like `read_through`; in formats other than `rows`, only if all files may be read."""
     if task.format == "rows":
         read_through(source, task, most_rows)
     elif all(most_rows(name) is None for key in task.files for name in task_files(source, task, key)):
@@ -216,7 +217,7 @@ def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> No
 
 
 def used_fields(task: TaskSettings) -> frozenset[str]:
-    """The top-level fields of a record that the task may ask for."""
+    """Return the top-level fields of a record that the task may need."""
     own = layout_called(task.layout).fields or [name for field in text_fields(task) for name in field_names(field)]
     checked = task.vocabulary.fields if task.vocabulary else ()
     names = {*own, task.label_field, *task.scored_rows, *task.group_fields, *task.facts, *checked}
@@ -224,7 +225,7 @@ def used_fields(task: TaskSettings) -> frozenset[str]:
 
 
 def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
-    """The layout of the task with its normalisation, which remembers texts that come again."""
+    """Return the layout of the task with its normalisation, which caches repeated texts."""
     normalise = NORMALISATIONS[task.normalisation]
     if task.normalisation != "none":
         normalise = lru_cache(_REMEMBERED_TEXTS)(normalise)
@@ -250,9 +251,10 @@ def _limited(data: TaskData, task: TaskSettings) -> TaskData:
 
 
 def limited(examples: Sequence[Labelled], limit: int | None, seed: int, purpose: str) -> list[Labelled]:
-    """At most `limit` examples drawn with `seed`, in their original order; a smaller draw lies inside a larger one.
+    """Return at most `limit` examples drawn with `seed`, in their original order; a smaller draw is part of a larger
+    one.
 
-    Groups (questions) are drawn whole, as many as fit, and at least one.
+    Groups (questions) are drawn whole, as many as fit within the limit, and at least one.
     """
     if limit is None or limit >= len(examples):
         return list(examples)
@@ -283,7 +285,7 @@ def _check_number(task: TaskSettings, name: str, found: int, where: str) -> None
 
 
 def check_label_set(found: set[object], task: TaskSettings, where: str) -> None:
-    """Refuse training files that lack a label of the task: those of another task, such as RTE's for MNLI."""
+    """Refuse training files that lack a label of the task, such as RTE's files for MNLI."""
     if len(found) == 1:
         raise _one_label(found, task, where)
     missing = [name for index, name in enumerate(task.label_names) if index not in found]

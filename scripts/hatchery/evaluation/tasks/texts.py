@@ -1,20 +1,21 @@
-"""The texts of a task: their spelling before tokenisation, and which rows lie within a vocabulary.
+"""The texts of a task: their spelling before tokenisation, and the filter of rows by vocabulary.
 
-Spelling is as LTG-BERT normalises GLUE and its kin (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` strips, writes a
-text that is nothing but one bracket or quote of the Penn Treebank as that character, normalises punctuation as Moses
-does, repairs encodings and strips. `ltg_detokenised`, for SST-2, MRPC, HANS and WSC, which are distributed as tokens
-divided by blanks, does the same to every token and then joins them. The rules for punctuation, encodings, contractions
-and spaces are those of the corpora.
+Spelling is as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` strips,
+replaces a text that is only one bracket or quote of the Penn Treebank by that character, normalises punctuation as
+Moses does, repairs encodings and strips. `ltg_detokenised`, for SST-2, MRPC, HANS and WSC, which are distributed as
+tokens separated by spaces, applies these steps to every token and then joins the tokens. The rules for punctuation,
+encodings, contractions and spaces are those of the corpora.
 
-Vocabularies are compared in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered GLUE").
-as_published: the texts joined by a blank are split at single blanks. A token with an upper-case letter is skipped as a
-name unless it is the very first. Digits and the listed symbols are deleted from the others, wherever they stand; what
-is left must be in the vocabulary in lower case, unless it is empty or a leftover of a contraction. Other symbols stay,
-so a token with `%` or `/` fails, and there is no rule for links.
+Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
+GLUE"). as_published: the texts joined by a space are split at single spaces. A token with an upper-case letter is
+skipped as a name unless it is the very first. Digits and the listed symbols are deleted from other tokens at any
+position; the rest must be in the vocabulary in lower case, unless it is empty or a remainder of a contraction. Other
+symbols stay, so a token with `%` or `/` fails, and there is no rule for links.
 
-corrected mends what makes that comparison another than the one that chose the pretraining text: words, contractions,
-numerals, hyphens and links are those of the corpora's corrected comparison. Names are skipped as published, but only
-where the capital tells something: the first word of every text and of every sentence is looked up.
+corrected removes the differences between that comparison and the one that selected the pretraining text: words,
+contractions, numerals, hyphens and links are those of the corpora's corrected comparison. Names are skipped as
+published, but only where a capital letter marks a name: the first word of every text and of every sentence is looked
+up.
 """
 
 import re
@@ -39,16 +40,16 @@ _TREEBANK = {
 
 
 def normalise(text: str) -> str:
-    """A text, or a token, in the spelling of LTG-BERT; stripped."""
+    """Return a text, or a token, in the spelling of LTG-BERT, stripped."""
     text = text.strip()
     return repair_encoding(normalise_punctuation(_TREEBANK.get(text, text))).strip()
 
 
 def detokenise(text: str) -> str:
-    """Tokens divided by blanks as running text (docs/papers/ltg-bert.md, "Detokenisation").
+    """Return tokens separated by spaces as running text (docs/papers/ltg-bert.md, "Detokenisation").
 
-    As published: a contraction at the very end of a text stays apart (`it does n't`), because the rule asks for a
-    blank behind it. Blanks around hyphens stay.
+    As published, a contraction at the very end of a text stays separate (`it does n't`), because the rule requires a
+    space after it. Spaces around hyphens stay.
     """
     text = " ".join(token for piece in text.split(" ") if (token := normalise(piece)))
     text = repair_spaces(join_contractions(text))
@@ -56,9 +57,11 @@ def detokenise(text: str) -> str:
 
 
 def repair_free_quotes(text: str, mark: str) -> str:
-    """Blanks around those quotes `mark` that touch a blank or an edge of the text, opening and closing in turn.
+    """Adjust the spaces around those quotes `mark` that touch a space or an edge of the text, opening and closing in
+    turn.
 
-    Quotes inside words (apostrophes) do not count. An odd number of quotes is left as it is, for nobody can pair them.
+    Quotes inside words (apostrophes) do not count. An odd number of quotes is left unchanged, because the quotes cannot
+    be paired.
     """
     if mark not in text:
         return text
@@ -100,14 +103,14 @@ DELETED_SYMBOLS = "!:&“”—-_,@#$?;’.'()\""
 """Symbols that the published filter deletes, besides the digits."""
 
 LEFTOVERS = frozenset({"", "nt", "s", "re", "t", "d", "ll"})
-"""What the published filter skips when nothing else is left of a token."""
+"""Remainders of a token that the published filter skips."""
 
 _DELETED = str.maketrans("", "", DELETED_SYMBOLS + "0123456789")
 _WORD = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*")
 
 
 def make_filter(settings: VocabularyFilter, vocabulary: Set[str]) -> Within:
-    """A function that tells whether the texts of a row, in their order, lie within `vocabulary`."""
+    """Return a function that returns whether the texts of a row, in their order, are within `vocabulary`."""
     if settings.reading == "as_published":
         return lambda texts: _as_published(" ".join(texts), vocabulary)
     known = KnownWords(vocabulary, COMPARISONS["corrected"])
@@ -132,7 +135,7 @@ def _corrected(text: str, known: KnownWords) -> bool:
 
 
 def _without_names(sentence: str) -> str:
-    """The sentence without the words that hold an upper-case letter and do not stand first."""
+    """Return the sentence without the words that contain an upper-case letter and are not first."""
     if sentence[1:].islower():
         return sentence
     first = _WORD.search(sentence)

@@ -1,4 +1,4 @@
-"""The layouts, a file each: how the fields of a record become the inputs of a model."""
+"""Layouts, one per file: conversions of a record's fields to the inputs of a model."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -15,7 +15,8 @@ CHOICES = 2
 
 
 def lay_out_copa(context: Context) -> LayOut:
-    """Examples with two inputs of two segments. Raises EvaluationError for a question that is neither of the two."""
+    """Return a function to examples with two inputs of two segments. Raises EvaluationError for any question other
+    than these two."""
 
     def lay_out(record: Record) -> Iterator[Example]:
         premise, *choices = (context.text(record, name) for name in FIELDS[:3])

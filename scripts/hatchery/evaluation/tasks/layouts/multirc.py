@@ -1,7 +1,7 @@
 """MultiRC: (paragraph, question, answer), one example per answer (docs/papers/ltg-bert.md, "Fine-tuning").
 
-The group is the question: paragraph and question index. Read from flat rows, as the hub has them, or from SuperGLUE's
-own release with a passage per line, with its questions and answers inside.
+The group is the question: paragraph and question index. Rows are flat, as in the hub's copy, or nested, as in
+SuperGLUE's own release: a passage per line, with its questions and answers inside.
 """
 
 from collections.abc import Iterator, Mapping

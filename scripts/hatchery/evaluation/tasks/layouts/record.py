@@ -1,8 +1,8 @@
-"""ReCoRD, unrolled: (passage, query, entity), an example per candidate entity (docs/papers/ltg-bert.md, "Fine-tuning").
+"""ReCoRD as (passage, query, entity), an example per candidate entity (docs/papers/ltg-bert.md, "Fine-tuning").
 
-The query's @placeholder is filled with the entity, and the label says whether it is among the answers (1). The summary
-lines of a passage follow its text behind `@highlight`; they become sentences of their own. Read from flat rows, as the
-hub has them, or from SuperGLUE's own release with a passage per line, whose entities are spans with inclusive ends.
+The query's @placeholder is replaced by the entity, and the label is 1 if the entity is among the answers. The summary
+lines of a passage follow its text after `@highlight`; they become separate sentences. Rows are flat, as in the hub's
+copy, or nested, as in SuperGLUE's own release: a passage per line, with entities as spans with inclusive ends.
 """
 
 import json
@@ -23,7 +23,7 @@ _ENDS = (".", "?", "!", '"', "'")
 def lay_out_entities(context: Context) -> LayOut:
     """Examples with three segments, `facts` entity and answers (a JSON list) as they are written, group the query.
 
-    The text around the placeholder and the entity are normalised apart, so that each is done once.
+    The text around the placeholder and the entity are normalised separately, so that each is normalised once.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:
@@ -50,7 +50,7 @@ def lay_out_entities(context: Context) -> LayOut:
 
 
 def without_highlights(passage: str) -> str:
-    """The passage with its summary lines as sentences: a full stop where the line before has no mark at its end."""
+    """Return the passage with its summary lines as sentences: a full stop ends a line without a final mark."""
     *before, last = (part.strip() for part in passage.split(_HIGHLIGHT))
     return " ".join([*(part if part.endswith(_ENDS) else f"{part}." for part in before), last])
 
@@ -67,7 +67,7 @@ def _check(row: Record, passage: str, query: str, entities: list[str], answers: 
 
 
 def _texts(row: Record, name: str) -> list[str]:
-    """The distinct texts of a list, in order."""
+    """Return the distinct texts of a list, in order."""
     values: Any = nested(row, row.value(name), name, list)
     for value in values:
         if not isinstance(value, str) or not value.strip():

@@ -1,8 +1,8 @@
 """One input of one to three texts, each a field of the record or a template over its fields.
 
-`question` is a field, `"Question: {question} Answer: {answer}"` a template, which is how BabyLM 2023 joins question and
-answer of MultiRC and builds the query of WSC (docs/papers/babylm-evaluation.md, "Tasks"). What a field holds is never
-taken for a template.
+`question` is a field, `"Question: {question} Answer: {answer}"` a template, with which BabyLM 2023 joins question and
+answer of MultiRC and builds the query of WSC (docs/papers/babylm-evaluation.md, "Tasks"). The content of a field is
+never read as a template.
 """
 
 import re
@@ -37,7 +37,7 @@ def lay_out_segments(context: Context) -> LayOut:
 
 
 def field_names(field: str) -> list[str]:
-    """The record's fields that a field or template of a task asks for."""
+    """Return the record's fields that a field or template of a task names."""
     return PLACEHOLDER.findall(field) if "{" in field else [field]
 
 
@@ -49,7 +49,7 @@ def _part(field: str, context: Context) -> Callable[[Record], str]:
 
 
 def _filled(text: str) -> str:
-    """The text, or an empty one for white space alone."""
+    """Return the text, or an empty one for white space alone."""
     return "" if text.isspace() else text
 
 

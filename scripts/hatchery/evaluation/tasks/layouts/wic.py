@@ -1,6 +1,6 @@
-"""WiC: two sentences with a word in each, which are marked for the head that reads them beside [CLS].
+"""WiC: two sentences with a marked word in each, which the head reads together with [CLS].
 
-`start1`, `end1`, `start2`, `end2` count characters of the raw sentences, so the sentences stay as they are.
+`start1`, `end1`, `start2`, `end2` count characters of the raw sentences, so the sentences stay unchanged.
 """
 
 from collections.abc import Iterator
