@@ -51,7 +51,7 @@ def test_perplexities_behind_masks_of_their_own_have_no_best_and_the_tables_say_
     assert best(summary) == set() == best(summary, "pretraining", "development")
     (section,) = [each for each in sections(summary) if each.title.startswith("Perplexity")]
     assert "Not compared: test perplexity" in section.note
-    assert "models were asked for different tokens (40 % of spans; 5 % of subwords)" in section.note
+    assert "models predicted different tokens (40 % of spans; 5 % of subwords)" in section.note
     assert "`masking: common`" in section.note
     for text in (markdown_summary(summary), " ".join(text_summary(summary).split())):
         assert "(40 % of spans; 5 % of subwords)" in text
@@ -105,7 +105,7 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
     files = tables_as_files(found, "Side by side", "comparison", "all")
     line = next(line for line in files["table_01.tex"].splitlines() if "test perplexity" in line)
     assert line.rstrip("\\ ").endswith("& --") and "2.00" not in line
-    assert "models were asked for different tokens (40 % of spans; 5 % of subwords)" in files["tables.md"]
+    assert "models predicted different tokens (40 % of spans; 5 % of subwords)" in files["tables.md"]
     assert "masking: common" in files["table_01.tex"]
     # With one seed each, differences are only between these two trained models.
     assert found.tables[0].caption == "Differences of averages"
@@ -236,7 +236,7 @@ def test_development_losses_that_do_not_compare_make_no_frontier_and_the_figure_
         figure = learning_curves.draw(build(FigureSettings, stage_body(experiment.figure_settings())), tables)
         titles = " ".join(axes.get_title(loc="right").replace("\n", " ") for axes in figure.axes)
         if name == "apart":
-            assert not points and "Not compared: development loss, because models were asked" in reason
+            assert not points and "Not compared: development loss, because models predicted" in reason
             assert "not comparable: models differ in asked" in titles
         else:
             # After the second and the fourth step.

@@ -109,7 +109,7 @@ def table(folder: Path, *lines: str) -> Path:
     [
         (("80.0", "eighty"), "value: got 'eighty', expected a number"),
         (("elc_bert,", "ltg_bert,"), "paper: got 'ltg_bert', expected elc_bert"),
-        (("deviation_over_runs", ""), "spread and spread_kind are given together"),
+        (("deviation_over_runs", ""), "expected both or neither of spread and spread_kind"),
         ((",yes,", ",no,"), "not comparable, expected the reason"),
     ],
 )

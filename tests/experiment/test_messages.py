@@ -171,7 +171,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
             + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
             + "runs:",
-            "aliases stand for more than 100,000 values; write less under their anchors",
+            "aliases repeat more than 100,000 values; write less under their anchors",
         ),
         "a misspelt change of a model whose file names no family": (
             "elc_demo_small,",

@@ -14,7 +14,8 @@ BOTH = ("masked", "causal")
 def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configuration: Path) -> None:
     assert list(unlearned_to_tell(["gpt_bert_ratios"], Project(configuration))) == [
         f"experiment 'gpt_bert_ratios': minimal_pairs: '{suite}', ratio_causal_share_{share}: scoring '{way}' asks for "
-        f"{never} tokens, and the model only learned {learned} tokens; scoring: auto asks as it learned"
+        f"{never} tokens, and the model only learned {learned} tokens; "
+        "scoring: auto uses predictions that a model was trained for"
         for suite, share, way, never, learned in (
             ("blimp_2024", 1, "mntp", "hidden", "next"),
             ("blimp_2024_causal", 0, "left_to_right", "next", "hidden"),

@@ -269,14 +269,14 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     assert "with AoA as it was measured (-25.00): **12.78**" in text and "with AoA 0: **15.56**" in text
     assert "Track strict-small: the experiment is held to its rules." in text
     unchecked = report_of(replace(SETTINGS, track_checked=False), value, parts, counts)
-    assert "none of its rules was checked, since the experiment has no `track: strict_small`" in unchecked
+    assert "its rules were not checked, because the experiment has no `track: strict_small`" in unchecked
     assert "- not measured, so it counts 0: EWoK\n" in text
     assert ": 1 rows of `reading`.\n" in text and "strict JSON parsers" in text
     value["reading"]["reading"]["predictions"][0]["prev_pred"] = 1.5
     assert "NaN" not in report_of(SETTINGS, value, parts, counts)
     assert "- fast\\_eval\\_results: blimp: 1 of 19 checkpoints\n" in text, text
     assert "- aoa\\_surprisals: 2 of 19 checkpoints\n" in text
-    assert "the file says -25.00" in text and "The file has the structure that the server asks for." in text
+    assert "the file says -25.00" in text and "The file has the structure that the server requires." in text
     differing = differing_counts(value, counts)
     assert any(line.startswith("blimp: adjunct_island 0 of 928, ") and line.endswith(" more") for line in differing)
     assert "ewok: nothing was measured" in differing and "reading: reading 1 of 1,726" in differing

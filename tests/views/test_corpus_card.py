@@ -346,7 +346,7 @@ def test_the_card_says_how_the_text_was_read_and_what_stands_twice(two_sources: 
         folder = described(corpus, tmp_path / f"card-{told}")
         for name in ("card.html", "card.md"):
             assert ("lines kept as they are" in (folder / name).read_text()) == told
-            assert ("Text that stands twice" in (folder / name).read_text()) == told
+            assert ("Repeated text" in (folder / name).read_text()) == told
         if told:
             rows = [line.replace("|", " ").split() for line in (folder / "card.md").read_text().split("\n")]
             assert ["alpha", "train", "9", "6", "0", "5", "4", "0"] in rows

@@ -27,7 +27,7 @@ ONE_SEED = (
 )
 
 _REASONS = {
-    ASKED: "models were asked for different tokens",
+    ASKED: "models predicted different tokens",
     TOKENIZER: "the tokenizers differ",
     TEXT: "the texts differ",
     WINDOW: "models saw texts in different windows",
@@ -38,8 +38,8 @@ _REASONS = {
     RULES: "the rules of scoring differ",
 }
 _CURES = {
-    ASKED: "perplexity with `masking: common`, which asks models of one objective for the same tokens",
-    TOKENIZER: "bits per byte, behind the same masks",
+    ASKED: "perplexity with `masking: common`, with which models of one objective predict the same tokens",
+    TOKENIZER: "bits per byte, with the same masks",
     TEXT: "numbers on the same text",
     WINDOW: "numbers with the same `sequence_length` and `segments`",
     SCORING: "numbers with the same `scoring`",

@@ -108,7 +108,7 @@ class PublishedNumber(Record):
 
     def __post_init__(self) -> None:
         if (self.spread is None) != (self.spread_kind == ""):
-            raise RefusedError("", "spread and spread_kind are given together or not at all")
+            raise RefusedError("", "expected both or neither of spread and spread_kind")
         if not self.comparable and not self.note:
             raise RefusedError("note", "the number is not comparable, expected the reason")
 

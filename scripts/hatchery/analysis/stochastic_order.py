@@ -193,7 +193,7 @@ def order_matrix(
     invalid settings.
     """
     if reading not in get_args(ReadingName):
-        raise ConfigError(f"reading: {reading!r} is none of {', '.join(get_args(ReadingName))}")
+        raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")
     if len(scores) < 2:
         raise EvaluationError(f"an order needs at least two models, not {len(scores)}")
     names = tuple(scores)

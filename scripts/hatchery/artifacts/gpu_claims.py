@@ -68,7 +68,7 @@ def claim(
     if not 1 <= wanted <= len(names):
         raise ConfigError(
             f"gpus: {wanted} are wanted, but this process may use {len(names)} ({', '.join(names) or 'none'}); "
-            "set cluster.gpus_per_node in config/config.yaml to what the machine has"
+            "set cluster.gpus_per_node in config/config.yaml to the number of GPUs of the machine"
         )
     own = _own_folder(folder)
     try:

@@ -55,7 +55,7 @@ class _Rules(Composer, SafeConstructor, Resolver):
         else:
             self._sizes[node] = self._values - before
         if self._repeated > MOST_REPEATED:
-            problem = f"aliases stand for more than {MOST_REPEATED:,} values; write less under their anchors"
+            problem = f"aliases repeat more than {MOST_REPEATED:,} values; write less under their anchors"
             raise yaml.composer.ComposerError(None, None, problem, mark)
         return node
 

@@ -239,7 +239,7 @@ def _check_training(
 ) -> None:
     if ours.initialise_from is not None and ours.initialise_from.step is not None:
         step = ours.initialise_from.step
-        raise ConfigError(f"{place}.{KEY}.step: got {step} beside take: training, expected take: weights")
+        raise ConfigError(f"{place}.{KEY}.step: got {step} next to take: training, expected take: weights")
     if not theirs.keep_training_state or not theirs.steps:
         raise ConfigError(
             f"{place}.{KEY}.take: got 'training', but the optimiser of {origin.run!r} is not kept; set "

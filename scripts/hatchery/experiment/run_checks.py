@@ -102,7 +102,8 @@ def unlearned_to_tell(experiments: Iterable[str], project: "Project") -> Iterato
             reasons = {run: unlearned(way, one.kinds, one.learned) for run, one in objectives.items()}
             for reason in dict.fromkeys(filter(None, reasons.values())):
                 models = ", ".join(run for run, why in reasons.items() if why == reason)
-                yield f"experiment {name!r}: {key}, {models}: scoring {reason}; scoring: auto asks as it learned"
+                advice = "scoring: auto uses predictions that a model was trained for"
+                yield f"experiment {name!r}: {key}, {models}: scoring {reason}; {advice}"
 
 
 def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str, project: "Project") -> None:

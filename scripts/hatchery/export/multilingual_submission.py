@@ -233,7 +233,7 @@ def report(
     checked = (
         "the experiment is held to its rules."
         if settings.track_checked
-        else "none of its rules was checked, since the experiment has no `track: multilingual`."
+        else "its rules were not checked, because the experiment has no `track: multilingual`."
     )
     lines = [
         f"# Submission: {markdown_text(settings.model)}",

@@ -122,7 +122,7 @@ def report_of(
         + (
             "the experiment is held to its rules."
             if settings.track_checked
-            else f"none of its rules was checked, since the experiment has no `track: {settings.track}`."
+            else f"its rules were not checked, because the experiment has no `track: {settings.track}`."
         ),
         "",
         f"{rules.name[0].upper()}{rules.name[1:]}:",
@@ -142,7 +142,7 @@ def report_of(
         "",
         "## Structure",
         "",
-        *_listed(structure_problems(value, settings.track), "The file has the structure that the server asks for."),
+        *_listed(structure_problems(value, settings.track), "The file has the structure that the server requires."),
         "",
         *([f"{UNDEFINED}: {undefined} rows of `reading`.", ""] if (undefined := undefined_surprisals(value)) else []),
         "## Checkpoints",

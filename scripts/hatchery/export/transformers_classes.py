@@ -225,7 +225,7 @@ class HatcheryModel(HatcheryPreTrainedModel):
                 if mask is not None and mask.shape[1] != before + n_new:
                     raise ValueError(
                         f"attention_mask: got {mask.shape[1]} positions, expected {before + n_new}: {before} tokens in "
-                        f"past_key_values and {n_new} tokens that follow, which alone are given as input_ids"
+                        f"past_key_values and {n_new} following tokens; input_ids contain only the latter"
                     )
                 # Positions count the tokens of the whole text; those of RoBERTa recognise padding by its id.
                 known = tokens.new_zeros((len(tokens), before, *tokens.shape[2:]))

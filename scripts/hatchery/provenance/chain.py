@@ -298,7 +298,7 @@ def generated_problems(chain: Chain) -> list[str]:
     problems = []
     for node in chain.nodes.values():
         if node.source is not None and node.source.manifest.name.startswith("embedded_") and not node.inputs:
-            problems.append(f"{chain.shown(node.path)}: the manifest of what was generated is missing")
+            problems.append(f"{chain.shown(node.path)}: the manifest of the generated files is missing")
         for link in node.inputs:
             maker = chain.nodes[link.digest].manifest
             if node.source is None or link.name != GENERATED_BY or maker is None:

@@ -231,7 +231,7 @@ class Table:
 
 _WITHIN_HEIGHT = r"\resizebox*{!}{\ifdim\totalheight>0.75\textheight 0.75\textheight\else\totalheight\fi}{%"
 # Landscape with narrow margins: the widest table of a paper has thirteen columns of numbers.
-_PREAMBLE = r"""% Shows all tables, whose files lie beside this one.
+_PREAMBLE = r"""% Shows all tables, from the files in this folder.
 \documentclass[10pt]{article}
 \usepackage{booktabs}
 \usepackage{graphicx}

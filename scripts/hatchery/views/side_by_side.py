@@ -103,9 +103,9 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
         rows, left_out, incomparable, single = _number_rows(scores, everything)
         numbers = Group(rows, f"Numbers, {BETWEEN_TWO}" if single == len(rows) else "Numbers")
         notes.append(
-            f"In brackets the {100 * LEVEL:.0f} % interval of the difference; bold: it leaves out 0, and both models "
-            "have several pretraining seeds. A difference without an interval rests on single runs of which nothing "
-            "tells the noise."
+            f"In brackets: the {100 * LEVEL:.0f} % interval of the difference; bold: the interval excludes 0, and "
+            "both models have several pretraining seeds. A difference without an interval is between single runs with "
+            "unknown noise."
         )
         notes += [ONE_SEED] if single else []
         notes += not_compared(incomparable)

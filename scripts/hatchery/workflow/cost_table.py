@@ -157,8 +157,8 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         "only positions with a label meet the vocabulary. Development FLOPs are forward passes at the evaluations.",
         "Paper's count: 6 N D is six times parameters and tokens, without attention scores (LTG-BERT); study is the "
         "formula by which the reduced-vocabulary study counted, with the vocabulary at every position.",
-        f"Time is FLOPs / (devices x peak x MFU); the peak is {_peak(costs, plan)}. What a run really reaches stands "
-        "in the column `mfu` of its log: set `cluster.planned_mfu` to it.",
+        f"Time is FLOPs / (devices x peak x MFU); the peak is {_peak(costs, plan)}. The column `mfu` of a run's log "
+        "has the measured share: set `cluster.planned_mfu` to it.",
         "For comparison: LTG-BERT base ("
         f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by "
         f"6 N D) took {published.devices} dies of MI250X {rough_duration(published.seconds)}, an MFU of "

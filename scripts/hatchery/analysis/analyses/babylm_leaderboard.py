@@ -22,7 +22,7 @@ OTHER_DATA = "*"
 """Mark after a number measured on other than the official data."""
 OTHER = f"this experiment; {OTHER_DATA} not the official data, does not compare with published rows"
 NONE_OFFICIAL = (
-    "No part is measured on the official data of 2026 (all rows, by its rules), so no published row stands here."
+    "No part is measured on the official data of 2026 (all rows, by its rules), so there are no published rows here."
 )
 MEAN, WITHOUT = "mean", "mean_with_aoa_0"
 NOTES = (

@@ -150,8 +150,8 @@ def _name(part: str) -> str:
 
 def _notes(settings: CorpusSizesSettings, printed: Sequence["PublishedSize"]) -> list[str]:
     notes = [
-        "Tokens are those of each experiment's tokenizer, in the sequences that were made of the texts. A dash stands"
-        " where a number is not printed, or where texts of several sources were selected together.",
+        "Tokens are those of each experiment's tokenizer, in the sequences made of the texts. A dash marks a number "
+        "that is not printed, or unknown because texts of several sources were selected together.",
     ]
     if settings.published and not printed:
         notes.append(f"No size of {settings.published!r} is published.")

@@ -370,13 +370,14 @@ def _notes(settings: CorrelationSettings, shown: bool, by_suite: Mapping[tuple[s
     if not shown:
         return ["There are no three trained models with a perplexity and an average of a suite."]
     notes = [
-        "n counts trained models, the mean over seeds of each; models that were not pretrained are left out. A negative"
-        " rho says that a lower perplexity goes with a higher score. p is two-sided: twice the smaller tail.",
+        "n counts trained models, the mean over seeds of each; models that were not pretrained are left out. A "
+        "negative rho means that models with a lower perplexity have higher scores. p is two-sided: twice the smaller "
+        "tail.",
     ]
     if any(source == OURS for source, _ in by_suite):
         notes.append(f"FLOPs of the figure: {COUNT_NAMES[settings.flops]}.")
         notes.append(
-            "Compute-optimal is a model whose last evaluation has the lowest development loss in its bin of FLOPs. The"
+            "A model is compute-optimal if its last evaluation has the lowest development loss in its bin of FLOPs. The"
             " study found that for a number of parameters such models do not necessarily score higher: the last column"
             " has the sizes at which their mean is above that of the others, of the sizes that have both."
         )

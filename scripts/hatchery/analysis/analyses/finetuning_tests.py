@@ -41,7 +41,7 @@ NOUNS = Nouns(
     items="rows",
     runs="runs",
     runs_of="runs",
-    what="Share of the scored rows that are answered rightly, in percent, whatever metric stands for the task, over "
+    what="Share of the scored rows that are answered correctly, in percent, regardless of the task's main metric, over "
     "all runs with an answer: pretraining seeds, fine-tuning seeds and learning rates.",
     nothing="No two models were fine-tuned on the same task with answers that are right or wrong row by row.",
 )

@@ -261,7 +261,7 @@ def _notes(
     elif any(each.guessed is not None for each in judged.values()):
         notes.append("No paradigm is biased: untrained models judge about half of the pairs of each rightly.")
     if any(each.guessed is None for each in judged.values()):
-        notes.append("Nobody was left untrained here, so biases are told by the lengths of the sentences alone.")
+        notes.append("There is no untrained model, so biases are found by the lengths of the sentences alone.")
     if pairs:
         notes.append(
             f"Of the misjudged pairs, at most {OF_ONE_PARADIGM} of a paradigm and {PAIRS_SHOWN} of a suite are shown: "

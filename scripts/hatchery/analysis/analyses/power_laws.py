@@ -181,7 +181,7 @@ def _notes(settings: PowerLawsSettings, clouds: dict[str, list["ScalingPoint"]],
         " the loss.",
         "The loss of a model is the mean over its seeds.",
         f"Intervals: models are drawn with replacement {settings.draws:,} times, with all of their evaluations, and"
-        " each draw has its own compute-optimal points. A dash stands where there are too few points or models.",
+        " each draw has its own compute-optimal points. A dash means that there are too few points or models.",
         f"Gain: by how much two laws lower the Bayesian information criterion; above {DECISIVE:g} counts as a break.",
     ]
     if not clouds[OURS] and not apart:

@@ -234,8 +234,8 @@ def _notes(settings: PublishedTableSettings) -> list[str]:
     costs = any(_measure(_place(column)) == COST for column in settings.columns)
     flops = f" Our FLOPs (1e15): {COUNT_NAMES[settings.flops]}." if costs else ""
     notes = [
-        f"Printed: the paper. Below it our models that repeat the row, means over seeds.{flops} A dash stands where a"
-        " number is not printed or not measured.",
+        f"Printed: the paper. Below it our models that repeat the row, means over seeds.{flops} A dash marks a number "
+        "that is not printed or not measured.",
     ]
     if settings.minus:
         notes.append(f"The row {settings.minus!r} is absolute; the others are differences from it.")

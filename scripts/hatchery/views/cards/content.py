@@ -31,8 +31,8 @@ from hatchery.views.cards.vocabulary import VocabularyFacts
 
 SIZE_NOTE = (
     "Sentences are lines that are not blank (headings too); words are pieces between white space; characters are code "
-    "points, line ends included. Pre-tokens are what the pre-tokenizer of LTG-BERT makes of the text (punctuation, "
-    "digits and clitics apart): the “words” of that paper’s Table 1 are these."
+    "points, line ends included. Pre-tokens are the pieces of the pre-tokenizer of LTG-BERT (punctuation, digits and "
+    "clitics are separate): the “words” of that paper’s Table 1 are these."
 )
 SUBWORD_NOTE = " Subwords are the tokens that the tokenizer makes of the text."
 VOCABULARY_NOTE = (
@@ -179,8 +179,8 @@ def assumed_section(assumed: Sequence[Assumed]) -> Section:
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
-        "What the lines of each file are was recognised by its beginning; the option “sentences” of the source in the "
-        "corpus's file says it instead."
+        "The meaning of the lines of each file was recognised from its beginning; the option “sentences” of the "
+        "source in the corpus's file overrides it."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
 
@@ -219,7 +219,7 @@ def licence_section(licensed: Sequence[Licensed]) -> Section:
 
 def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
     """Return the amount of repeated text in the corpus; `duplicates` is the description of its treatment."""
-    title = "Text that stands twice"
+    title = "Repeated text"
     rows = [(source, split, *map(count, counts)) for source, split, *counts in map(astuple, repeated)]
     header = (
         *("source", "split", "documents", "that came before", "in the training text"),
@@ -231,9 +231,9 @@ def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
         "drop_lines": "Such documents and lines were left out.",
     }
     note = (
-        f"Documents with the text of another one, and lines of {LONG_LINE} characters or more that stand elsewhere, "
-        "too, before them or in the training text. Documents with the same text are in the same split, unless their "
-        f"sources say the split. {dropped[duplicates]}"
+        f"Documents with the text of another one, and lines of {LONG_LINE} characters or more that also occur earlier "
+        "in the corpus, or in the training text. Documents with the same text are in the same split, unless their "
+        f"sources set the split. {dropped[duplicates]}"
     )
     return Section(title, [note], tables=[_table(title, header, rows, words=2)])
 
@@ -271,7 +271,7 @@ def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
 
 def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
     """Return checksums of the files that the card was made from."""
-    note = "SHA-256 of the manifests behind this card and, in turn, behind the corpus."
+    note = "SHA-256 of the manifests from which this card and, in turn, the corpus were made."
     return Section("Provenance", [note], tables=[_table("Provenance", ("what", "SHA-256"), list(digests), words=2)])
 
 

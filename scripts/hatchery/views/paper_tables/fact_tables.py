@@ -171,8 +171,9 @@ def tasks_table(
     printed.check_complete([("", layout.row)])
     limits = sorted({size.max_length for size in ours.values()})
     notes = [
-        "The paper does not say which rows its shares are of. Ours are of training and validation rows together: those"
-        f" that the protocol cuts, with more than {' or '.join(map(str, limits))} subwords, [CLS] and [SEP] included",
+        "The paper does not state the rows of its shares. Ours are shares of training and validation rows together: "
+        f"rows that the protocol truncates, with more than {' or '.join(map(str, limits))} subwords, [CLS] and [SEP] "
+        "included",
         *common_notes(settings, lines, HEADINGS, layout.remark),
     ]
     blocks = (Block("", tuple(lines)),)

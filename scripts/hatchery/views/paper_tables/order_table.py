@@ -136,7 +136,7 @@ def _notes(
         how = (
             f"corrected by Bonferroni over {matrix.comparisons} comparisons"
             if reading == "corrected"
-            else f"raised for {matrix.comparisons} pairs as by the package behind the paper"
+            else f"raised for {matrix.comparisons} pairs as by the paper's package"
         )
         notes.append(
             f"{READINGS[reading].capitalize()}: confidence {matrix.confidence:g} for the whole matrix,"

@@ -151,7 +151,7 @@ FAILED = (
 )
 
 DASH = (
-    "A dash stands where there is no number: in a published line the paper prints none; in one of ours the experiment"
+    "A dash marks a missing number: in a published line, the paper prints none; in one of ours, the experiment"
     " has no such evaluation, no complete average, or no run with a number"
 )
 
@@ -163,14 +163,14 @@ def score_notes(
     paper = PAPERS[settings.published.paper]
     ours = [line for line in lines if line.source != PUBLISHED]
     values = [value for line in ours for value in line.values if value is not None]
-    below = "printed lines and ours stand below each other"
+    below = "printed lines and ours are below each other"
     notes = [f"Published: as printed in the {paper} paper; ours: experiment {settings.experiment}; {below}"]
     if any(value.deviation_text for value in values):
         notes.append(SAMPLE_DEVIATION)
         if any("average" in column.task or column.suite == "leaderboard" for column in layout.resolved_columns()):
             notes.append(AVERAGE_DEVIATION)
     if any(value.n for value in values):
-        notes.append("n counts the runs behind the numbers of a line; two counts are the fewest and the most")
+        notes.append("n is the number of runs of a line; two numbers are the smallest and the largest one")
     if any(value.failures_text for value in values):
         notes.append(FAILED)
     if layout.change_from:

@@ -171,7 +171,7 @@ def _table(
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
     """Return all tables in one text, on one page, and as data for the page of the experiment."""
-    heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} beside them"
+    heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} next to them"
     plural = "s" if len(without) > 1 else ""
     missing = f"Not written, because the experiment has no number for them: Table{plural} {', '.join(without)}."
     blocks = [f"# {heading}", *(markdown_table(table, 2).rstrip("\n") for table in tables)]
