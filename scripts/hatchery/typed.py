@@ -68,9 +68,9 @@ def adapter(cls: Any) -> "TypeAdapter[Any]":
     return TypeAdapter(cls)
 
 
-def keys_of(settings: Any, *without: str, of: type | None = None) -> dict[str, Any]:
-    """Return the set keys with their values, without the excluded ones; only those that the class `of` also has."""
-    known = {field.name for field in fields(settings if of is None else of)} - set(without)
+def keys_of(settings: Any, *without: str, only: type | None = None) -> dict[str, Any]:
+    """Return the set keys with their values, except for `without`; if `only` is a class, the keys of this class."""
+    known = {field.name for field in fields(settings if only is None else only)} - set(without)
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 

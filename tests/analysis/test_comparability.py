@@ -97,7 +97,7 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
     summary = swept(experiment, {"low": LOW, "high": HIGH}, **OWN)
     rows = [replace(row, model=f"mine/{row.model}", experiment="mine") for row in summary.rows]
     tables = {"summary": write_rows_of_summary(tmp_path, rows)}
-    study = Study("all", tuple(SeededRun.of(f"mine/{model}", 1) for model in ("low", "high")), tables=tables)
+    study = Study("all", tuple(SeededRun.from_seed(f"mine/{model}", 1) for model in ("low", "high")), tables=tables)
     found = comparison.ANALYSIS.run(comparison.ComparisonSettings(against="mine/low"), study)
     (row,) = [row for row in found.rows if row["suite"] == "perplexity"]
     assert (row["mean"], row["against_mean"]) == (pytest.approx(4.015), pytest.approx(2.015))

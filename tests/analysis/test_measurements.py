@@ -225,7 +225,7 @@ def test_a_baseline_is_a_run_like_ours_without_a_pretraining(two_models: Any) ->
 @pytest.mark.parametrize("name", ["elc", "elc-s1"])
 def test_a_baseline_under_the_name_of_a_model_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"baselines: got '{name}', expected a name"):
-        baseline_runs([name], [SeededRun.of("elc", 1)])
+        baseline_runs([name], [SeededRun.from_seed("elc", 1)])
 
 
 def learning(*points: tuple[int, float], steps: int = 100) -> dict[tuple[str, str], float | None]:

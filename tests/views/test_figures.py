@@ -144,7 +144,7 @@ def test_seeds_are_one_line_with_a_band_and_models_that_were_not_trained_are_tol
         return [CurvePoint(1, 10, 3.0, None, None), CurvePoint(2, 20, last, last + 0.5, 12.0), *more]
 
     runs = {"plain": (1, 2), "single": (1,), "random": (1, 2)}
-    cells = tuple(SeededRun.of(model, seed) for model, seeds in runs.items() for seed in seeds)
+    cells = tuple(SeededRun.from_seed(model, seed) for model, seeds in runs.items() for seed in seeds)
     curves = [
         curve_of("plain", [points(2.0), points(4.0, CurvePoint(3, 30, 2.0, None, None))]),
         curve_of("single", [points(2.0)]),

@@ -114,7 +114,7 @@ def tables(tmp_path: Path) -> dict[str, Path]:
 
 
 def settings_with(**style: Any) -> RegularisedFigure:
-    runs = [vars(SeededRun.of(model, seed)) for model in STARTS for seed in (0, 1, 2)]
+    runs = [vars(SeededRun.from_seed(model, seed)) for model in STARTS for seed in (0, 1, 2)]
     return build(RegularisedFigure, {"experiment": "demo", "runs": runs, "style": style, "regularised": STARTS})
 
 
@@ -149,7 +149,7 @@ def test_test_sets_of_several_experiments_are_kept_apart(tmp_path: Path) -> None
         rows.append(
             {**fixed, "suite": "translation", "task": "test", "level": "split", "metric": "bleu", "value": score}
         )
-        runs.append(vars(SeededRun.of(model, 0)))
+        runs.append(vars(SeededRun.from_seed(model, 0)))
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, rows)
     starts = {run["model"]: STARTS["weak_short"] for run in runs}
     settings = build(RegularisedFigure, {"experiment": "study", "runs": runs, "regularised": starts})

@@ -15,7 +15,7 @@ from hatchery.rendering.style import Style
 from hatchery.views.figures.needs import MilestonesFigure
 from hatchery.views.figures.scores_by_words import draw, panels_of
 
-TRAININGS = tuple(SeededRun.of("plain", seed) for seed in (1, 2))
+TRAININGS = tuple(SeededRun.from_seed("plain", seed) for seed in (1, 2))
 MARKS = tuple(run.after_words(words) for run in TRAININGS for words in (1_000_000, 10_000_000))
 # The score after so many words, and twice that with the second seed.
 WORDS = {"plain-s1": 100e6, "plain-s2": 100e6} | {run.name: float(run.words) for run in MARKS}

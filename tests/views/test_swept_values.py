@@ -146,7 +146,7 @@ def test_models_of_a_grid_stand_at_their_parameters_and_sets_and_variants_are_to
 
 
 def test_values_that_are_words_stand_side_by_side() -> None:
-    runs = [SeededRun.of(name, 1) for name in ("lamb", "adamw")]
+    runs = [SeededRun.from_seed(name, 1) for name in ("lamb", "adamw")]
     swept = build(
         SweptFigure,
         {

@@ -203,12 +203,12 @@ def _with_bits_per_byte(run: PretrainedRun, per_byte: float | None) -> Pretraine
     if per_byte is None:
         return run
 
-    def of(row: TidyRow) -> TidyRow:
+    def with_bits(row: TidyRow) -> TidyRow:
         loss = row.get("development_loss")
         return row | {DEVELOPMENT_BITS: None if loss is None else bits_per_byte(loss, per_byte)}
 
-    milestones = {name: of(facts) for name, facts in run.milestones.items()}
-    return replace(run, facts=of(run.facts), curve=[of(row) for row in run.curve], milestones=milestones)
+    milestones = {name: with_bits(facts) for name, facts in run.milestones.items()}
+    return replace(run, facts=with_bits(run.facts), curve=[with_bits(row) for row in run.curve], milestones=milestones)
 
 
 def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Path]]:

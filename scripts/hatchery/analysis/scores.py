@@ -77,7 +77,7 @@ class Scores:
         """Return the row of one number, or None."""
         return self.by_key.get((model, suite, task, metric))
 
-    def of(self, measure: Measure, model: str) -> SummaryRow | None:
+    def row_for(self, measure: Measure, model: str) -> SummaryRow | None:
         """Return the number of a model for a measure, or None."""
         if measure.objective not in ("", self.objective(model)):
             return None
@@ -93,7 +93,7 @@ class Scores:
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
         """Return the models with any of the numbers: not all models are translated."""
-        return [model for model in self.models if any(self.of(measure, model) for measure in measures)]
+        return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
         """Return the measures that any model has.
@@ -134,7 +134,7 @@ class Scores:
 
     def with_means(self, measure: Measure) -> dict[str, SummaryRow]:
         """Return the rows of a measure that have a mean, by model."""
-        rows = {model: self.of(measure, model) for model in self.models}
+        rows = {model: self.row_for(measure, model) for model in self.models}
         return {model: row for model, row in rows.items() if row is not None and row.mean is not None}
 
     def not_compared(self, measures: Iterable[Measure]) -> list[str]:
@@ -147,7 +147,7 @@ class Scores:
 
     def blind_guesses(self, measure: Measure) -> list[str]:
         """Return the scores of blind guesses in ascending order, without duplicates as displayed."""
-        rows = [self.of(measure, model) for model in self.models]
+        rows = [self.row_for(measure, model) for model in self.models]
         known = sorted({row.blind_guess for row in rows if row is not None and row.blind_guess is not None})
         return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
 

@@ -36,7 +36,7 @@ class Origin:
     @property
     def name(self) -> str:
         """The name in paths."""
-        return SeededRun.of(self.run, self.seed).name
+        return SeededRun.from_seed(self.run, self.seed).name
 
 
 def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:

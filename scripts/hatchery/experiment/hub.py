@@ -27,6 +27,6 @@ class HubRepository(Settings):
             expected,
         )
 
-    def of(self, run: str) -> str:
+    def for_run(self, run: str) -> str:
         """Return the repository of one run, such as `ltg_bert-s42`."""
         return self.repository.replace(RUN, run)

@@ -51,7 +51,7 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
 
     def scored(self, name: str) -> dict[str, object]:
         """Return the settings for scoring the suite `name` (`ScoringSettings`), without keys of other formats."""
-        return {"suite": name, **keys_of(self, of=SuiteSettings)}
+        return {"suite": name, **keys_of(self, only=SuiteSettings)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,7 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
 
     def measured(self, name: str) -> dict[str, object]:
         """Return the settings of the stage for the table `name`."""
-        return {"name": name, **keys_of(self, of=ReadingTableSettings)}
+        return {"name": name, **keys_of(self, only=ReadingTableSettings)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Variant(TaskKeys, OneOfKeys):
 
     def settings(self, name: str) -> TaskSettings:
         """Return the settings for fine-tuning on the task `name`."""
-        filtered, keys = self.vocabulary, keys_of(self, of=TaskKeys)
+        filtered, keys = self.vocabulary, keys_of(self, only=TaskKeys)
         vocabulary = None if filtered is None else VocabularyFilter(filtered.fields, filtered.reading)
         return TaskSettings(**{**keys, "name": name, "vocabulary": vocabulary})
 

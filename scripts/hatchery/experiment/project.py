@@ -258,11 +258,11 @@ class Project:
         """Return the experiments of a study, or the experiment itself."""
         return list(self.study(name).experiments) if self.is_study(name) else [name]
 
-    def of_members(self, name: str, found: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
+    def for_members(self, name: str, values_of: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
         """Return a mapping of an experiment, or the merged ones of a study, with the experiment in each key."""
         if not self.is_study(name):
-            return dict(found(name))
-        return {f"{part}/{key}": value for part in self.members(name) for key, value in found(part).items()}
+            return dict(values_of(name))
+        return {f"{part}/{key}": value for part in self.members(name) for key, value in values_of(part).items()}
 
     def cards(self, name: str) -> list[str]:
         """Return the corpora whose cards an experiment or a study has: its own corpora first, then those of `cards`."""

@@ -26,7 +26,7 @@ class SeededRun(Settings):
     words: int = 0
 
     @classmethod
-    def of(cls, model: str, seed: int, label: str = "") -> "SeededRun":
+    def from_seed(cls, model: str, seed: int, label: str = "") -> "SeededRun":
         """Return the run of a model's name and a seed, with the name used in files."""
         return cls(f"{model}-s{seed}", model, seed, label)
 
@@ -60,7 +60,7 @@ class SeededRun(Settings):
 
 def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str]) -> list[SeededRun]:
     """Return the runs of each model with each of its seeds, in their order."""
-    return [SeededRun.of(model, seed, labels.get(model, "")) for model, each in seeds.items() for seed in each]
+    return [SeededRun.from_seed(model, seed, labels.get(model, "")) for model, each in seeds.items() for seed in each]
 
 
 def of_member(experiment: str, run: SeededRun) -> SeededRun:

@@ -304,7 +304,7 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
         """Return the settings for the training (`TokenizerSettings`), or for reading the tokenizer from a file."""
         if self.path is not ABSENT:
             return {"imported": True, "vocabulary_size": self.vocabulary_size}
-        return keys_of(self, of=TokenizerSettings)
+        return keys_of(self, only=TokenizerSettings)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
         branch = branches.setdefault(name, Branch(name, folder, {}))
         branch.files[str(PurePosixPath(*place.parts[2 * inside :]))] = path.stat().st_size
     ordered = sorted(branches.values(), key=lambda branch: branch.name == MAIN)
-    return Upload(hub.of(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
+    return Upload(hub.for_run(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
 
 
 # Remedies for errors of the hub, by HTTP status.

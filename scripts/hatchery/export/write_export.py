@@ -54,7 +54,7 @@ def write_export(
     run.measures["parameters"] = facts.parameters
     run.measures["licence"] = licence_id(source.licence for source in settings.sources)
     own = Scores(scores, [settings.run.model])
-    leading = {measure.label: own.of(measure, settings.run.model) for measure in own.headline()}
+    leading = {measure.label: own.row_for(measure, settings.run.model) for measure in own.headline()}
     run.measures["scores"] = {name: row.mean for name, row in leading.items() if row and row.mean is not None}
 
 

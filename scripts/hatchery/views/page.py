@@ -207,7 +207,7 @@ def _suites(tables: ScoreTables) -> list[tuple[str, list[Table], bool]]:
         averages = sum(key[1] in _AVERAGE_TASKS for key in keys)
         measures = [Measure(_row_name(key, metrics), *key) for key in keys]
         unit = f" ({metric_name(metrics[0])})" if len(metrics) == 1 else ""
-        own = tables.of(readable(suite), measures, averages)
+        own = tables.tables(readable(suite), measures, averages)
         found.append((readable(suite) + unit, own, sum(len(table.rows) for table in own) <= MOST_OPEN))
     return found
 

@@ -27,7 +27,7 @@ class ScoreTables:
         self.scores, self._provenance = scores, provenance
         self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
 
-    def of(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
+    def tables(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
         """Return tables of measures (rows) by models (columns); from ROWS_FROM models on, models are the rows.
 
         The first `averages` rows are separated from the rest. The best of a row are bold, and the score of a blind

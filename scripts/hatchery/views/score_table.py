@@ -262,7 +262,9 @@ def table_of(
     marked = [scores.best(measure) if best else set() for measure in measures]
     lines = []
     for model in models:
-        rows = [(scores.of(measure, model), model in found) for measure, found in zip(measures, marked, strict=True)]
+        rows = [
+            (scores.row_for(measure, model), model in found) for measure, found in zip(measures, marked, strict=True)
+        ]
         values = tuple(None if row is None else score_of(row, is_best) for row, is_best in rows)
         lines.append(Line(scores.label(model), "", values, model))
     return ScoreTable(caption, "model", tuple(measure.label for measure in measures), (Block("", tuple(lines)),))

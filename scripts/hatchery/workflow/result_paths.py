@@ -45,15 +45,15 @@ class ResultPaths:
 
     def pretrained(self, experiment: str) -> dict[str, str]:
         """Return manifests of the pretrained models of an experiment or a study, by run and seed."""
-        return self.project.of_members(experiment, self._own_models)
+        return self.project.for_members(experiment, self._own_models)
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
         """Return manifests of the filled sentences of all models of an experiment or a study, by run and seed."""
-        return self.project.of_members(experiment, partial(self._own_models, kind="filled_sentences"))
+        return self.project.for_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
     def shown_sentences(self, experiment: str) -> dict[str, str]:
         """Return the part of `filled_sentences` that the page shows: the models with the first pretraining seed."""
-        return self.project.of_members(experiment, self._sentences_of_first_seeds)
+        return self.project.for_members(experiment, self._sentences_of_first_seeds)
 
     def _sentences_of_first_seeds(self, experiment: str) -> dict[str, str]:
         first: dict[str, str] = {}

@@ -82,7 +82,7 @@ def study(experiment, repository: Path, tmp_path: Path) -> Study:
     experiment.add_minimal_pairs(other, "babylm_2026_blimp", {"a": {"p": (60, 100)}, "b": {"q": (120, 200)}})
     experiment.add_model("never_asked", 1, [{"step": 1, "tokens": 10, "loss": 3.0}])
     runs = tuple(
-        SeededRun.of(model, seed) for model, seed in (("mine", 1), ("mine", 2), ("other", 1), ("never_asked", 1))
+        SeededRun.from_seed(model, seed) for model, seed in (("mine", 1), ("mine", 2), ("other", 1), ("never_asked", 1))
     )
     files = {"babylm/leaderboard": repository / PUBLISHED, "babylm/row_counts": counts_file(tmp_path)}
     return Study("demo", runs, tables={"measurements": experiment.collected()}, files=files)
@@ -164,7 +164,7 @@ def test_one_model_on_other_data_marks_a_part(experiment, repository: Path, tmp_
     for name, pairs in (("sampled", 99), ("whole", 100)):
         run = experiment.add_model(name, 1, [{"step": 1, "tokens": 10, "loss": 3.0}])
         experiment.add_minimal_pairs(run, "babylm_2026_blimp", {"a": {"p": (60, pairs)}, "b": {"q": (120, 200)}})
-    runs = tuple(SeededRun.of(name, 1) for name in ("sampled", "whole"))
+    runs = tuple(SeededRun.from_seed(name, 1) for name in ("sampled", "whole"))
     files = {"babylm/leaderboard": repository / PUBLISHED, "babylm/row_counts": counts_file(tmp_path)}
     study = Study("demo", runs, tables={"measurements": experiment.collected()}, files=files)
     (table,) = leaderboard(LeaderboardSettings(), study).tables

@@ -104,7 +104,7 @@ def test_a_correlation_may_be_of_the_models_that_a_table_has_and_of_those_that_a
 
 
 def test_a_pattern_that_no_model_is_called_is_told() -> None:
-    study = Study("mine", tuple(SeededRun.of(model, 1) for model in ("one/small", "one/large")))
+    study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in ("one/small", "one/large")))
     analysis = analysis_called("correlation")
     analysis.check(settings_of("correlation", {"models": ["sm*"]}), study)
     with pytest.raises(ConfigError, match=r"models: got 'tiny\*', expected the name of a model of this study"):

@@ -56,8 +56,8 @@ def judged(folder: Path, wrong: Mapping[str, Any], margin: float = 1.0) -> Path:
 
 def found_of(source: Path, models: Mapping[str, Path], untrained: str = "", second: Path | None = None) -> Findings:
     """The findings of models with a seed each, of which the last one may have a `second`."""
-    runs = [(SeededRun.of(model, 1), path) for model, path in models.items()]
-    runs += [] if second is None else [(SeededRun.of(runs[-1][0].model, 2), second)]
+    runs = [(SeededRun.from_seed(model, 1), path) for model, path in models.items()]
+    runs += [] if second is None else [(SeededRun.from_seed(runs[-1][0].model, 2), second)]
     tables = {f"minimal_pairs/{run.name}:own": path for run, path in runs} | {"pair_files/own": source}
     study = Study("mine", tuple(run for run, _ in runs), tables=tables)
     return ANALYSIS.run(MisjudgedPairsSettings(untrained=(untrained,) if untrained else ()), study)

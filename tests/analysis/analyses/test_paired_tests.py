@@ -228,7 +228,7 @@ def test_every_two_of_few_models_are_compared_and_many_with_the_first_or_a_chose
     assert compared(judged_by(tmp_path / "many", {"own": many})) == [(model, "a") for model in "bcde"]
     chosen = judged_by(tmp_path / "chosen", {"own": many}, against="c")
     assert compared(chosen) == [(model, "c") for model in "abde"]
-    study = Study("mine", tuple(SeededRun.of(model, 1) for model in "ab"))
+    study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in "ab"))
     with pytest.raises(ConfigError, match="against: got 'd', no model of these"):
         ANALYSIS.check(MinimalPairTestsSettings(against="d"), study)
 
@@ -250,7 +250,7 @@ def test_models_that_judged_other_pairs_are_refused(tmp_path: Path) -> None:
         f"minimal_pairs/{name}:own": judged(tmp_path / name, "cc", paradigm)
         for name, paradigm in (("a-s1", "p"), ("b-s1", "q"))
     }
-    runs: Sequence[SeededRun] = (SeededRun.of("a", 1), SeededRun.of("b", 1))
+    runs: Sequence[SeededRun] = (SeededRun.from_seed("a", 1), SeededRun.from_seed("b", 1))
     with pytest.raises(EvaluationError, match=r"b-s1/manifest\.json: these are other pairs than those of .*a-s1"):
         ANALYSIS.run(MinimalPairTestsSettings(), Study("mine", tuple(runs), tables=tables))
 
@@ -280,7 +280,7 @@ def found_of_tasks(
         for model, runs in models.items()
         for seed in (1, 2)
     }
-    study = Study("mine", tuple(SeededRun.of(model, seed) for model in models for seed in (1, 2)), tables=tables)
+    study = Study("mine", tuple(SeededRun.from_seed(model, seed) for model in models for seed in (1, 2)), tables=tables)
     return finetuning_tests.ANALYSIS.run(finetuning_tests.FinetuningTestsSettings(), study)
 
 
@@ -336,7 +336,7 @@ def test_a_suite_without_right_answers_is_not_tested(tmp_path: Path) -> None:
             for name in ("scores.parquet", "correlation.csv"):
                 (run.folder / name).touch()
                 run.add_output(run.folder / name)
-    study = Study("mine", tuple(SeededRun.of(model, 1) for model in "ab"), tables=tables)
+    study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in "ab"), tables=tables)
     assert not ANALYSIS.run(MinimalPairTestsSettings(), study).rows
 
 
@@ -344,7 +344,7 @@ def test_a_task_whose_answers_are_numbers_is_named_and_not_tested(tmp_path: Path
     tables = {
         f"finetuning/{model}-s1:stsb": tuned(tmp_path / model, {"1": "ab"}, "ab", metric="pearson") for model in "ab"
     }
-    study = Study("mine", tuple(SeededRun.of(model, 1) for model in "ab"), tables=tables)
+    study = Study("mine", tuple(SeededRun.from_seed(model, 1) for model in "ab"), tables=tables)
     found = finetuning_tests.ANALYSIS.run(finetuning_tests.FinetuningTestsSettings(), study)
     assert not found.rows and found.notes[-1].endswith("row by row: stsb.")
 

@@ -51,7 +51,7 @@ def test_sentences_count_where_they_stand_in_lines_of_the_training_text(tmp_path
         "pair_files/own": tmp_path / "own.json",
         "corpus/mine": tmp_path / "corpus/manifest.json",
     }
-    found = ANALYSIS.run(TrainingOverlapSettings(), Study("mine", (SeededRun.of("ltg", 1),), tables=tables))
+    found = ANALYSIS.run(TrainingOverlapSettings(), Study("mine", (SeededRun.from_seed("ltg", 1),), tables=tables))
     # The training text has three good sentences without the bad one, one bad sentence without the good one, and one
     # pair.
     assert found.rows == [{"experiment": "mine", "suite": "own", "pairs": 6, "good": 4, "bad": 2, "good_alone": 3}]

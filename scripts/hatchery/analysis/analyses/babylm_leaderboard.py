@@ -204,6 +204,6 @@ ANALYSIS = Analysis(
     needs=(tables("measurements"),),
     published=lambda settings: (PUBLISHED, ROW_COUNTS),
     own=lambda experiment: (
-        None if experiment.submission is None else keys_of(experiment.submission, of=LeaderboardSettings)
+        None if experiment.submission is None else keys_of(experiment.submission, only=LeaderboardSettings)
     ),
 )

@@ -96,7 +96,7 @@ def _bases(row: Numbers) -> tuple[str, str]:
 def _row(scores: "Scores", model: str, reference: str, measure: "Measure") -> Numbers | None:
     from hatchery.analysis.published_values import combined_deviation
 
-    ours, other = scores.of(measure, model), scores.of(measure, reference)
+    ours, other = scores.row_for(measure, model), scores.row_for(measure, reference)
     if ours is None or other is None or ours.mean is None or other.mean is None:
         return None
     compare = not differing((ours.basis, other.basis))

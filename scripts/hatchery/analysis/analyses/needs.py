@@ -32,7 +32,7 @@ def evaluated(kind: str) -> "Need":
     """
 
     def manifests(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
-        found = results.project.of_members(name, partial(results.of_kind, kind=kind))
+        found = results.project.for_members(name, partial(results.of_kind, kind=kind))
         return {f"{kind}/{key}": path for key, path in found.items()}
 
     return manifests

@@ -22,7 +22,7 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     own = [source.options for source in block.sources if source.reader == "plain_text"]
     cut = any(options.sentences is None and not options.tagged for options in own)
     sources = [keys_of(source, "data", "embedded") for source in block.sources]
-    return {**keys_of(block, of=ConvertSettings), "sources": sources, "languages": block.languages if cut else None}
+    return {**keys_of(block, only=ConvertSettings), "sources": sources, "languages": block.languages if cut else None}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:

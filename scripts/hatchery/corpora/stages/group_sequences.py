@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def sequences_settings(project: "Project", corpus: str) -> dict[str, object]:
     """Return the settings that group selections into sequences."""
     block = project.corpus(corpus)
-    return {**keys_of(block.sequences, of=SequenceKeys), "documents_per_shard": block.documents_per_shard}
+    return {**keys_of(block.sequences, only=SequenceKeys), "documents_per_shard": block.documents_per_shard}
 
 
 def sequences_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:

@@ -19,7 +19,7 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
     block = project.corpus(corpus)
     languages = {} if block.sample.languages is ABSENT else block.sample.languages
     parts = {name: {"sources": part.sources, "bytes": part.bytes} for name, part in languages.items()}
-    kept = keys_of(block.sample, of=SampleSettings)
+    kept = keys_of(block.sample, only=SampleSettings)
     return {**kept, "documents_per_shard": block.documents_per_shard, "parts": parts or None}
 
 

@@ -46,7 +46,7 @@ def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoic
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
     return {
         "task": replace(own, head=head, metrics=tuple(metrics)),
-        "protocol": keys_of(protocol, of=ProtocolSettings),
+        "protocol": keys_of(protocol, only=ProtocolSettings),
     }
 
 

@@ -31,7 +31,7 @@ determine the other files."""
 
 def import_settings(project: "Project", baseline: str) -> dict[str, object]:
     """Return the settings of a model of others."""
-    return keys_of(project.baseline(baseline), of=BaselineSettings)
+    return keys_of(project.baseline(baseline), only=BaselineSettings)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:

@@ -26,7 +26,7 @@ def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[
     """Return the words, the rules, and the numbers of words that the checkpoints have seen."""
     chain = project.checkpoints(experiment, run)
     words = {milestone.milestone: milestone.words for _, milestone in chain}
-    return {**keys_of(project.experiment(experiment).acquisition, of=AcquisitionSettings), "words": words}
+    return {**keys_of(project.experiment(experiment).acquisition, only=AcquisitionSettings), "words": words}
 
 
 def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
@@ -48,7 +48,7 @@ def ages_read(project: "Project", experiment: str) -> Iterator[ReadData]:
     """Yield the words of children of an experiment, if it asks for them."""
     if (asked := project.experiment(experiment).acquisition) is not None:
         where = f"{project.place('experiment', experiment)}: acquisition"
-        yield ReadData(where, asked.data, build(AcquisitionSettings, keys_of(asked, of=AcquisitionSettings)))
+        yield ReadData(where, asked.data, build(AcquisitionSettings, keys_of(asked, only=AcquisitionSettings)))
 
 
 def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRows) -> Iterable[str]:

@@ -27,7 +27,7 @@ NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
 
 def reading_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the settings of the words and of their scoring."""
-    return keys_of(project.experiment(experiment).reading, of=ReadingSettings)
+    return keys_of(project.experiment(experiment).reading, only=ReadingSettings)
 
 
 def reading_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
@@ -44,7 +44,7 @@ def times_read(project: "Project", experiment: str) -> Iterator[ReadData]:
     """Yield the reading times of an experiment, if it has any."""
     if (asked := project.experiment(experiment).reading) is not None:
         where = f"{project.place('experiment', experiment)}: reading"
-        yield ReadData(where, asked.data, build(ReadingSettings, keys_of(asked, of=ReadingSettings)))
+        yield ReadData(where, asked.data, build(ReadingSettings, keys_of(asked, only=ReadingSettings)))
 
 
 def check_times(source: "RawSource", settings: ReadingSettings, rows: MostRows) -> Iterable[str]:

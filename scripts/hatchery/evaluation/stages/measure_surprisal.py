@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def surprisal_settings(project: "Project", experiment: str, texts: str) -> dict[str, object]:
     """Return the settings of the texts and of their scoring."""
-    return {"name": texts, **keys_of(project.experiment(experiment).surprisal[texts], of=SurprisalSettings)}
+    return {"name": texts, **keys_of(project.experiment(experiment).surprisal[texts], only=SurprisalSettings)}
 
 
 def surprisal_inputs(results: "ResultPaths", experiment: str, texts: str) -> dict[str, Paths]:
@@ -40,7 +40,7 @@ def texts_read(project: "Project", experiment: str) -> Iterator[ReadData]:
     """Yield the texts of an experiment."""
     for name, texts in project.experiment(experiment).surprisal.items():
         where = f"{project.place('experiment', experiment)}: surprisal.{name}"
-        yield ReadData(where, texts.data, build(SurprisalSettings, keys_of(texts, of=SurprisalSettings)))
+        yield ReadData(where, texts.data, build(SurprisalSettings, keys_of(texts, only=SurprisalSettings)))
 
 
 def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows) -> Iterable[str]:

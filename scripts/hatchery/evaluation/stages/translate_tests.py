@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def translation_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the test sets, and the beam sizes to choose from, if any."""
-    return keys_of(project.experiment(experiment).translation, of=TranslationTests)
+    return keys_of(project.experiment(experiment).translation, only=TranslationTests)
 
 
 def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:

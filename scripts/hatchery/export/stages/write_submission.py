@@ -45,7 +45,7 @@ def submission_settings(project: "Project", experiment: str) -> dict[str, object
     official = [mark_name(words) for words in MARKS[wanted.track]]
     names = official if not kept or set(kept) & set(official) else kept[: len(official)]
     held = project.experiment(experiment).track is not None
-    return {**keys_of(wanted, of=SubmissionSettings), "run": run.name, "checkpoints": names, "track_checked": held}
+    return {**keys_of(wanted, only=SubmissionSettings), "run": run.name, "checkpoints": names, "track_checked": held}
 
 
 def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:

@@ -49,7 +49,7 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
     if pretraining.initialise_from is not None:
-        kept["initialise_from"] = keys_of(pretraining.initialise_from, of=InitialModelSettings)
+        kept["initialise_from"] = keys_of(pretraining.initialise_from, only=InitialModelSettings)
     return kept
 
 

@@ -148,11 +148,11 @@ def _milestones(project: "Project", experiment: str, runs: Sequence[SeededRun]) 
 
 
 def _regularised(project: "Project", experiment: str) -> Mapping[str, RegularisedStart]:
-    return project.of_members(experiment, lambda part: regularised_starts(project.experiment(part)))
+    return project.for_members(experiment, lambda part: regularised_starts(project.experiment(part)))
 
 
 def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
-    found = project.of_members(experiment, lambda part: project.expansion(part).swept_values())
+    found = project.for_members(experiment, lambda part: project.expansion(part).swept_values())
     # Lines are named after their experiments, as models are.
     return {
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
@@ -161,7 +161,7 @@ def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, obj
 
 
 def _swept_with_objectives(project: "Project", experiment: str, runs: Sequence[SeededRun]) -> Mapping[str, object]:
-    tasks = project.of_members(experiment, lambda part: asked_tasks(project.experiment(part)))
+    tasks = project.for_members(experiment, lambda part: asked_tasks(project.experiment(part)))
     asked = {run.model: tasks[run.model] for run in runs}
     return {"swept": _swept(project, experiment), "objectives": asked if len(set(asked.values())) > 1 else {}}
 

@@ -59,8 +59,8 @@ class Gains:
         default_factory=dict
     )
 
-    def of(self, model: str, axis: int) -> list[Point]:
-        """The points of a model over the perplexity (axis 0) or the words (axis 1), in the order of their places."""
+    def points_of(self, model: str, axis: int) -> list[Point]:
+        """Return the points of a model over perplexity (axis 0) or words (axis 1), in ascending order."""
         found = []
         for seeds in self.points.get(model, {}).values():
             places = [seed[axis] for seed in seeds]
@@ -90,7 +90,7 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
     for (title, gains), own in zip(shown, grid, strict=True):
         for axis, axes in enumerate(own):
             for model in models:
-                if points := gains.of(model, axis):
+                if points := gains.points_of(model, axis):
                     draw_band(axes, points, looks[model], marker=looks[model].marker, markersize=size * 0.4)
             label = "words seen" if axis else "perplexity per word"
             _finish(axes, wrapped(title, style.width_inches * 72 / columns * 0.8, size), label)

@@ -63,7 +63,7 @@ class Lines:
     points: dict[str, dict[str, list[tuple[float, float, float | None]]]] = field(default_factory=dict)
     chance: set[float] = field(default_factory=set)
 
-    def of(self, model: str) -> list[Point]:
+    def points_of(self, model: str) -> list[Point]:
         """Return the points of a model in the order of their words."""
         found = []
         for seeds in self.points.get(model, {}).values():
@@ -87,7 +87,7 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, (title, lines) in zip(grid, panels.items() or [("", Lines(ACCURACY))], strict=False):
         for model in models:
-            if points := lines.of(model):
+            if points := lines.points_of(model):
                 highest = 100.0 if lines.metric.endswith("_percent") else None
                 draw_band(axes, points, looks[model], highest, marker="o", markersize=size * 0.3)
         _finish(axes, wrapped(title, style.width_inches * 72 / columns * 0.8, size), lines)

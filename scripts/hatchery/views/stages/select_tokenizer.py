@@ -34,9 +34,9 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
         if "vocabulary_size" in entry.definition:
             raise ConfigError(f"{where}: vocabulary_size: expected no value, because the sweep sets it")
         trained = validated(TokenizerSettings, {**entry.definition, "vocabulary_size": entry.sizes[0]}, where)
-        rest = keys_of(entry, of=CandidateKeys)
+        rest = keys_of(entry, only=CandidateKeys)
         types.append({"name": name, "definition": keys_of(trained, "vocabulary_size"), **rest})
-    return {"name": sweep, **keys_of(block, of=SweepKeys), "types": types}
+    return {"name": sweep, **keys_of(block, only=SweepKeys), "types": types}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the summary settings of an experiment or a study."""
     blocks = [project.experiment(part) for part in project.members(experiment)]
-    objectives = project.of_members(experiment, lambda part: _other_objectives(project, project.experiment(part)))
+    objectives = project.for_members(experiment, lambda part: _other_objectives(project, project.experiment(part)))
     return {
         "experiment": experiment,
         "runs": project.shown_runs(experiment),
         "suites": _each_once(block.minimal_pairs for block in blocks),
         "tasks": _each_once(block.finetuning.tasks for block in blocks),
         "baselines": list(
-            project.of_members(experiment, lambda part: dict.fromkeys(project.experiment(part).baselines))
+            project.for_members(experiment, lambda part: dict.fromkeys(project.experiment(part).baselines))
         ),
         "published": published_of(project, experiment),
         "objectives": objectives,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def vocabulary_settings(project: "Project", vocabulary: str) -> dict[str, object]:
     """Return the settings that build a vocabulary."""
-    return keys_of(project.vocabulary(vocabulary), of=VocabularySettings)
+    return keys_of(project.vocabulary(vocabulary), only=VocabularySettings)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:

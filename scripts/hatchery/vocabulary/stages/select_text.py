@@ -24,7 +24,7 @@ SENTENCE_MODEL = "sentence model"
 
 def selection_settings(project: "Project", selection: str) -> dict[str, object]:
     """Return the settings of a selection of text."""
-    return {"name": selection, **keys_of(project.selection(selection), of=SelectionSettings)}
+    return {"name": selection, **keys_of(project.selection(selection), only=SelectionSettings)}
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
