@@ -259,7 +259,8 @@ def folders_read(project: Project) -> Iterator[tuple[str, str, str]]:
             reader = project.block(kind, name)
             for pattern in patterns(reader.files) if reader.data is not ABSENT else ():
                 for folder in PurePosixPath(pattern).parts[:-1]:
-                    yield reader.data, folder.strip("*"), f"{kind} {name}"
+                    # The name, up to the pattern.
+                    yield reader.data, re.split(r"[*?\[]", folder.lstrip("*"))[0], f"{kind} {name}"
 
 
 def test_every_folder_that_suites_and_tasks_read_is_named_where_the_data_is_asked_for(repository: Path) -> None:

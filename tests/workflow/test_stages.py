@@ -184,6 +184,7 @@ def test_a_job_is_given_all_that_the_function_of_its_stage_needs_and_reads_nothi
         "causal_mini/summary.csv",
         "causal_mini/surprisals.csv",
         "babylm_mini/submission.json",
+        "babylm_multilingual_mini/multilingual_submission/manifest.json",
     ]
     with opened(["--dry-run", "--", *(f"results/{target}" for target in targets)]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
