@@ -52,8 +52,10 @@ def test_latex_has_the_same_numbers_and_no_command_that_was_not_meant() -> None:
     assert r"\multicolumn{3}{l}{\textit{zero \& one}}" in text
     assert r"\shortstack[r]{1\_000 words of a \\ long heading}" in text
     assert r"Not \textless{}b\textgreater{}bold\textless{}/b\textgreater{}. Done." in text
-    with pytest.raises(ConfigError, match="ü, characters without a known command"):
-        table(["ü"], []).latex("t", "t")
+    with pytest.raises(ConfigError, match="字, characters without a known command"):
+        table(["字"], []).latex("t", "t")
+    assert table(["字"], [], caption="Two 字").latex_or_reason("t", "t").startswith("% Two ?: not written: ")
+    assert table(["a"], [], caption="c").latex_or_reason("t", "t") == table(["a"], [], caption="c").latex("t", "t")
 
 
 HOSTILE = r"\input{/etc/passwd}%$&~^_#"
@@ -75,6 +77,7 @@ def test_latex_has_no_command_in_any_part_of_a_cell_nor_at_the_beginning_of_a_ro
         ("a_b & 5% of $3 {x}", r"a\_b \& 5\% of \$3 \{x\}"),
         ("~ ^ \\ #1", r"\textasciitilde{} \textasciicircum{} \textbackslash{} \#1"),
         ("1 ± 2 † “x”", r"1 $\pm$ 2 \dag{} ``x''"),
+        ("één Ü ç ñ Å č", r"{\'{e}}{\'{e}}n {\"{U}} {\c{c}} {\~{n}} {\r{A}} {\v{c}}"),
     ],
 )
 def test_signs_have_their_commands(text: str, latex: str) -> None:

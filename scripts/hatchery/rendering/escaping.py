@@ -4,6 +4,7 @@ Words, samples and names come from texts of strangers, so no part of them may re
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from markupsafe import Markup, escape
@@ -40,6 +41,17 @@ _LATEX = {
     "“": "``",
     "”": "''",
     "…": r"\ldots{}",
+}
+# The commands of combining marks that LaTeX puts on a letter.
+_LATEX_MARKS = {
+    "\u0300": r"\`",
+    "\u0301": r"\'",
+    "\u0302": r"\^",
+    "\u0303": r"\~",
+    "\u0308": r"\"",
+    "\u030a": r"\r",
+    "\u030c": r"\v",
+    "\u0327": r"\c",
 }
 
 
@@ -82,8 +94,18 @@ def markdown_paragraph(text: str) -> str:
 
 def latex_text(text: str) -> str:
     """Convert text to ASCII without LaTeX commands. Raises ConfigError for a character without a command."""
-    written = "".join(_LATEX.get(character, character) for character in " ".join(visible(text).split()))
+    written = "".join(map(_latex_character, " ".join(visible(text).split())))
     if not written.isascii():
         strange = sorted({character for character in written if not character.isascii()})
         raise ConfigError(f"LaTeX: {text!r} has {', '.join(strange)}, characters without a known command; use ASCII")
     return written
+
+
+def _latex_character(character: str) -> str:
+    """Return the command of a character or of a letter with an accent; the character itself without a command."""
+    if character in _LATEX:
+        return _LATEX[character]
+    letter, *marks = list(unicodedata.normalize("NFD", character))
+    if len(marks) == 1 and letter.isascii() and letter.isalpha() and marks[0] in _LATEX_MARKS:
+        return f"{{{_LATEX_MARKS[marks[0]]}{{{letter}}}}}"
+    return character

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
+from hatchery.errors import ConfigError
 from hatchery.rendering.escaping import breakable, html_text, latex_text, markdown_paragraph, markdown_text
 from hatchery.rendering.templates import render
 from hatchery.sanitize import csv_text, visible
@@ -204,6 +205,17 @@ class Table:
             # In a box of its own, because a caption is as wide as the page and the notes are long.
             lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+    def latex_or_reason(self, title: str, label: str, wrap: bool = False) -> str:
+        """Return the table as `latex` does, or a LaTeX comment that names the character without a known command.
+
+        The other forms of the table, and the other tables, do not depend on this character.
+        """
+        try:
+            return self.latex(title, label, wrap)
+        except ConfigError as error:
+            reason = f"% {self.caption or self.label}: not written: {error}\n"
+            return reason.encode("ascii", "replace").decode("ascii")
 
     def _latex_sides(self, wrap: bool) -> list[str]:
         """Return the column specification of LaTeX; wrapped columns of sentences share most of the width."""

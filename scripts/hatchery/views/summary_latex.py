@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hatchery.analysis.summary import Summary
-from hatchery.errors import ConfigError
 from hatchery.rendering.table import divided
 from hatchery.views.score_table import SIDE_BY_SIDE, Score, table_of
 from hatchery.views.summary_sections import sections
@@ -29,8 +28,4 @@ def _tables(summary: Summary) -> Iterator[str]:
             made = table_of(summary, measures, models, section.title, best=True)
             label = f"{summary.experiment}-{number:02}".replace("_", "-")
             shown = replace(made, notes=(section.note,)).shown(Score.cell)
-            try:
-                yield shown.latex(summary.experiment, label)
-            except ConfigError as error:
-                # This table is written last; the other tables and formats of the summary do not depend on it.
-                yield f"% {section.title}: not written: {str(error).encode('ascii', 'replace').decode('ascii')}\n"
+            yield shown.latex_or_reason(summary.experiment, label)

@@ -203,7 +203,7 @@ def tables_as_files(found: Findings, title: str, entry: str, experiment: str) ->
     names = [f"{TABLE}{number:02}" for number in range(1, len(found.tables) + 1)]
     source = f"{experiment}, {entry}"
     texts = {
-        f"{name}.tex": replace(table, notes=found.notes).latex(
+        f"{name}.tex": replace(table, notes=found.notes).latex_or_reason(
             source, f"{experiment}-{entry}-{name}".replace("_", "-"), wrap=True
         )
         for name, table in zip(names, found.tables, strict=True)
