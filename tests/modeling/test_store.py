@@ -94,7 +94,7 @@ def test_a_damaged_file_is_named(folder, file, damage):
     ("change", "message"),
     [
         (lambda tensors: tensors.pop("head.linear.bias"), r"lacks the tensor head\.linear\.bias"),
-        (lambda tensors: tensors.update(extra=torch.zeros(2)), "holds the tensor extra"),
+        (lambda tensors: tensors.update(extra=torch.zeros(2)), "contains the tensor extra"),
         (lambda tensors: tensors.update({"head.linear.bias": torch.zeros(23)}), r"shape \(23,\).*\(24,\)"),
         (lambda tensors: tensors.update({"head.linear.bias": torch.zeros(24).int()}), "floating-point"),
     ],

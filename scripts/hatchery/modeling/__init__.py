@@ -1,1 +1,1 @@
-"""The models: LTG-BERT's encoder, ELC-BERT's layer weighting as a value handed to it, heads, and the weights file."""
+"""The models: families of encoders, layer weighting as a value passed to them, heads, and the weights file."""

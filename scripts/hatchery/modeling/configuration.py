@@ -1,8 +1,8 @@
-"""What the configurations of all families of models have in common: sizes, positions, rows of the vocabulary, checks.
+"""The common part of all families' configurations: sizes, positions, vocabulary rows, checks.
 
-A family states its own keys in a class of sizes, which is what a file of config/models/ may say; its configuration is
-that and what the surroundings decide. Nothing here needs torch, so that planning can count a model's operations
-without loading it, and nothing but Python, so that an exported model carries it.
+A family defines its keys in a class of sizes, which are the allowed keys of a file in config/models/; its configuration
+adds values from tokenizer and objective. The module needs neither torch, so that planning can count a model's
+operations without loading it, nor other packages, so that exported models can include it.
 """
 
 import dataclasses
@@ -15,12 +15,12 @@ LayerWeightingName = Literal[
     "none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output", "unrestricted"
 ]
 UNRESTRICTED: LayerWeightingName = "unrestricted"
-"""The one whose weights combine blocks and are no shares of layers."""
+"""The layer weighting whose weights combine blocks and are not shares of layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSizes(Settings):
-    """What a model of every family states: its sizes, and the choices that all of them have."""
+    """Settings of a model of every family: its sizes, and the choices common to all families."""
 
     DECIDED_BY: ClassVar[dict[str, str]] = {
         "vocab_size": "the tokenizer (its vocabulary_size)",
@@ -75,23 +75,25 @@ class EncoderSizes(Settings):
 
     @property
     def position_limit(self) -> int | None:
-        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        """Return the maximum number of tokens of an input, including special tokens; None without a limit (relative
+        positions).
+        """
         return self.max_position_embeddings
 
     @property
     def head_size(self) -> int:
-        """Width of one attention head."""
+        """Return the width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @property
     def embedding_width(self) -> int:
-        """Width of the embeddings."""
+        """Return the width of the embeddings."""
         return self.hidden_size
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(EncoderSizes):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
     vocab_size: Count
     """Number of subwords, special tokens included."""
@@ -104,10 +106,10 @@ class ModelConfig(EncoderSizes):
 
     @property
     def vocabulary_rows(self) -> int:
-        """Rows of the word embedding and of the output layer: the number of logits."""
+        """Return the number of rows of the word embedding and of the output layer: the number of logits."""
         return self.vocab_size
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields that are said, ready for JSON."""
+        """Return all fields that are set, ready for JSON."""
         values = dataclasses.asdict(self)
         return {key: values[key] for key in dumped_values(self)}

@@ -13,35 +13,36 @@ ADD_ONE = 1.0
 
 
 def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.ndarray:
-    """(c + smoothing) / (N + smoothing * V) of counts [V], as float64.
+    """Return (c + smoothing) / (N + smoothing * V) for counts [V], as float64.
 
-    Types that never occur, such as ids that are never labels, get the share of `smoothing`. Raises ModelError for
-    counts that are negative or not finite, and when a type would get no probability (`smoothing` 0 and a count of 0).
+    Types that never occur, such as ids that are never labels, get only the share of `smoothing`. Raises ModelError for
+    counts that are negative or not finite, and if a type would get no probability (`smoothing` 0 and a count of 0).
     """
     values = checked_counts(counts) + _checked("smoothing", smoothing, 0 <= smoothing < np.inf, "0 or more")
     return _shares(values)
 
 
 def label_smoothed_distribution(counts: ArrayLike, label_smoothing: float) -> np.ndarray:
-    """(1 - label_smoothing) * c / N + label_smoothing / V of counts [V], as float64.
+    """Return (1 - label_smoothing) * c / N + label_smoothing / V of counts [V], as float64.
 
-    The best prediction without context for a loss with this label smoothing. Raises ModelError as above.
+    This is the best prediction without context for a loss with this label smoothing. Raises ModelError for counts that
+    are negative, not finite or all 0.
     """
     values = checked_counts(counts)
     share = _checked("label_smoothing", label_smoothing, 0 <= label_smoothing <= 1, "a number from 0 to 1")
     if not values.sum():
-        raise ModelError("counts: nothing was counted, so there is no distribution")
+        raise ModelError("counts: all counts are 0, so there is no distribution")
     return _shares((1 - share) * values / values.sum() + share / len(values))
 
 
 def entropy(distribution: np.ndarray) -> float:
-    """H of a distribution [V] in nats; types without probability add nothing."""
+    """Return the entropy of a distribution [V] in nats; types without probability add 0."""
     positive = distribution[distribution > 0]
     return float(-(positive * np.log(positive)).sum())
 
 
 def checked_counts(counts: ArrayLike) -> np.ndarray:
-    """The counts [V] as float64. Raises ModelError where one is negative or not finite, and without any."""
+    """Return the counts [V] as float64. Raises ModelError for negative or infinite counts, and for no counts."""
     values = np.asarray(counts, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:
         raise ModelError("counts: expected at least one type, and no count that is negative or not finite")

@@ -1,9 +1,9 @@
-"""What all encoders are: states of layers that heads, probes and the training of tasks read, however they are made.
+"""The interface of all encoders: states of layers, which heads, probes and the training of tasks read.
 
 Ours are `LayeredEncoder`s: an embedding, layers connected as a layer weighting says, and the states that heads read
-(ELC-BERT, Section 3). Any family composes with any layer weighting here; the plain residual transformer is the
-weighting "none". Models of the library `transformers` come through `evaluation.baselines.encoder`. Tensors are batch
-first, and attention masks are True at tokens.
+(ELC-BERT, Section 3). Every family can be combined with every layer weighting; the plain residual transformer is the
+weighting "none". `evaluation.baselines.encoder` wraps models of the library `transformers`. Tensors are batch first,
+and attention masks are True at tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -20,47 +20,58 @@ from hatchery.modeling.norm_and_dropout import set_dropout
 
 
 class Encoder(nn.Module, ABC):
-    """A pretrained model without what it was pretrained with: the head that predicts words."""
+    """A pretrained model without the head that predicts words."""
 
     config: Any
-    """At least `hidden_size`, the width of all states, and `layer_norm_eps`."""
+    """Has at least `hidden_size`, the width of all states, and `layer_norm_eps`."""
     longest_input: int | None = None
-    """Tokens that an input may have, special ones included; None: no limit, or one that planning knows."""
+    """Maximum number of tokens of an input, including special tokens; None: no limit, or a limit known from the
+    settings.
+    """
     first_token_is_blind: bool = False
-    """Whether heads of whole texts that would read the first token read the last instead, which has seen the rest."""
+    """Whether heads of whole texts read the last token instead of the first, because the first has seen no
+    other token.
+    """
 
     @property
     @abstractmethod
     def n_layers(self) -> int:
-        """Number of layers, the embedding not counted."""
+        """Return the number of layers, without the embedding."""
 
     @property
     @abstractmethod
     def has_residual_stream(self) -> bool:
-        """Whether a layer adds to its input, so that the difference of two states is what a layer gives."""
+        """Return whether a layer adds to its input, so that the difference of two states is the layer's
+        contribution.
+        """
 
     @property
     @abstractmethod
     def layers_add_up(self) -> bool:
-        """Whether the state of a layer is the sum of what it and the layers below have given, with no norm between."""
+        """Return whether the state of a layer is the sum of the contributions of the layers up to it, without a norm
+        between.
+        """
 
     @abstractmethod
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """The states, each [B, T, D]: the embedding, one of each layer, and possibly one more; heads read the last.
+        """Return the states, each [B, T, D]: the embedding, one state per layer, and possibly one more; heads read the
+        last.
 
-        `input_ids` is int64 [B, T], `attention_mask` bool [B, T] (None: all are tokens).
+        `input_ids` is int64 [B, T], `attention_mask` bool [B, T] (None: all positions are tokens).
         """
 
     @abstractmethod
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """The last states [M, D] at the flat positions `rows` int64 [M] (b * T + t); `few` says that they are."""
+        """Return the last states [M, D] at the flat positions `rows` int64 [M] (b * T + t); `few` marks a small number
+        of rows.
+        """
 
     @abstractmethod
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout, as fine-tuning protocols do. Raises ModelError."""
 
 
-# Below this share of padding, laying sequences out anew in every layer costs more than the padding.
+# Below this share of padding, rearranging sequences in every layer costs more than the padding.
 PACKING_PAYS_FROM = 0.05
 
 
@@ -71,7 +82,7 @@ class LayeredEncoder(Encoder):
     """
 
     causal: bool = False
-    """Whether tokens see nothing behind them in calls that do not say it: what the model was trained for."""
+    """Whether tokens see no later token in calls without `causal`: the attention of the model's training."""
 
     def __init__(self, weighting: LayerWeighting) -> None:
         super().__init__()
@@ -84,17 +95,19 @@ class LayeredEncoder(Encoder):
 
     @property
     def n_layers(self) -> int:
-        """Number of layers, the embedding not counted."""
+        """Return the number of layers, without the embedding."""
         return len(self.layers)
 
     @property
     def has_residual_stream(self) -> bool:
-        """Whether a layer adds to its input; not with layer weighting."""
+        """Return whether a layer adds to its input; false with layer weighting."""
         return self.weighting.input_in_output
 
     @property
     def layers_add_up(self) -> bool:
-        """Whether the state of a layer is the sum of what it and the layers below give: not with norms or scales."""
+        """Return whether the state of a layer is the sum of the layers' contributions up to it; false with norms or
+        scales.
+        """
         is_normalised = getattr(self.config, "normalisation", "post_norm") == "post_norm"
         is_scaled = getattr(self.config, "residual_scaling", False)
         return self.has_residual_stream and not (is_normalised or is_scaled)
@@ -102,13 +115,13 @@ class LayeredEncoder(Encoder):
     @property
     @abstractmethod
     def word_embedding(self) -> nn.Embedding:
-        """The word embedding, whose matrix the output layer may share."""
+        """Return the word embedding, whose matrix the output layer may share."""
 
     @abstractmethod
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Embedded tokens [B, T, D], and what the layers' attention needs to know.
+        """Return embedded tokens [B, T, D] and the inputs of the layers' attention.
 
-        `input_ids` are int64 [B, T], or the rows of the word embedding themselves (`word_vectors`).
+        `input_ids` are int64 [B, T], or the rows of the word embedding (`word_vectors`).
         """
 
     def forward(
@@ -118,16 +131,16 @@ class LayeredEncoder(Encoder):
         causal: bool | Tensor | None = None,
         probabilities: list[Tensor] | None = None,
     ) -> list[Tensor]:
-        """All hidden states, each [B, T, D]; the last one is what heads read.
+        """Return all hidden states, each [B, T, D]; heads read the last one.
 
         `input_ids` is int64 [B, T], or their rows of the word embedding. `attention_mask` is bool [B, T] with True at
-        tokens, or [B, T, T] with True where a query may attend to a key (None: all are tokens; every sequence needs at
-        least one). In causal sequences, which `causal` says of all of them or bool [B] of each, a query attends to
-        nothing behind it, whatever the mask says; None is what the encoder's own `causal` says. Padded positions are
-        computed like all others, as in the published code. Returns the embedding output and one state per layer: the
+        tokens, or [B, T, T] with True where a query may attend to a key (None: all positions are tokens; every sequence
+        needs at least one token). `causal` is a flag for all sequences or bool [B] for each; None is the encoder's own
+        `causal`. In causal sequences a query attends to no later token, with any mask. Padded positions are computed
+        like all others, as in the published code. The result has the embedding output and one state per layer: the
         residual stream after the layer without layer weighting, the layer's own output with it; "weighted_output"
-        appends the final mixture. Where a list `probabilities` is given, each layer adds those [B, H, T, T] with which
-        it attends; that is slower.
+        appends the final mixture. If a list `probabilities` is given, each layer appends its attention probabilities
+        [B, H, T, T]; this is slower.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), causal)
         return self._run(embedded, inputs._replace(probabilities=probabilities))
@@ -141,16 +154,15 @@ class LayeredEncoder(Encoder):
         causal: bool | Tensor | None = None,
         few: bool = False,
     ) -> Tensor:
-        """The last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
+        """Return the last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
 
-        The same numbers as `forward`, up to rounding, without the cost of the padding where there is much of it. With
-        `few` the last layer computes nothing but these rows, which pays where there are few: some one per sequence.
-        Training ignores `few`.
+        The numbers equal those of `forward`, up to rounding, without the cost of much padding. With `few` the last
+        layer computes only these rows, which is faster for about one row per sequence. Training ignores `few`.
         """
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self._embedded(input_ids, mask, causal)
-        # Weights between blocks are the one thing that has no gradient at single rows.
+        # Only weights between blocks have no gradient at single rows.
         wants_gradient = self.weighting.between_blocks and torch.is_grad_enabled()
         if packing is None and few and not self.training and not wants_gradient:
             return self._run_for(embedded, inputs, rows)
@@ -167,10 +179,10 @@ class LayeredEncoder(Encoder):
         before: int,
         probabilities: list[Tensor] | None = None,
     ) -> list[Tensor]:
-        """What `forward` returns of causal sequences, of the tokens from position `before` on alone.
+        """Return the states of `forward` for causal sequences, only of the tokens from position `before` on.
 
-        `input_ids` and `attention_mask` [B, T] are those of the whole text; `caches`, one per layer, hold its tokens
-        before `before` and then all. The same numbers as `forward`, up to rounding.
+        `input_ids` and `attention_mask` [B, T] are those of the whole text; `caches`, one per layer, contain its tokens
+        before `before`, and afterwards all tokens. The numbers equal those of `forward`, up to rounding.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), True)
         length, positions, mask = input_ids.shape[1], inputs.positions, inputs.mask
@@ -187,7 +199,7 @@ class LayeredEncoder(Encoder):
     def _embedded(
         self, input_ids: Tensor, mask: Tensor | None, causal: bool | Tensor | None
     ) -> tuple[Tensor, AttentionInputs]:
-        """`embed`, with a mask that hides what follows in causal sequences."""
+        """Return `embed` with a mask that hides later tokens in causal sequences."""
         embedded, inputs = self.embed(input_ids, mask)
         causal = self.causal if causal is None else causal
         mask = with_causal_mask(inputs.mask, causal, input_ids.shape[1], input_ids.device)
@@ -208,7 +220,9 @@ class LayeredEncoder(Encoder):
         inputs: AttentionInputs,
         caches: Sequence[TokenCache] | None = None,
     ) -> tuple[list[Tensor], BlockSums | None]:
-        """The embedding output and those of `layers`, the first ones; and, with weights between blocks, all sums."""
+        """Return the outputs of the embedding and of `layers`, the first layers, and, with weights between blocks, all
+        sums.
+        """
         outputs, sums = [embedded], None
         if self.weighting.between_blocks:
             sums = BlockSums(embedded, tuple(self.mixture.layer_weights))
@@ -217,15 +231,15 @@ class LayeredEncoder(Encoder):
             if sums is not None:
                 outputs.append(layer(outputs[-1], given, sums, index))
             else:
-                # A tuple: activation checkpointing calls the layer again later, when the list has grown.
+                # A tuple, because activation checkpointing calls the layer again later, when the list has grown.
                 outputs.append(layer(self.mixture(tuple(outputs)), given))
         return outputs, sums
 
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
-        """What `_run` ends with at `rows`; the last layer is not computed elsewhere."""
+        """Return the last state of `_run` at `rows`; the last layer computes only these."""
         *layers, last = self.layers
         outputs, sums = self._through(layers, embedded, inputs)
-        # One row per sequence is what the last layer knows: every row gets its sequence, once more if need be.
+        # The last layer computes one row per sequence: repeat a sequence for each of its rows.
         length = embedded.shape[1]
         of = rows // length
         query_rows = torch.arange(len(rows), device=rows.device) * length + rows % length
@@ -242,9 +256,10 @@ class LayeredEncoder(Encoder):
 
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
-        """The tokens of a batch with padding, and the positions `rows`; None where computing it all is better.
+        """Return a packing of the tokens of a batch and of the positions `rows`; None if computing all positions is
+        better.
 
-        Counting tokens is a wait for the device on a GPU and breaks the graph of torch.compile, so both compute all.
+        Counting tokens synchronises with a GPU and breaks the graph of torch.compile, so both compute all positions.
         """
         if mask is None or mask.ndim == 3 or mask.device.type != "cpu" or torch.compiler.is_compiling():
             return None

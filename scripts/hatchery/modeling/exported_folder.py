@@ -1,4 +1,4 @@
-"""Reading back the folders that we export for `transformers`: the same network, without the code that lies beside it.
+"""Reading of our exported folders for `transformers`: the same network, without the exported code.
 
 `export.model_folder` writes them. The weights are those of pretraining under the names of the library's classes.
 """
@@ -16,12 +16,14 @@ from hatchery.modeling.store import WEIGHTS_FILE, filled_language_model, read_te
 from hatchery.typed import build
 
 INSIDE = "model."
-"""The beginning of the names of weights inside the base model."""
+"""Prefix of the names of weights inside the base model."""
 
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A network in float32 on the CPU, and the ends of the names of its language-model classes, the default first."""
+    """A network in float32 on the CPU, and the suffixes of the names of its language-model classes, the
+    default first.
+    """
 
     network: LanguageModel
     heads: tuple[str, ...]
@@ -36,11 +38,13 @@ def exported_family(values: Mapping[str, Any]) -> Family | None:
 def load_exported(folder: Path, values: Mapping[str, Any]) -> ExportedModel:
     """Load an exported folder, whose config.json has the content `values`.
 
-    Raises ModelError naming the file that is missing or damaged, and for weights that do not fit the configuration.
+    Raises ModelError naming a missing or damaged file, and for weights that do not fit the configuration.
     """
     family = exported_family(values)
     if family is None:
-        raise ModelError(f"{folder}: model_type: got {values.get('model_type')!r}, expected a model that we exported")
+        raise ModelError(
+            f"{folder}: model_type: got {values.get('model_type')!r}, expected a model exported by Hatchery"
+        )
     known = {field.name for field in fields(family.configuration)} | {"family"}
     heads = tuple(name.removeprefix(family.exported.classes) for name in values.get("architectures", ()))
     config = build(family.configuration, {key: value for key, value in values.items() if key in known}, str(folder))

@@ -1,6 +1,6 @@
-"""The families of models, told apart by the key `family` of a configuration; everything above works with any of them.
+"""The families of models, selected by the key `family` of a configuration; other packages work with every family.
 
-A family is a folder with a `family.py`. Nothing here needs torch until modules are asked for.
+A family is a folder with a `family.py`. Torch is loaded only for the modules of a family.
 """
 
 from collections.abc import Mapping
@@ -22,19 +22,20 @@ FAMILIES: dict[str, Family] = {
     for path in sorted(Path(__file__).parent.glob("*/family.py"))
 }
 DEFAULT_FAMILY = "ltg"
-"""The family of a configuration that names none."""
+"""The family of a configuration without the key `family`."""
 
 
 def family_of(config: ModelConfig) -> Family:
-    """The family of a configuration."""
+    """Return the family of a configuration."""
     return FAMILIES[config.family]
 
 
 def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig:
-    """The configuration in `values`, of the family that their key `family` names (DEFAULT_FAMILY where it is missing).
+    """Return the configuration in `values`, of the family that their key `family` names (DEFAULT_FAMILY if it is
+    missing).
 
     Raises ConfigError for an unknown or missing key and an impossible value, and ModelError for an unknown family;
-    `where` is the place that the message names.
+    `where` is the position for messages.
     """
     family = values.get("family", DEFAULT_FAMILY)
     if family not in FAMILIES:
@@ -43,19 +44,21 @@ def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig
 
 
 def with_token_ids(values: Mapping[str, Any], special: SpecialTokens) -> dict[str, Any]:
-    """The fields of a configuration with the ids of those special tokens that its family has to know."""
+    """Return the fields of a configuration with the ids of the special tokens that its family needs."""
     family = FAMILIES.get(values.get("family", DEFAULT_FAMILY))
     roles = () if family is None else family.token_ids
     return {**values, **{f"{role}_token_id": special.ids[getattr(special, role)] for role in roles}}
 
 
 def forward_flops(config: ModelConfig, shape: PassShape) -> dict[str, float]:
-    """Operations of one forward pass by part of the model (see `flops.encoder_flops`); their sum is its cost."""
+    """Return the operations of one forward pass by part of the model (see `flops.encoder_flops`); their sum is its
+    cost.
+    """
     return family_of(config).forward_flops(config, shape)
 
 
 def training_flops(config: ModelConfig, shape: PassShape) -> float:
-    """Operations of forward and backward of one pass: three times the forward products."""
+    """Return the operations of forward and backward of one pass: three times the forward products."""
     return (1 + BACKWARD_FACTOR) * plain_sum(forward_flops(config, shape).values())
 
 
@@ -66,13 +69,13 @@ def training_flops_per_sequence(
     labelled_share: float,
     batch_size: int | None = None,
 ) -> float:
-    """Operations of training on one sequence of `sequence_length` tokens, forward and backward.
+    """Return the operations of training on one sequence of `sequence_length` tokens, forward and backward.
 
-    `model` are the settings of a model of any family without the vocabulary size. `labelled_share` is the share of
-    the positions that are labelled: only they meet the vocabulary. `batch_size` are the sequences of one forward pass,
-    which share the projection of the relative positions; None leaves that out, as in a large batch. A model with
-    `sentence_pair_head` judges one pair per sequence. Raises ConfigError for an impossible share, length or batch, and
-    ConfigError and ModelError for an impossible model.
+    `model` are the settings of a model of any family without the vocabulary size. `labelled_share` is the share of the
+    positions that are labelled: only these use the output layer. `batch_size` is the number of sequences of one forward
+    pass, which share the projection of the relative positions; None leaves out this projection, as in a large batch. A
+    model with `sentence_pair_head` classifies one pair per sequence. Raises ConfigError for an impossible share, length
+    or batch, and ConfigError and ModelError for an impossible model.
     """
     require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
     require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")

@@ -1,8 +1,8 @@
-"""What a family of models is: one record, from which everything above the modules follows.
+"""The record of a family of models, which all code outside of the modules uses.
 
-A family is a folder, called as the key `family` names it, with its modules, its configuration in `config.py` and its
-record `FAMILY` in `family.py`. Nothing here needs torch: planning knows sizes, positions and operations without loading
-it.
+A family is a folder with the name of the key `family`, with its modules, its configuration in `config.py` and its
+record `FAMILY` in `family.py`. The record needs no torch, so planning reads sizes, positions and operations without
+loading it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,30 +22,33 @@ class Modules(NamedTuple):
     """The parts of a model that need torch."""
 
     model: "type[LanguageModel]"
-    """Made of a configuration; what the training engine calls with a batch."""
+    """Class of the model, constructed from a configuration; the training engine calls it with a batch."""
     encoder: "Callable[..., LayeredEncoder]"
-    """Made of a configuration and, where one is handed in, a layer weighting."""
+    """Class of the encoder, constructed from a configuration and, optionally, a layer weighting."""
     head: "Callable[[Any], VocabularyHead]"
-    """Made of a configuration; called with hidden states [..., D] and the word embedding, it gives logits [..., V]."""
+    """Class of the head, constructed from a configuration; returns logits [..., V] of hidden states [..., D] and the
+    word embedding.
+    """
     initialise_: "Callable[[LanguageModel, int], None]"
-    """Sets every parameter in place, from a seed; the layer mixture sets its own."""
+    """Sets every parameter in place, from a seed; the layer mixture sets its own parameters."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """How a family is called in a folder for `transformers`."""
+    """Names of a family in a folder for `transformers`."""
 
     module: str
-    """The modelling file, without its ending, and the module of `hatchery.export` that it is made from. There is none
-    for an encoder with a head: `export/model_folder.py` writes it."""
+    """The modelling file, without its suffix, and the module of `hatchery.export` that it is made from. An encoder with
+    a head has no such module: `export/model_folder.py` writes its file.
+    """
     classes: str
-    """What the names of its classes begin with."""
+    """Prefix of the names of its classes."""
     title: str = ""
     """The models of the family."""
     base_size: str = ""
-    """What the sizes are those of."""
+    """Name of the model with these default sizes."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """A configuration that nothing is said of has these sizes."""
+    """Sizes of a configuration without values."""
     further: tuple[str, ...] = (
         "ForSequenceClassification",
         "ForTokenClassification",
@@ -54,15 +57,17 @@ class Exported:
     )
     """Classes with other heads that the weights can be loaded into."""
     bare: bool = True
-    """Whether there is a class without a head."""
+    """Whether a class without a head exists."""
 
     @property
     def model_type(self) -> str:
-        """What the library calls the family."""
+        """Return the library's name of the family."""
         return f"hatchery_{self.module.removeprefix('modeling_')}"
 
     def auto_classes(self, language_models: Sequence[str]) -> dict[str, str]:
-        """The library's auto classes, each with the end of the name of ours; `language_models` are those of a model."""
+        """Return the library's auto classes, each with the suffix of our class; `language_models` are the suffixes of a
+        model.
+        """
         bare = {"AutoModel": "Model"} if self.bare else {}
         heads = (*language_models, *self.further)
         return {"AutoConfig": "Config", **bare, **{f"AutoModel{head}": head for head in heads}}
@@ -70,20 +75,23 @@ class Exported:
 
 @dataclass(frozen=True)
 class Family:
-    """All that tells one family of models from another; configurations are of the class `configuration`."""
+    """The differences between families of models; configurations are of the class `configuration`."""
 
     file: type[EncoderSizes]
-    """What a file of config/models/ may say, as a class of settings."""
+    """Class of settings of a file in config/models/."""
     configuration: type[ModelConfig]
     modules: Callable[[], Modules]
-    """A call, so that torch is loaded only for it."""
+    """Returns the modules; a function, so that torch is loaded only for a call."""
     forward_flops: Callable[[Any, PassShape], dict[str, float]]
-    """Operations of one forward pass of a configuration by part of the model (see `flops.encoder_flops`)."""
+    """Returns the operations of one forward pass of a configuration by part of the model (see
+    `flops.encoder_flops`).
+    """
     paper_flops: Callable[[Any, int, Sequence[tuple[int, int]]], float]
-    """What the family's paper would count for a whole training: of a configuration, its number of parameters, and how
-    many sequences of which length are trained on."""
+    """Returns the operations of a whole training by the family's paper, for a configuration, its number of parameters,
+    and the number and length of the sequences.
+    """
     paper_formula: str
     """The name of that formula."""
     exported: Exported
     token_ids: tuple[str, ...] = ()
-    """Special tokens whose ids, as the tokenizer has them, stand in the configuration: "pad" is `pad_token_id`."""
+    """Special tokens whose ids in the tokenizer are keys of the configuration: "pad" is `pad_token_id`."""

@@ -1,8 +1,8 @@
-"""Floating-point operations of a model, counted from its matrix products, and as the papers count them.
+"""Floating-point operations of a model: counted from its matrix products, and by the formulas of the papers.
 
 Our count follows the modules (a multiplication and an addition are two operations; norms, activations and softmax are
-left out) and is tested against torch's counter. The papers' are those of the reduced-vocabulary study (its Appendix A)
-and Kaplan et al. (2020): tables rest on them.
+left out) and is tested against torch's counter. The papers' formulas are those of the reduced-vocabulary study (its
+Appendix A) and of Kaplan et al. (2020), which published tables use.
 """
 
 from collections.abc import Callable
@@ -15,21 +15,23 @@ FlopsPerSequence = Callable[[int, float], float]
 """Operations of training on one sequence of a length with a share of labelled positions."""
 
 BACKWARD_FACTOR = 2
-"""Every product y = x w is followed by two in the backward pass, for the gradients of x and of w."""
+"""Ratio of training to forward operations: two products of the backward pass follow every y = x w, for the gradients of
+x and w.
+"""
 
 
 @dataclass(frozen=True)
 class PassShape:
-    """One forward pass: `sequences` inputs of `length` tokens, padding included, with `labelled` labels in all."""
+    """One forward pass: `sequences` inputs of `length` tokens, including padding, with `labelled` labels in total."""
 
     sequences: float
     length: int
     labelled: float
-    # Positions that the layers compute outside of their attention; None is all (a GPU computes padding like text).
+    # Positions that the layers compute outside of their attention; None: all (a GPU computes padding like text).
     tokens: float | None = None
-    # Whether sentence pairs are judged, by a model that has a head for them.
+    # Whether sentence pairs are classified, by a model with a head for them.
     pairs: bool = False
-    # Tokens of a target that a decoder reads, padding included; None: as many as `length`.
+    # Tokens of a target that a decoder reads, including padding; None: `length`.
     target_length: int | None = None
 
 
@@ -41,9 +43,10 @@ def encoder_flops(
     position_rows: int = 0,
     feed_forward_matrices: int = 2,
 ) -> dict[str, float]:
-    """Operations of one forward pass of a stack of layers by part of the model; their sum is the cost of the pass.
+    """Return the operations of one forward pass of a stack of layers by part of the model; their sum is the cost of the
+    pass.
 
-    Embeddings of `projected_width` are projected to the hidden size (0: they are not); attention meets `position_rows`
+    Embeddings of `projected_width` are projected to the hidden size (0: no projection); attention uses `position_rows`
     rows of relative positions (0: none). Parts: `embedding_projection`, `attention_projections`, `position_table` (its
     projection, which all sequences of a pass share), `position_scores`, `attention`, `feed_forward`, `head` (also the
     sentence-pair head), `vocabulary`.
@@ -52,9 +55,9 @@ def encoder_flops(
     tokens = shape.sequences * length if shape.tokens is None else shape.tokens
     pairs = shape.sequences if shape.pairs and config.sentence_pair_head else 0
     return {
-        # Padding is left out only behind the embedding.
+        # Padding is left out only after the embedding.
         "embedding_projection": _product(shape.sequences * length, projected_width, size) if projected_width else 0.0,
-        # Query, key, value and output: each hidden_size x hidden_size, in one parameter or in several.
+        # Query, key, value and output: each hidden_size x hidden_size, as one parameter or as several.
         "attention_projections": layers * 4 * _product(tokens, size, size),
         "position_table": layers * _product(position_rows, size, 2 * size),
         "position_scores": layers * 2 * shape.sequences * _product(length, size, position_rows),
@@ -66,11 +69,13 @@ def encoder_flops(
 
 
 def decoder_flops(config: ModelConfig, shape: PassShape, layers: int) -> float:
-    """Operations of one forward pass of so many layers that attend to their own target and to the encoded source."""
+    """Return the operations of one forward pass of `layers` decoder layers, which attend to the target and to the
+    encoded source.
+    """
     size, inner, source = config.hidden_size, config.intermediate_size, shape.length
     target = source if shape.target_length is None else shape.target_length
-    # Of the target: four projections in its own attention, query and output in the other, whose keys and values are of
-    # the source; two matrices in the feed-forward block.
+    # Of the target: four projections of the self-attention; query and output of the cross-attention, whose keys and
+    # values are of the source; two matrices of the feed-forward block.
     per_sequence = (
         6 * _product(target, size, size)
         + 2 * _product(source, size, size)
@@ -82,7 +87,7 @@ def decoder_flops(config: ModelConfig, shape: PassShape, layers: int) -> float:
 
 
 def _product(rows: float, inner: float, columns: float) -> float:
-    """[rows, inner] @ [inner, columns]."""
+    """Return the operations of [rows, inner] @ [inner, columns]."""
     return 2 * rows * inner * columns
 
 
@@ -90,7 +95,7 @@ STUDY_VOCABULARY_ROWS = 19_010
 STUDY_SEQUENCE_LENGTH = 128
 STUDY_BATCH_SIZE = 256
 STUDY_SEQUENCES = 35_475 * STUDY_BATCH_SIZE
-"""9,081,600: what the final tables of the reduced-vocabulary study multiply with."""
+"""9,081,600: the factor in the final tables of the reduced-vocabulary study."""
 
 StudyFormula = Literal["code", "code_without_projection", "printed", "complete"]
 
@@ -105,13 +110,13 @@ def reduced_vocabulary_flops(
     vocabulary_rows: int = STUDY_VOCABULARY_ROWS,
     sequence_length: int = STUDY_SEQUENCE_LENGTH,
 ) -> float:
-    """Operations per sequence, forward and backward, as the reduced-vocabulary study counts them.
+    """Return the operations per sequence, forward and backward, as the reduced-vocabulary study counts them.
 
-    "code" gave the published totals: neither attention's output projection nor its weighted sum of values, the
-    vocabulary at every position, the embedding lookup as a product. "code_without_projection" drops the projection
-    from E to H as well (Table 2 and parts of Tables 3 and 4); "printed" is Appendix A to the letter, without the
-    sequence length in the feed-forward block; "complete" is Appendix A with it. `num_attention_heads` is the nominal
-    number, though all untied models have 8. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
+    "code" reproduces the published totals: it omits attention's output projection and its weighted sum of values, and
+    counts the vocabulary at every position and the embedding lookup as a product. "code_without_projection" drops the
+    projection from E to H as well (Table 2 and parts of Tables 3 and 4); "printed" is Appendix A to the letter, without
+    the sequence length in the feed-forward block; "complete" is Appendix A with it. `num_attention_heads` is the
+    nominal number, although all untied models have 8 heads. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
     lookup = vocabulary_rows * embedding_size
@@ -127,8 +132,9 @@ def reduced_vocabulary_flops(
 
 
 def kaplan_flops(parameters: int, tokens: float) -> float:
-    """6 N per token: forward and backward of a model with N parameters, the embeddings not counted.
+    """Return 6 N per token: forward and backward of a model with N parameters without embeddings.
 
-    Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", Section 2.1. The study logged it too.
+    Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", Section 2.1. The reduced-vocabulary study
+    logged this number, too.
     """
     return 6.0 * parameters * tokens

@@ -1,8 +1,8 @@
-"""Random weights that depend on a seed and the names of the tensors, and on nothing else.
+"""Random weights that depend only on a seed and the names of the tensors.
 
-Every tensor has a stream of random numbers of its own, drawn on the CPU, so adding a module, another order of
-construction or another device leaves all other tensors as they were. Which law they follow is the family's affair
-(`ltg.encoder`, `roberta.encoder`).
+Every tensor has its own stream of random numbers, drawn on the CPU, so a new module, another order of construction or
+another device does not change the other tensors. The family defines the distributions (`ltg.encoder`,
+`roberta.encoder`).
 """
 
 import hashlib
@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 
 def stream(seed: int, name: str) -> torch.Generator:
-    """The generator of the tensor called `name`."""
+    """Return the generator of the tensor called `name`."""
     digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))
 
 
 @torch.no_grad()
 def truncated_normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` from a normal of standard deviation `deviation` cut at two of them."""
+    """Fill `tensor` from a normal distribution of standard deviation `deviation`, truncated at two deviations."""
     values = torch.empty(tensor.shape, dtype=torch.float32)
     nn.init.trunc_normal_(values, std=deviation, a=-2 * deviation, b=2 * deviation, generator=stream(seed, name))
     tensor.copy_(values)
@@ -28,7 +28,7 @@ def truncated_normal_(tensor: Tensor, deviation: float, seed: int, name: str) ->
 
 @torch.no_grad()
 def normal_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
-    """Fill `tensor` from a normal of standard deviation `deviation`."""
+    """Fill `tensor` from a normal distribution of standard deviation `deviation`."""
     values = torch.empty(tensor.shape, dtype=torch.float32)
     tensor.copy_(values.normal_(0.0, deviation, generator=stream(seed, name)))
 
@@ -41,12 +41,14 @@ def uniform_(tensor: Tensor, deviation: float, seed: int, name: str) -> None:
 
 
 def xavier_deviation(tensor: Tensor) -> float:
-    """Standard deviation sqrt(2 / (fan-in + fan-out)) of Xavier's normal initialisation of a matrix."""
+    """Return the standard deviation sqrt(2 / (fan-in + fan-out)) of Xavier's normal initialisation of a matrix."""
     return math.sqrt(2 / sum(tensor.shape))
 
 
 def initial_standard_deviation(hidden_size: int) -> float:
-    """Nominal standard deviation sqrt(2 / (5 * hidden_size)), before it is cut at two of them (LTG-BERT, Section 4)."""
+    """Return the standard deviation sqrt(2 / (5 * hidden_size)) before truncation at two deviations (LTG-BERT, Section
+    4).
+    """
     return math.sqrt(2 / (5 * hidden_size))
 
 

@@ -1,10 +1,10 @@
 """The language model: an encoder and a head that predicts a subword at every labelled position.
 
-The objective decides what is labelled, the subwords that a mask hides or the next ones, and what a token may attend to:
-its batches say which of their sequences are causal.
+The objective sets the labels (hidden subwords or next subwords) and the attention: its batches mark their causal
+sequences.
 
-Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code. With a sentence-pair head the
-model also says whether the two texts of an input belong together. Losses are sums and not means, so that the training
+Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code. With a sentence-pair head the model
+also predicts whether the two texts of an input belong together. Losses are sums and not means, so that the training
 engine can divide by the counts of the global batch.
 """
 
@@ -26,35 +26,35 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def labelled_positions(labels: Tensor) -> Tensor:
-    """Flat positions int64 [M] (b * T + t) of `labels` int64 [B, T] at which there is something to predict."""
+    """Return the flat positions int64 [M] (b * T + t) of the labels in `labels` int64 [B, T]."""
     return (labels.flatten() != UNLABELLED).nonzero().squeeze(1)
 
 
 class LanguageModelOutput(NamedTuple):
-    """What a model predicts at the labelled positions of a batch; objectives make their losses of it."""
+    """Predictions of a model at the labelled positions of a batch, from which objectives compute their losses."""
 
     logits: Tensor
     """[M, V], at least fp32; softmax over the vocabulary gives the prediction."""
     targets: Tensor
     """int64 [M], the labels."""
     positions: Tensor
-    """Where they stand in the batch, int64 [M]: b * T + t."""
+    """Their positions in the batch, int64 [M]: b * T + t."""
     pair_logits: Tensor | None = None
-    """fp32 [B], above 0 where the two texts of an input belong together; None where no pairs are judged."""
+    """fp32 [B], above 0 if the two texts of an input are predicted to belong together; None without sentence pairs."""
 
     @property
     def loss_sum(self) -> Tensor:
-        """Sum of the cross-entropies (nats), fp32; 0, with a gradient of 0, without labels."""
+        """Return the sum of the cross-entropies (nats), fp32; without labels 0, with a gradient of 0."""
         return F.cross_entropy(self.logits, self.targets, reduction="sum")
 
     @property
     def n_labelled(self) -> Tensor:
-        """Number of labelled positions, int64."""
+        """Return the number of labelled positions, int64."""
         return self.targets.new_full((), len(self.targets))
 
     @property
     def n_correct(self) -> Tensor:
-        """Labelled positions at which the most probable subword is the right one, int64."""
+        """Return the number of labelled positions at which the most probable subword is correct, int64."""
         return (self.logits.detach().argmax(dim=-1) == self.targets).sum()
 
 
@@ -62,7 +62,9 @@ class LanguageModel(nn.Module):
     """Encoder and heads; call `initialise_` before training it."""
 
     def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None, causal: bool = False) -> None:
-        """`causal` is how the encoder reads text of which nothing is said (`LayeredEncoder.causal`)."""
+        """Create a model; `causal` is the attention of the encoder in calls without `causal`
+        (`LayeredEncoder.causal`).
+        """
         super().__init__()
         self.config = config
         modules = family_of(config).modules()
@@ -82,13 +84,13 @@ class LanguageModel(nn.Module):
         labelled: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> LanguageModelOutput:
-        """What is predicted where `labels` int64 [B, T] are (-100: nothing to predict).
+        """Return the predictions at the `labels` int64 [B, T] (-100: no prediction).
 
         `input_ids` int64 [B, T] and `attention_mask` are those of the encoder, and so is `causal` bool [B]; None: no
-        sequence is causal. With `pair_labels` int64 [B] pairs are judged, which needs the sentence-pair head.
-        `labelled` are the `labelled_positions`, for callers that have them already.
+        sequence is causal. With `pair_labels` int64 [B] pairs are classified, which needs the sentence-pair head.
+        `labelled` are the `labelled_positions`, if the caller knows them.
         """
-        # Some 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
+        # Only about 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
         labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
         rows = labelled
@@ -103,7 +105,8 @@ class LanguageModel(nn.Module):
         return LanguageModelOutput(logits, targets, labelled, full_precision(self.pair_head(hidden[len(labelled) :])))
 
     def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-        """What the head reads where `batch`, on the CPU, has labels, [N, D], and these labels int64 [N], on `device`.
+        """Return the head's inputs [N, D] at the labels of `batch`, which is on the CPU, and these labels int64 [N], on
+        `device`.
 
         The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`, `causal`).
         """
@@ -116,26 +119,28 @@ class LanguageModel(nn.Module):
 
     @property
     def causal(self) -> bool:
-        """Whether the model was trained to see nothing behind a token, and reads so where nothing is said."""
+        """Return whether the model was trained with causal attention, which is then the default."""
         return self.encoder.causal
 
     @property
     def output_layer(self) -> tuple[Tensor, Tensor | None]:
-        """Output matrix [V, D] and bias [V] (None: without) that are applied to the features of the head."""
+        """Return the output matrix [V, D] and bias [V] (None without one) that are applied to the features of
+        the head.
+        """
         own = self.head.vocabulary_weight
         return self.encoder.word_embedding.weight if own is None else own, self.head.vocabulary_bias
 
     def logits_at(self, hidden: Tensor) -> Tensor:
-        """Logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""
+        """Return logits [..., V] of last hidden states [..., D]; softmax over the vocabulary gives the prediction."""
         return self.head(hidden, self.encoder.word_embedding.weight)
 
 
 @torch.no_grad()
 def initialise_(model: LanguageModel, seed: int) -> None:
-    """Set every parameter of `model` in place, as its family does.
+    """Set every parameter of `model` in place, by the initialisation of its family.
 
-    Models that differ only in layer weighting start from the same backbone, because each tensor has a stream of random
-    numbers of its own.
+    Models that differ only in layer weighting start from the same backbone, because each tensor has its own stream of
+    random numbers.
     """
     family_of(model.config).modules().initialise_(model, seed)
     for module in model.modules():
@@ -144,18 +149,20 @@ def initialise_(model: LanguageModel, seed: int) -> None:
 
 
 def build_language_model(config: ModelConfig, causal: bool = False) -> LanguageModel:
-    """The model that `config` describes, before `initialise_` or loading gives it its weights."""
+    """Return the model that `config` describes; its weights are set later by `initialise_` or by loading."""
     return family_of(config).modules().model(config, causal=causal)
 
 
 def empty_language_model(config: ModelConfig, causal: bool = False) -> LanguageModel:
-    """The modules of `build_language_model` on the meta device: shapes and names, without memory for the values."""
+    """Return the modules of `build_language_model` on the meta device: shapes and names, without memory for
+    the values.
+    """
     with torch.device("meta"), _WithoutInitialisation():
         return build_language_model(config, causal)
 
 
 class _WithoutInitialisation(TorchFunctionMode):
-    """Skips `torch.nn.init`, which has nothing to draw on the meta device, but loads torch's compiler for it (1 s)."""
+    """Skips `torch.nn.init`, which has no effect on the meta device, but loads torch's compiler (1 s)."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -165,7 +172,7 @@ class _WithoutInitialisation(TorchFunctionMode):
 
 
 def moved(tensor: Tensor, to: torch.device) -> Tensor:
-    """`tensor` on the device `to`. A GPU fetches it from page-locked memory by itself, and the host goes on."""
+    """Return `tensor` on the device `to`. A GPU copies it asynchronously from page-locked memory."""
     if to.type == "cpu" or tensor.device.type != "cpu":
         return tensor.to(to)
     return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(to, non_blocking=True)

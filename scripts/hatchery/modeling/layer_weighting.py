@@ -1,8 +1,8 @@
-"""Layer weighting: what a layer, or a block of one, reads from what lies below it, and what it hands on.
+"""Layer weighting: the inputs that a layer, or a block of a layer, reads from earlier layers, and its output.
 
 Source: ELC-BERT, Sections 3 and 5.2 ("Not all layers are equally as important: Every Layer Counts BERT") and the four
 published model files; GPT-BERT for the weights without restriction (docs/papers/gpt-bert.md, "Layer mixing"). A variant
-is a record of choices; one encoder composes with any of them, the plain residual transformer included.
+is a record of choices; one encoder works with every variant, including the plain residual transformer.
 """
 
 from collections.abc import Sequence
@@ -17,37 +17,39 @@ from hatchery.modeling.configuration import LayerWeightingName
 
 @dataclass(frozen=True)
 class LayerWeighting:
-    """One way to connect the layers."""
+    """A connection of the layers."""
 
     layer_input: Literal["previous", "softmax", "sum", "unrestricted"]
     """The previous state; a learned convex combination of all earlier outputs; their plain sum (no parameters); or a
-    learned combination without restriction, behind each of a layer's two blocks, of the residual sums of all blocks."""
+    learned combination without restriction of the residual sums of all blocks, after each of a layer's two blocks.
+    """
 
     input_in_output: bool
     """Whether a layer adds its input to its output (the residual stream)."""
 
     input_in_feed_forward: bool
-    """Whether the feed-forward block sees input plus attention (ELC-BERT, Equation 2) or the attention alone (ELC-BERT,
-    Equation 5)."""
+    """Whether the feed-forward block sees input plus attention (ELC-BERT, Equation 2) or only the attention (ELC-BERT,
+    Equation 5).
+    """
 
     previous_layer_bias: float = 0.0
     """Initial logit of the previous layer; the other logits start at 0."""
 
     output_normalisation: Literal["none", "layer_norm", "unit_vector"] = "none"
-    """What every layer's output goes through: nothing, a layer norm without parameters, or division by its length."""
+    """Normalisation of every layer's output: none, a layer norm without parameters, or division by its length."""
 
     output_mixture: bool = False
     """Whether the heads read a combination of all outputs, appended as one more state, instead of the last output."""
 
     def sizes(self, n_layers: int) -> range:
-        """The number of weights of each consumer that learns some, in a model of so many layers."""
+        """Return the numbers of weights of all consumers with learned weights, in a model of `n_layers` layers."""
         if self.layer_input == "softmax":
             return range(1, n_layers + self.output_mixture + 1)
         return range(2, 2 * n_layers + 2) if self.between_blocks else range(0)
 
     @property
     def between_blocks(self) -> bool:
-        """Whether weights stand behind each of a layer's two blocks, and combine the sums of all blocks."""
+        """Return whether weights follow each of a layer's two blocks and combine the sums of all blocks."""
         return self.layer_input == "unrestricted"
 
 
@@ -55,13 +57,13 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
     "none": LayerWeighting("previous", input_in_output=True, input_in_feed_forward=True),
     # The paper's ELC-BERT, winner of the STRICT track.
     "biased": LayerWeighting("softmax", False, input_in_feed_forward=False, previous_layer_bias=1.0),
-    # Winner of the STRICT-SMALL track; the two below build on it.
+    # Winner of the STRICT-SMALL track; the next two are based on it.
     "zero": LayerWeighting("softmax", False, input_in_feed_forward=True),
-    # The code normalises by a layer norm (length about sqrt(D)); the paper's text speaks of unit vectors.
+    # The code normalises by a layer norm (length about sqrt(D)); the paper describes unit vectors.
     "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, output_normalisation="layer_norm"),
     "normalized_unit_vector": LayerWeighting("softmax", False, True, output_normalisation="unit_vector"),
     "weighted_output": LayerWeighting("softmax", False, input_in_feed_forward=True, output_mixture=True),
-    # GPT-BERT: at the start every block reads the plain residual stream.
+    # GPT-BERT: initially every block reads the plain residual stream.
     "unrestricted": LayerWeighting("unrestricted", input_in_output=False, input_in_feed_forward=True),
 }
 
@@ -69,10 +71,10 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
 class LayerMixture(nn.Module):
     """Combines the outputs of earlier layers into the input of each layer, and of the heads.
 
-    `layer_weights[n - 1]` are the logits of consumer n over its n producers: the embedding output and layers 1 to
-    n - 1. Layers are consumers 1 to N; with an output mixture the heads are consumer N + 1. Without restriction they
-    are the weights themselves, and `layer_weights[n - 1]` [n + 1] combines the embedding output and the sums of the
-    blocks 1 to n: two blocks per layer.
+    `layer_weights[n - 1]` are the logits of consumer n over its n producers: the embedding output and layers 1 to n -
+    1. Layers are consumers 1 to N; with an output mixture the heads are consumer N + 1. Without restriction the
+    parameters are the weights themselves, and `layer_weights[n - 1]` [n + 1] combines the embedding output and the sums
+    of the blocks 1 to n: two blocks per layer.
     """
 
     def __init__(self, weighting: LayerWeighting, n_layers: int) -> None:
@@ -82,7 +84,7 @@ class LayerMixture(nn.Module):
         self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in self.initial_weights())
 
     def initial_weights(self) -> list[Tensor]:
-        """Where training starts. The output mixture has no preferred layer in any variant."""
+        """Return the initial weights. The output mixture prefers no layer in any variant."""
         vectors = [torch.zeros(size) for size in self.sizes]
         for vector in vectors:
             vector[-1] = 1.0 if self.weighting.between_blocks else self.weighting.previous_layer_bias
@@ -90,16 +92,18 @@ class LayerMixture(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Set the weights to where training starts."""
+        """Set the weights to their initial values."""
         for vector, start in zip(self.layer_weights, self.initial_weights(), strict=True):
             vector.copy_(start)
 
     def alphas(self, consumer: int) -> Tensor:
-        """Weights [consumer] of the producers 0 to consumer - 1, summing to 1."""
+        """Return the weights [consumer] of the producers 0 to consumer - 1, summing to 1."""
         return torch.softmax(self.layer_weights[consumer - 1], dim=0)
 
     def forward(self, outputs: Sequence[Tensor]) -> Tensor:
-        """The input of the consumer that follows `outputs` (the embedding output and those of all layers so far)."""
+        """Return the input of the consumer that follows `outputs` (the embedding output and those of all layers so
+        far).
+        """
         if self.weighting.layer_input == "previous":
             return outputs[-1]
         if self.weighting.layer_input == "sum":
@@ -115,19 +119,20 @@ class LayerWeightRow(NamedTuple):
     """One cell of the triangle of layer weights (ELC-BERT, Figure 1)."""
 
     consuming_layer: int
-    """1 to N; N + 1 is what the heads read."""
+    """1 to N; N + 1 is the heads' input."""
     producing_layer: int
     """0 is the embedding output."""
     weight: float
     """alpha, the share of the producer; the shares of one consumer sum to 1."""
     scaled_weight: float
-    """consuming_layer * alpha: 1 where a layer weighs all its producers alike."""
+    """consuming_layer * alpha: 1 if a layer weights all its producers equally."""
 
 
 def layer_weight_table(model: nn.Module) -> list[LayerWeightRow]:
-    """The learned layer weights of `model`, by consuming and then producing layer; empty without layer weighting.
+    """Return the learned layer weights of `model`, by consuming and then producing layer; empty without layer
+    weighting.
 
-    Weights without restriction are none: they are no shares, and combine blocks and not layers.
+    Weights without restriction are left out, because they are no shares and combine blocks instead of layers.
     """
     rows = []
     for mixture in model.modules():

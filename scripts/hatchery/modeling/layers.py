@@ -1,10 +1,10 @@
-"""What families of models are composed of: attention and feed-forward block, the layer around them, pretraining heads.
+"""The common modules of all families: attention and feed-forward block, the layer around them, pretraining heads.
 
 Source: "Attention Is All You Need", Section 3.2; LTG-BERT, Section 4 (GEGLU after Shazeer, NormFormer's inner norm),
 the ablations of its Table 2 and Appendix C (post-norm); ELC-BERT, Equations 2 and 5. The sentence-pair head is
 LTG-BERT's, Section 5.2; the published training code left it out of the optimiser (docs/papers/ltg-bert.md, "Sentence
-pairs"), while here it is a part of the model, so it is trained and its gradient takes part in clipping. What differs
-between families is handed in.
+pairs"), while here it is a part of the model, so it is trained and its gradient takes part in clipping. The differences
+between families are arguments.
 """
 
 import math
@@ -22,7 +22,9 @@ from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precisio
 
 
 def word_vectors(embedding: nn.Embedding, tokens: Tensor) -> Tensor:
-    """The rows [B, T, E] of `embedding` for `tokens` int64 [B, T]; tokens of floats [B, T, E] are such rows already."""
+    """Return the rows [B, T, E] of `embedding` for `tokens` int64 [B, T]; floating-point tokens [B, T, E] are returned
+    unchanged.
+    """
     vectors: Tensor = tokens if tokens.is_floating_point() else embedding(tokens)
     return vectors
 
@@ -46,7 +48,7 @@ class FeedForward(nn.Module):
     ) -> None:
         """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation.
 
-        `relu` replaces it, and so does `silu` in a gated block.
+        `relu`, and `silu` in a gated block, replace the GELU.
         """
         super().__init__()
         self.silu = silu
@@ -74,22 +76,22 @@ class FeedForward(nn.Module):
         value, gate = projected.chunk(2, dim=-1)
         if self.silu:
             return value * F.silu(gate)
-        # On the CPU the GELU of a strided half costs twice as much as the copy and the GELU of a contiguous one.
+        # On the CPU the GELU of a strided half takes twice as long as a copy and the GELU of the contiguous copy.
         return value * F.gelu(gate.contiguous(), approximate=self.approximate)
 
 
 class MultiHeadAttention(nn.Module):
     """[Norm,] attention with a projection each for queries, keys and values, output projection, dropout.
 
-    No residual inside. LTG-BERT's, with relative positions, is `ltg.attention`.
+    No residual inside. LTG-BERT's attention with relative positions is in `ltg.attention`.
     """
 
     def __init__(
         self, config: EncoderSizes, pre_layer_norm: LayerNorm | None = None, *, queries_first: bool = False
     ) -> None:
-        """`queries_first` computes queries before keys and values, and not behind them.
+        """`queries_first` computes queries before keys and values instead of after them.
 
-        Gradients are summed in the opposite order, which decides the last bits of what a model learns.
+        Gradients are summed in the opposite order, which changes the last bits of the learned weights.
         """
         super().__init__()
         size, self.queries_first = config.hidden_size, queries_first
@@ -104,7 +106,7 @@ class MultiHeadAttention(nn.Module):
         self.output_dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Attend from every token of `hidden` [B, T, D] to those that the mask allows; returns [B, T, D].
+        """Attend from every token of `hidden` [B, T, D] to the tokens that the mask allows; returns [B, T, D].
 
         With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
         """
@@ -122,16 +124,16 @@ class MultiHeadAttention(nn.Module):
         return output if rows is None else output.squeeze(1)
 
     def normalised(self, hidden: Tensor) -> Tensor:
-        """What queries, and within one text keys and values, are made of."""
+        """Return the normalised input of queries and, in self-attention, of keys and values."""
         return hidden if self.pre_layer_norm is None else self.pre_layer_norm(hidden)
 
     def keys_and_values(self, states: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor]:
-        """Keys and values [B, H, S, d] of `states` [B, S, D]."""
+        """Return keys and values [B, H, S, d] of `states` [B, S, D]."""
         key, value = self.key_projection(states), self.value_projection(states)
         return split_heads(key, self.n_heads, packing), split_heads(value, self.n_heads, packing)
 
     def queries(self, normalised: Tensor, packing: Packing | None = None) -> Tensor:
-        """Queries [B, H, T, d] of `normalised` [B, T, D]."""
+        """Return queries [B, H, T, d] of `normalised` [B, T, D]."""
         return split_heads(self.query_projection(normalised), self.n_heads, packing)
 
     def attended(
@@ -143,7 +145,7 @@ class MultiHeadAttention(nn.Module):
         packing: Packing | None = None,
         kept: list[Tensor] | None = None,
     ) -> Tensor:
-        """The block's output [B, T, D] for `queries` [B, H, T, d]; `mask` and `kept` are those of `attend`."""
+        """Return the block's output [B, T, D] for `queries` [B, H, T, d]; `mask` and `kept` are those of `attend`."""
         context = attend(queries, keys, values, self.scale, mask, self.probability_dropout, kept=kept)
         return self.output_dropout(self.output_projection(join_heads(context, packing)))
 
@@ -151,10 +153,10 @@ class MultiHeadAttention(nn.Module):
 class EncoderLayer(nn.Module):
     """Attention and feed-forward block around a residual stream, or between weighted layers.
 
-    Without the two norms, what the blocks return is added as it is. With them (post-norm) every sum is normalised:
-    `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. A layer weighting that leaves the input out of
-    the output normalises the attention alone instead, with the same parameters. With `residual_scaling` the second sum
-    is `scale * x + feed_forward(x)`.
+    Without the two norms, the outputs of the blocks are added unchanged. With the norms (post-norm) every sum is
+    normalised: `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. A layer weighting that leaves the
+    input out of the output normalises only the attention instead, with the same parameters. With `residual_scaling` the
+    second sum is `scale * x + feed_forward(x)`.
     """
 
     def __init__(
@@ -179,10 +181,10 @@ class EncoderLayer(nn.Module):
         self.output_layer_norm = LayerNorm(hidden_size, eps)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs, sums: BlockSums | None = None, index: int = 0) -> Tensor:
-        """Transform `hidden` [B, T, D], or [N, D] with a packing; to [B, D] where `inputs.query_rows` says so.
+        """Transform `hidden` [B, T, D], or [N, D] with a packing; to [B, D] with `inputs.query_rows`.
 
-        With weights between blocks, `sums` (at the asked rows alone where there are such) gets those of this layer,
-        the `index`-th from 0.
+        With weights between blocks, `sums` (only at the query rows, if any) gets the sums of this layer, the `index`-th
+        from 0.
         """
         attention = self.attention(hidden, inputs)
         if inputs.query_rows is not None:
@@ -195,7 +197,7 @@ class EncoderLayer(nn.Module):
                 2 * index + 1, output if self.feed_forward_norm is None else self.feed_forward_norm(output)
             )
         weighting = self.weighting
-        # Each of the two is made, and normalised, only where it is read.
+        # Each of the two is computed, and normalised, only if it is read.
         with_input = without_input = None
         if weighting.input_in_feed_forward or weighting.input_in_output:
             with_input = self._normalised(hidden + attention)
@@ -219,12 +221,14 @@ class EncoderLayer(nn.Module):
 
 
 class VocabularyHead(nn.Module, ABC):
-    """From hidden states to logits over the vocabulary; the output matrix is the word embedding unless it is untied."""
+    """A head from hidden states to logits over the vocabulary; the output matrix is the word embedding unless it is
+    untied.
+    """
 
     vocabulary_bias: nn.Parameter | None
-    """fp32 [V]; None in a head without one."""
+    """fp32 [V]; None in a head without a bias."""
     vocabulary_weight: nn.Parameter | None
-    """fp32 [V, E]; None where the output matrix is the word embedding."""
+    """fp32 [V, E]; None if the output matrix is the word embedding."""
 
     def add_output_layer(self, config: ModelConfig) -> None:
         """Register bias and matrix; subclasses call this last in their constructor."""
@@ -234,10 +238,12 @@ class VocabularyHead(nn.Module, ABC):
 
     @abstractmethod
     def features(self, hidden: Tensor) -> Tensor:
-        """What the output matrix is multiplied with: [..., E] from hidden states [..., D]."""
+        """Return the features that the output matrix multiplies: [..., E] from hidden states [..., D]."""
 
     def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
-        """Logits [..., V] of `hidden` [..., D]; `word_embedding` [V, E] is the output matrix where they are tied."""
+        """Return logits [..., V] of `hidden` [..., D]; `word_embedding` [V, E] is the output matrix if they
+        are tied.
+        """
         weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
         return F.linear(self.features(hidden), weight, self.vocabulary_bias)
 
@@ -254,6 +260,8 @@ class SentencePairHead(nn.Module):
         self.output = nn.Linear(hidden_size, 1)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Logits [B] in full precision from the hidden states [B, D] of the first token; positive means "together"."""
+        """Return logits [B] in full precision from the hidden states [B, D] of the first token; positive means
+        "together".
+        """
         hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
         return full_precision(self.output(self.post_layer_norm(self.dropout(hidden)))).squeeze(-1)

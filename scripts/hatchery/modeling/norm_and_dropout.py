@@ -1,7 +1,8 @@
-"""Layer norm in full precision, and a dropout that costs little on a processor.
+"""Layer norm in full precision, and a fast dropout on the CPU.
 
 Under bf16 autocast torch keeps layer norms in fp32 on CUDA but not on the CPU; here they are fp32 on both. Dropout on
-the CPU costs torch as much as a matrix product of these small models; the one here draws 16 random bits per element.
+the CPU costs torch as much as a matrix product of these small models; the dropout here draws 16 random bits per
+element.
 """
 
 import torch
@@ -12,7 +13,7 @@ from hatchery.errors import ModelError
 
 
 def full_precision(tensor: Tensor) -> Tensor:
-    """`tensor` in fp32 if it is bf16 or fp16, otherwise unchanged."""
+    """Return `tensor` in fp32 if it is bf16 or fp16, otherwise unchanged."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
@@ -31,7 +32,7 @@ class LayerNorm(nn.Module):
 
     def forward(self, tensor: Tensor) -> Tensor:
         """Normalise `tensor` [..., size]."""
-        # The parameters too, for a model that was converted to half precision as a whole.
+        # Convert the parameters too, for a model that was converted to half precision as a whole.
         weight = None if self.weight is None else full_precision(self.weight)
         bias = None if self.bias is None else full_precision(self.bias)
         return F.layer_norm(full_precision(tensor), (self.size,), weight, bias, self.eps)
@@ -46,11 +47,11 @@ class Dropout(nn.Module):
 
     @property
     def active_probability(self) -> float:
-        """The probability with which elements are dropped now: 0 in evaluation mode."""
+        """Return the current probability of dropping elements: 0 in evaluation mode."""
         return self.probability if self.training else 0.0
 
     def forward(self, tensor: Tensor) -> Tensor:
-        """Zero elements of `tensor` with the probability and scale up the others, so that the mean is kept."""
+        """Zero elements of `tensor` with the probability and scale up the others, so that the mean is unchanged."""
         if self.active_probability == 0:
             return tensor
         if tensor.device.type != "cpu" or torch.compiler.is_compiling():
@@ -62,7 +63,8 @@ def _cpu_dropout(tensor: Tensor, probability: float) -> Tensor:
     size = tensor.numel()
     words = torch.empty((size + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     threshold = round(probability * 2**16)
-    # In place and as integers: torch compares many of them at a time, and turns Booleans into numbers one by one.
+    # In place and as integers, because torch vectorises integer comparisons but converts Booleans to numbers one by
+    # one.
     kept = words.view(torch.int16)[:size].view(tensor.shape).ge_(threshold - 2**15)
     return tensor * kept.to(tensor.dtype).mul_(1 / (1 - threshold / 2**16))
 

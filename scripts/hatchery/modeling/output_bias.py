@@ -1,11 +1,11 @@
-"""What an output layer's bias is before training, and writing it into a model that is already built.
+"""The initial bias of an output layer, and functions to write it into an existing model.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
 objectives". The bias is the link function of the marginal of the layer's own targets: softmax layers get a log-prior
-from counts, sigmoids a logit, regressions a mean. Every value is finite, whatever never occurred, and everything is
+from counts, sigmoids a logit, regressions a mean. Every value is finite, even for labels that never occur, and is
 computed in double precision, in nats. Works on any linear layer (classifiers, sentence pairs, decoders) and on the
-language-model heads of all families. What an initialiser, weight tying or loading does afterwards does not go
-unnoticed: `check_output_bias` compares bit by bit.
+language-model heads of all families. `check_output_bias` compares bit by bit, so it notices later changes by an
+initialiser, weight tying or loading.
 """
 
 import math
@@ -22,16 +22,16 @@ from hatchery.modeling.initialisation import normal_, uniform_
 from hatchery.modeling.layers import VocabularyHead
 
 SPARE_ROW_BIAS = -1e4
-"""Bias of an output row that no id has: probability exactly 0, yet finite, so that label smoothing stays finite."""
+"""Bias of an output row without an id: probability exactly 0, but finite, so that label smoothing stays finite."""
 
 Link = Literal["softmax", "binary", "multi_label", "regression"]
 
 
 def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool = False) -> Tensor:
-    """The bias of a softmax layer: fp32 [n_rows], the logarithm of `distribution` [V].
+    """Return the bias of a softmax layer: fp32 [n_rows], the logarithm of `distribution` [V].
 
     Rows from V on are spare (vocabularies padded to a round size) and get `SPARE_ROW_BIAS`. `centred` subtracts the
-    mean over the V types, which changes no probability but takes the arbitrary constant out of the norm. Raises
+    mean over the V types, which changes no probability but removes the arbitrary constant from the norm. Raises
     ModelError when there are fewer rows than types, or when a type has no probability.
     """
     if not np.all(distribution > 0):
@@ -46,10 +46,10 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
 
 
 def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE) -> Tensor:
-    """The bias of sigmoid outputs: fp32 [L], the logit of (c + smoothing) / (N + 2 * smoothing).
+    """Return the bias of sigmoid outputs: fp32 [L], the logit of (c + smoothing) / (N + 2 * smoothing).
 
-    `positive` [L] counts how often each label held among `total` targets. Raises ModelError for impossible counts and
-    for a prevalence of 0 or 1, which `smoothing` 0 can leave.
+    `positive` [L] are the numbers of positive targets of each label among `total` targets. Raises ModelError for
+    impossible counts and for a prevalence of 0 or 1, which can occur with `smoothing` 0.
     """
     counts = np.atleast_1d(checked_counts(positive))
     if np.any(counts > total):
@@ -61,9 +61,9 @@ def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE
 
 
 def target_mean(targets: ArrayLike) -> Tensor:
-    """The bias of a regression: the mean of `targets` [n] or [n, outputs], fp32 [1] or [outputs].
+    """Return the bias of a regression: the mean of `targets` [n] or [n, outputs], fp32 [1] or [outputs].
 
-    Raises ModelError without targets, or when one is not finite.
+    Raises ModelError without targets, or if a target is not finite.
     """
     values = np.asarray(targets, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)):
@@ -72,11 +72,11 @@ def target_mean(targets: ArrayLike) -> Tensor:
 
 
 def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: float = ADD_ONE) -> Tensor:
-    """The bias, fp32 [n_outputs], of a task's output layer from the targets of its training examples.
+    """Return the bias, fp32 [n_outputs], of a task's output layer from the targets of its training examples.
 
-    `targets` are class indices [n] or [n, T] for "softmax" (negative ones are not targets), 0 or 1 [n] for "binary",
-    0 or 1 [n, n_outputs] for "multi_label", numbers [n] or [n, n_outputs] for "regression". Raises ModelError for
-    targets that the layer cannot predict.
+    `targets` are class indices [n] or [n, T] for "softmax" (negative ones are not targets), 0 or 1 [n] for "binary", 0
+    or 1 [n, n_outputs] for "multi_label", numbers [n] or [n, n_outputs] for "regression". Raises ModelError for targets
+    that the layer cannot predict.
     """
     if link == "softmax":
         classes = targets[targets >= 0]
@@ -101,12 +101,12 @@ OutputLayer = nn.Linear | VocabularyHead
 
 
 def output_bias(layer: OutputLayer) -> Tensor | None:
-    """The bias of an output layer, or None if it has none."""
+    """Return the bias of an output layer, or None without one."""
     return layer.bias if isinstance(layer, nn.Linear) else layer.vocabulary_bias
 
 
 def output_weight(layer: OutputLayer) -> Tensor | None:
-    """The matrix of an output layer, or None where it belongs to the embedding."""
+    """Return the matrix of an output layer, or None if the matrix belongs to the embedding."""
     return layer.weight if isinstance(layer, nn.Linear) else layer.vocabulary_weight
 
 
@@ -127,14 +127,14 @@ def set_output_bias_(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
-    """Raise ModelError unless `layer` holds exactly `bias`; to be called when nothing else will touch the model."""
+    """Raise ModelError unless the bias of `layer` equals `bias`; call it after the last change to the model."""
     parameter = output_bias(layer)
     if parameter is None or not torch.equal(parameter.detach().cpu(), bias.cpu()):
-        raise ModelError("output_bias: the prior is no longer in the model; something initialised or loaded after it")
+        raise ModelError("output_bias: the prior is no longer in the model; a later initialisation or load replaced it")
 
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
-    """Raise ModelError for any scale but "own" where the matrix is the word embedding, and for a number not above 0."""
+    """Raise ModelError for any scale except "own" if the matrix is the word embedding, and for a number not above 0."""
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
             f"output_bias.weight_scale: got {scale!r}, only own is possible with tied embeddings: the output matrix is "
@@ -146,13 +146,13 @@ def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
 
 @torch.no_grad()
 def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias: Tensor | None = None) -> None:
-    """Draw the matrix [V, d] of `layer` anew from N(0, 1/d), times a factor s; "own" leaves the initialiser's values.
+    """Draw the matrix [V, d] of `layer` anew from N(0, 1/d), times a factor s; "own" keeps the initialiser's values.
 
-    "unit" is s = 1 and a number is s itself; "unit_uniform" is uniform with the variance of "unit". "centred" makes the
-    Frobenius norm of the matrix that of `bias` [outputs] without its mean, "frobenius" that of `bias` as it is: the
-    paper's rule taken literally, with logits of standard deviation 12 and a first loss near 39. The draw depends on the
-    seed alone, so all variants share it. `bias` is without spare rows. Raises ModelError as `check_weight_scale` does,
-    and where nothing can be matched.
+    "unit" is s = 1 and a number is s itself; "unit_uniform" is uniform with the variance of "unit". "centred" sets the
+    Frobenius norm of the matrix to the norm of `bias` [outputs] without its mean, "frobenius" to the norm of `bias`:
+    the paper's rule taken literally, with logits of standard deviation 12 and a first loss near 39. The draw depends
+    only on the seed, so all variants share it. `bias` is without spare rows. Raises ModelError as `check_weight_scale`
+    does, and if the bias has no norm to match.
     """
     check_weight_scale(layer, scale)
     weight = output_weight(layer)
@@ -168,7 +168,7 @@ def _factor(scale: WeightScale, unit_weight: Tensor, bias: Tensor | None) -> flo
         return 1.0
     if not isinstance(scale, str):
         return float(scale)
-    # The rule is stated for all models, but against a bias of 0 it would leave a matrix of zeros.
+    # The rule is stated for all models, but with a bias of 0 the matrix would be zero.
     values = torch.zeros(1) if bias is None else bias.double()
     matched = _norm(values - values.mean() if scale == "centred" else values)
     if matched == 0:
@@ -177,5 +177,7 @@ def _factor(scale: WeightScale, unit_weight: Tensor, bias: Tensor | None) -> flo
 
 
 def _norm(values: Tensor) -> float:
-    """The L2 norm, by numpy: torch's sums depend on the number of threads, and the first weights must not."""
+    """Return the L2 norm, computed by numpy, because torch's sums depend on the number of threads, and the initial
+    weights must not.
+    """
     return float(np.sqrt(np.square(values.detach().cpu().double().numpy()).sum()))

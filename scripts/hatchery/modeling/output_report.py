@@ -1,7 +1,7 @@
-"""What an output layer says before the first update: norms, and how far its prediction is from the prior.
+"""Measures of an output layer before the first update: norms, and the divergence of its prediction from the prior.
 
-Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule
-is ambiguous, so these numbers are what lets a reader tell which one was run. Everything is in nats.
+Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule is ambiguous, so these
+numbers identify the variant of a run. All values are in nats.
 """
 
 import math
@@ -16,7 +16,7 @@ from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
 
-# More would differ between machines, and manifests must not.
+# More digits would differ between machines, but manifests must not.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4
 
 
@@ -29,14 +29,14 @@ def output_measures(
     frequencies: np.ndarray | None = None,
     targets: Tensor | None = None,
 ) -> dict[str, float]:
-    """Measures of softmax(weight @ phi + bias) over the rows phi of `features` [M, d], M at least 1.
+    """Return measures of softmax(weight @ phi + bias) over the rows phi of `features` [M, d], M at least 1.
 
-    `weight` [V, d] and `bias` [V] are those of the output layer; norms leave spare rows out.
+    `weight` [V, d] and `bias` [V] are those of the output layer; norms ignore spare rows.
 
     With the prior `distribution` [n], n at most V (later rows are spare): `divergence_from_prior` is KL(prior || p) as
     mean over the rows of `features`, `predicted_divergence` half the variance of the logits without bias, which holds
-    while that is small and the rows of the matrix are independent, and `bias_divergence_from_prior` is
-    KL(prior || softmax(bias)): 0 where the prior arrived, more if training moves it. With `frequencies` [n] of the
+    while that is small and the rows of the matrix are independent, and `bias_divergence_from_prior` is KL(prior ||
+    softmax(bias)): 0 if the prior was set, and more after training changed the bias. With `frequencies` [n] of the
     labels, not smoothed: `prior_loss`, their cross-entropy under the prior, and `expected_first_loss`, that under p.
     With `targets` int64 [M]: `first_loss`.
     """
@@ -49,7 +49,8 @@ def output_measures(
     deviation = logits[:, :n_types].std(dim=-1, correction=0).square().mean().sqrt()
     measures = {
         "weight_frobenius_norm": rows.norm(),
-        # The largest singular value through a d x d matrix: V x d would take minutes for a large vocabulary.
+        # Compute the largest singular value from a d x d matrix, because V x d would take minutes for a large
+        # vocabulary.
         "weight_spectral_norm": torch.linalg.eigvalsh(rows.T @ rows)[-1].clamp_min(0).sqrt(),
         "features_rms": features.square().mean().sqrt(),
         "logit_deviation": deviation,
@@ -90,10 +91,10 @@ def language_model_measures(
     distribution: np.ndarray | None = None,
     frequencies: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """`output_measures` of a language model at the labelled positions of `batch`, without dropout.
+    """Return `output_measures` of a language model at the labelled positions of `batch`, without dropout.
 
-    The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`). Raises ModelError when it has
-    no label.
+    The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`). Raises ModelError if it has no
+    label.
     """
     head = model.head
     was_training = model.training
@@ -107,5 +108,5 @@ def language_model_measures(
 
 
 def _rounded(value: float) -> float:
-    # Adding 0 makes a negative zero positive.
+    # Adding 0 turns a negative zero into 0.
     return round(float(f"{value:.{_SIGNIFICANT_DIGITS}g}"), _DECIMALS) + 0.0

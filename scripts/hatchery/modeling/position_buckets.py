@@ -1,13 +1,15 @@
-"""Log-bucketed distances: near ones have a bucket each, far ones share buckets that grow logarithmically.
+"""Log-bucketed distances: small distances have one bucket each, and large distances share logarithmically growing
+buckets.
 
-Source: DeBERTa, as LTG-BERT's published code has it (docs/papers/ltg-bert.md, "Attention"). Nothing here needs torch.
+Source: DeBERTa, in the form of LTG-BERT's published code (docs/papers/ltg-bert.md, "Attention"). The module needs no
+torch.
 """
 
 import math
 
 
 def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> int:
-    """The bucket (0 to bucket_size - 1) of two tokens `distance` >= 0 apart.
+    """Return the bucket (0 to bucket_size - 1) of two tokens at a `distance` >= 0.
 
     Distances of `max_positions` and more fall into the bucket of `max_positions - 1`. The result is clamped, because
     the logarithm can round the largest distance up into a bucket that does not exist.
@@ -21,5 +23,5 @@ def bucket_of_distance(distance: int, bucket_size: int, max_positions: int) -> i
 
 
 def reached_rows(length: int, bucket_size: int, max_positions: int) -> int:
-    """Rows of the relative embedding that the distances in a sequence of `length` tokens reach."""
+    """Return the number of rows of the relative embedding that the distances in a sequence of `length` tokens reach."""
     return 2 * bucket_of_distance(length - 1, bucket_size, max_positions) + 1

@@ -1,7 +1,7 @@
-"""Layers that forget what they compute in training, and compute it again when the backward pass asks.
+"""Layers that discard their activations in training and recompute them in the backward pass.
 
-It saves memory and costs a second forward pass. Dropout is drawn again from the same state of the generator, so the
-numbers stay the same.
+Recomputation saves memory and costs a second forward pass. Dropout is drawn again from the same state of the generator,
+so the results do not change.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,9 @@ from hatchery.modeling.attention import LayerCache
 
 
 def recompute_(layers: Iterable[nn.Module], run: Callable[..., Any] = checkpoint) -> None:
-    """Let `layers` forget; `del layer.forward` ends it. `run` is torch's `checkpoint` with arguments of its own."""
+    """Recompute the activations of `layers`; `del layer.forward` undoes it. `run` is torch's `checkpoint` with other
+    arguments.
+    """
     for layer in layers:
         layer.forward = partial(_recomputed, layer, layer.forward, run)
 
@@ -26,8 +28,8 @@ def _recomputed(layer: nn.Module, forward: Any, run: Callable[..., Any], *inputs
         return forward(*inputs)
 
     def once(*given: Any) -> Any:
-        # A decoder's layer adds its keys and values to a cache, and it runs twice here.
+        # A decoder's layer adds its keys and values to a cache, but here it runs twice.
         return forward(*(replace(one, own=replace(one.own)) if isinstance(one, LayerCache) else one for one in given))
 
-    # Reentrant, it gives no gradients to tensors inside of tuples.
+    # The reentrant version returns no gradients to tensors inside tuples.
     return run(once, *inputs, use_reentrant=False)

@@ -1,7 +1,7 @@
-"""Relative positions: which row of the relative embedding belongs to a query and a key that are some distance apart.
+"""Relative positions: the row of the relative embedding for the distance of a query and a key.
 
-Source: LTG-BERT's published code, with DeBERTa's log-bucketed distances (docs/papers/ltg-bert.md, "Attention"). Near
-distances have a row each, far ones share logarithmically growing buckets, and nothing ever points outside the table.
+Source: LTG-BERT's published code, with DeBERTa's log-bucketed distances (docs/papers/ltg-bert.md, "Attention"). Small
+distances have one row each, large distances share logarithmically growing buckets, and no index is outside the table.
 """
 
 from typing import NamedTuple
@@ -13,10 +13,10 @@ from hatchery.modeling.position_buckets import bucket_of_distance
 
 
 class PositionIndices(NamedTuple):
-    """Where the score of query i and key j lies in the two score tables of a head, for one sequence length T.
+    """Indices of the score of query i and key j in the two score tables of a head, for one sequence length T.
 
-    A table has one row per token and one column per row of the relative embedding that occurs at this length:
-    `n_rows` of them from `first_row` on. The indices count within the flattened table [T * n_rows].
+    A table has one row per token and one column per row of the relative embedding that occurs at this length: the
+    `n_rows` rows from `first_row` on. The indices count within the flattened table [T * n_rows].
     """
 
     first_row: int
@@ -28,17 +28,17 @@ class PositionIndices(NamedTuple):
     row_of_distance: Tensor
     """int32 [2 T - 1]: the column of the distances 1 - T to T - 1."""
     first_distance: Tensor
-    """int32 [R], a power of 2 above `n_rows`: the first distance of each column, and T behind the last."""
+    """int32 [R], R a power of 2 above `n_rows`: the first distance of each column, and T after the last column."""
 
     def reached(self, relative_embedding: Tensor) -> Tensor:
-        """The rows [n_rows, D] of `relative_embedding` that distances below T can reach.
+        """Return the rows [n_rows, D] of `relative_embedding` that distances below T can reach.
 
-        Only they take part; the others would get neither use nor gradient.
+        Only these rows are used; the others would get no gradient.
         """
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
-        """The same for the queries from `first` on alone, in tables of their own; `length` is T."""
+        """Return the indices of only the queries from `first` on, in separate tables; `length` is T."""
         if first == 0:
             return self
         by_query = self.by_query.view(length, length)[first:] - first * self.n_rows
@@ -46,12 +46,12 @@ class PositionIndices(NamedTuple):
         return self._replace(by_query=by_query.flatten(), by_key=by_key.flatten())
 
     def columns(self, length: int) -> Tensor:
-        """int64 [T, T]: the column alone, of query i and key j; `length` is T."""
+        """Return int64 [T, T]: the column of query i and key j; `length` is T."""
         return self.by_query.view(length, length) % self.n_rows
 
 
 class RelativePositions(nn.Module):
-    """The bucket table of an encoder, shared by all its layers; it has no parameters and is not stored with them."""
+    """The bucket table of an encoder, shared by all its layers; it has no parameters and is not stored."""
 
     def __init__(self, bucket_size: int, max_positions: int) -> None:
         super().__init__()
@@ -59,19 +59,21 @@ class RelativePositions(nn.Module):
         self.buckets = tuple(bucket_of_distance(d, bucket_size, max_positions) for d in range(max_positions))
         rows = [bucket_size - 1 - bucket for bucket in self.buckets[:0:-1]]
         rows += [bucket_size - 1 + bucket for bucket in self.buckets]
-        # The explicit device keeps the table real where a model is built on the meta device and filled later.
+        # The explicit device keeps the table real if a model is built on the meta device and filled later.
         self.register_buffer("row_of_distance", torch.tensor(rows, device="cpu"), persistent=False)
         self.row_of_distance: Tensor
 
     def rows(self, length: int) -> Tensor:
-        """int64 [length, length]: the row of the relative embedding for query i and key j (LTG-BERT: 31 + bucket)."""
+        """Return int64 [length, length]: the row of the relative embedding for query i and key j (LTG-BERT: 31 +
+        bucket).
+        """
         farthest = len(self.buckets) - 1
         position = torch.arange(length, device=self.row_of_distance.device)
         distance = (position[:, None] - position[None, :]).clamp(-farthest, farthest)
         return self.row_of_distance[distance + farthest]
 
     def forward(self, length: int) -> PositionIndices:
-        """The indices for sequences of `length` tokens, on the device of this module."""
+        """Return the indices for sequences of `length` tokens, on the device of this module."""
         reach = self.buckets[min(length, len(self.buckets)) - 1]
         first_row, n_rows = self.bucket_size - 1 - reach, 2 * reach + 1
         columns = self.rows(length) - first_row

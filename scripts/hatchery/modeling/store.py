@@ -1,7 +1,7 @@
 """A model as a folder: `model.safetensors` with the weights and `config.json` with the configuration.
 
-Both files appear whole or not at all. The matrix that embedding and output share is stored once. Loading accepts
-exactly the tensors that the configuration asks for and names the file and the tensor otherwise.
+Both files are written atomically. The matrix that embedding and output share is stored once. Loading accepts exactly
+the tensors of the configuration; errors name the file and the tensor.
 """
 
 import json
@@ -24,9 +24,9 @@ CONFIG_FILE = "config.json"
 
 
 def save_model(folder: str | Path, model: LanguageModel) -> list[Path]:
-    """Write the configuration and the weights of `model` into `folder`; returns the two paths.
+    """Write the configuration and the weights of `model` into `folder`; return the two paths.
 
-    The bytes depend on the weights alone: tensors are sorted by name, and there is no date.
+    The bytes depend only on the weights: tensors are sorted by name, and there is no date.
     """
     folder = Path(folder)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(model.state_dict().items())}
@@ -37,9 +37,9 @@ def save_model(folder: str | Path, model: LanguageModel) -> list[Path]:
 
 
 def load_language_model(folder: str | Path) -> LanguageModel:
-    """The model in `folder`, in fp32, on the CPU and in training mode, as a new module has it.
+    """Return the model in `folder`, in fp32, on the CPU and in training mode, like a new module.
 
-    Raises ModelError naming the file when one is missing or damaged, or when the weights do not fit the configuration.
+    Raises ModelError naming a missing or damaged file, or for weights that do not fit the configuration.
     """
     config, causal = load_config(folder)
     path = Path(folder) / WEIGHTS_FILE
@@ -49,24 +49,26 @@ def load_language_model(folder: str | Path) -> LanguageModel:
 def filled_language_model(
     config: ModelConfig, causal: bool, tensors: Mapping[str, Tensor], path: str | Path
 ) -> LanguageModel:
-    """The model of a configuration with these weights, in fp32. Raises ModelError naming `path` as `check_tensors`."""
+    """Return the model of a configuration with these weights, in fp32. Raises ModelError naming `path`, as
+    `check_tensors`.
+    """
     model = empty_language_model(config, causal)
     check_tensors(model, tensors, path)
-    # Copies, in the fp32 that parameters always have: what the reader returns may be a map of the file.
+    # Copies in fp32, the type of all parameters, because the tensors may be a memory map of the file.
     copies = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     model.load_state_dict(copies, assign=True)
     return model
 
 
 def description(config: ModelConfig, causal: bool) -> dict[str, object]:
-    """What `config.json` says: the configuration and, only where it is true, that the model is `causal`."""
+    """Return the content of `config.json`: the configuration and, only if true, the key `causal`."""
     return config.to_dict() | ({"causal": True} if causal else {})
 
 
 def load_config(folder: str | Path) -> tuple[ModelConfig, bool]:
-    """The configuration in `folder`, and whether the model is causal (`LanguageModel.causal`).
+    """Return the configuration in `folder`, and whether the model is causal (`LanguageModel.causal`).
 
-    Raises ModelError naming the file when it is missing or invalid.
+    Raises ModelError naming a missing or invalid file.
     """
     path = Path(folder) / CONFIG_FILE
     try:
@@ -91,7 +93,7 @@ def check_tensors(
 ) -> None:
     """Raise ModelError, naming `path`, unless `tensors` has the names, shapes and types of the model's parameters.
 
-    `name_in_file` gives the name under which the message speaks of a tensor.
+    `name_in_file` returns a tensor's name in the file, for messages.
     """
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
@@ -99,7 +101,7 @@ def check_tensors(
         if name not in tensors:
             raise ModelError(f"{path}: lacks the tensor {shown}")
         if name not in expected:
-            raise ModelError(f"{path}: holds the tensor {shown}, which the configuration has no place for")
+            raise ModelError(f"{path}: contains the tensor {shown}, which the configuration does not have")
         found, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
         if found != wanted:
             raise ModelError(f"{path}: tensor {shown} has the shape {found}, the configuration asks for {wanted}")
@@ -108,7 +110,7 @@ def check_tensors(
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file. Raises ModelError naming a file that is missing or damaged."""
+    """Return the tensors of a safetensors file. Raises ModelError naming a missing or damaged file."""
     try:
         return load_file(path)
     except FileNotFoundError as error:

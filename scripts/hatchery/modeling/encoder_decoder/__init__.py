@@ -1,1 +1,1 @@
-"""The Transformer that translates: an encoder of the source, and a decoder that reads it."""
+"""The Transformer for translation: an encoder of the source, and a decoder that reads its output."""

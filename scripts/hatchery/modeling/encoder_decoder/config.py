@@ -1,7 +1,7 @@
 """The sizes and choices that define a translation model.
 
-Source: "Attention Is All You Need" as "A Natural Bias for Language Generation Models" uses it (Appendix A); what that
-paper leaves open (widths, order of norms, tying) are settings here, whose defaults are inferred:
+Source: "Attention Is All You Need" as "A Natural Bias for Language Generation Models" uses it (Appendix A); the choices
+that the paper leaves open (widths, order of norms, tying) are settings here, with inferred defaults:
 docs/papers/natural-bias.md, "Differences".
 """
 
@@ -38,21 +38,21 @@ class EncoderDecoderSizes(EncoderSizes):
 
     @property
     def decoder_layers(self) -> int:
-        """Number of layers of the decoder."""
+        """Return the number of layers of the decoder."""
         return self.num_hidden_layers if self.num_decoder_layers is None else self.num_decoder_layers
 
     @property
     def position_limit(self) -> int | None:
-        """None: sines and cosines stand for any position."""
+        """Return None, because sines and cosines represent any position."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig(EncoderDecoderSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
     pad_token_id: Natural = 1
-    """Id of the padding token of the tokenizer; nothing attends to it."""
+    """Id of the padding token of the tokenizer; no token attends to it."""
 
     cls_token_id: Natural = 0
     """Id of the token that begins every target; the decoder reads it first and never writes it."""

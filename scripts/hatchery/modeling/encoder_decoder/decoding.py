@@ -1,10 +1,10 @@
-"""The parts of a model that translates, and how they work together: the source is read once, the target token by token.
+"""The parts of a translation model and their use: the source is read once, the target token by token.
 
 Source: "Attention Is All You Need", Sections 3.1 to 3.5; "A Natural Bias for Language Generation Models", Section 2,
-whose output layer is softmax(W phi + b). One embedding serves source and target, which share a vocabulary; it is scaled
-by sqrt(D) and gets sines and cosines of the positions. The encoder's layer is the one of all families; the decoder's
-has a third block, which attends to the encoded source. Keys and values are kept from step to step (`LayerCache`).
-Exported models are of these parts, too.
+whose output layer is softmax(W phi + b). One embedding serves source and target, which share a vocabulary; the
+embedding is scaled by sqrt(D), and sines and cosines of the positions are added. The encoder uses the layer of all
+families; the decoder's layer has a third block, which attends to the encoded source. Keys and values are kept from step
+to step (`LayerCache`). Exported models contain the same parts.
 """
 
 import math
@@ -30,7 +30,7 @@ LONGEST_WAVE = 10_000
 
 
 def positions(first: int, length: int, size: int, device: torch.device) -> Tensor:
-    """Sines and cosines fp32 [length, size] of the positions from `first` on, sines in the first half."""
+    """Return sines and cosines fp32 [length, size] of the positions from `first` on, sines in the first half."""
     half = (size + 1) // 2
     rates = torch.exp(torch.arange(half, device=device, dtype=torch.float64) * (-math.log(LONGEST_WAVE) / half))
     angles = torch.arange(first, first + length, device=device, dtype=torch.float64)[:, None] * rates
@@ -38,22 +38,22 @@ def positions(first: int, length: int, size: int, device: torch.device) -> Tenso
 
 
 def norm(config: EncoderDecoderConfig) -> LayerNorm:
-    """A layer norm of the model."""
+    """Return a layer norm of the model."""
     return LayerNorm(config.hidden_size, config.layer_norm_eps, affine=True)
 
 
 def norm_before(config: EncoderDecoderConfig) -> LayerNorm | None:
-    """The norm in front of a block; none where norms stand behind the sums."""
+    """Return the norm before a block; None if norms follow the sums."""
     return norm(config) if config.normalisation == "pre_norm" else None
 
 
 def norm_behind(config: EncoderDecoderConfig) -> LayerNorm | None:
-    """The norm behind a sum; none where norms stand in front of the blocks."""
+    """Return the norm after a sum; None if norms precede the blocks."""
     return norm(config) if config.normalisation == "post_norm" else None
 
 
 def feed_forward(config: EncoderDecoderConfig) -> FeedForward:
-    """The block of two linear layers with a ReLU between them."""
+    """Return the block of two linear layers with a ReLU between them."""
     return FeedForward(
         config.hidden_size,
         config.intermediate_size,
@@ -66,12 +66,12 @@ def feed_forward(config: EncoderDecoderConfig) -> FeedForward:
 
 
 class DecoderProbabilities(NamedTuple):
-    """With which probabilities the layers of a decoder attend; each adds its own, if it is given this."""
+    """Attention probabilities of a decoder's layers; each layer appends its own."""
 
     own: list[Tensor]
-    """[B, H, T, T'] to the target's tokens so far."""
+    """[B, H, T, T'], attention to the target's tokens so far."""
     source: list[Tensor]
-    """[B, H, T, S] to the source."""
+    """[B, H, T, S], attention to the source."""
 
 
 class DecoderLayer(nn.Module):
@@ -87,7 +87,7 @@ class DecoderLayer(nn.Module):
         self.feed_forward_norm = norm_behind(config)
 
     def begun(self, memory: Tensor) -> LayerCache:
-        """The cache before the first token, of the encoded source [B, S, D]."""
+        """Return the cache before the first token, for the encoded source [B, S, D]."""
         return LayerCache(self.source_attention.keys_and_values(memory), TokenCache())
 
     def forward(
@@ -98,7 +98,7 @@ class DecoderLayer(nn.Module):
         source_mask: Tensor | None,
         kept: "DecoderProbabilities | None" = None,
     ) -> Tensor:
-        """Transform `hidden` [B, T, D], the states of the tokens that follow those in `cache`, which grows by them."""
+        """Transform `hidden` [B, T, D], the states of the tokens after those in `cache`, and add them to the cache."""
         own, of_source = (None, None) if kept is None else (kept.own, kept.source)
         attended = self.attention(hidden, AttentionInputs(mask=own_mask, cache=cache.own, probabilities=own))
         hidden = _summed(hidden, attended, self.attention_norm)
@@ -130,35 +130,35 @@ class SourceEncoder(LayeredEncoder):
 
     @property
     def word_embedding(self) -> nn.Embedding:
-        """The word embedding [V, D]."""
+        """Return the word embedding [V, D]."""
         return self.embedding
 
     def embedded(self, ids: Tensor, first: int = 0) -> Tensor:
-        """Tokens [B, T, D] of `ids`, as `word_vectors` takes them, that stand at the positions from `first` on."""
+        """Return tokens [B, T, D] of `ids`, as in `word_vectors`, at the positions from `first` on."""
         size = self.config.hidden_size
         words = word_vectors(self.embedding, ids) * math.sqrt(size)
         return self.dropout(words + positions(first, ids.shape[1], size, ids.device))
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Embedded tokens [B, T, D] of int64 [B, T], and the mask for the layers."""
+        """Return embedded tokens [B, T, D] of int64 [B, T], and the mask for the layers."""
         return self.embedded(input_ids), AttentionInputs(mask=attention_mask)
 
 
 class OutputLayer(VocabularyHead):
-    """softmax(W phi + b) without the softmax; phi is the last hidden state itself."""
+    """softmax(W phi + b) without the softmax; phi is the unchanged last hidden state."""
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """What the output matrix is multiplied with: `hidden` [..., D] as it is."""
+        """Return the factor of the output matrix: the unchanged `hidden` [..., D]."""
         return hidden
 
 
 @dataclass
 class DecoderState:
-    """Where the decoding of a batch of sentences stands: what every layer keeps, and how many tokens were read."""
+    """State of the decoding of a batch of sentences: the cache of every layer, and the number of tokens read."""
 
     layers: list[LayerCache]
     source_mask: Tensor | None
@@ -166,13 +166,13 @@ class DecoderState:
     length: int = 0
 
     def rows(self, chosen: Tensor) -> "DecoderState":
-        """The rows `chosen` int64 [B'] of the batch, which may repeat and leave out."""
+        """Return the state of the rows `chosen` int64 [B'] of the batch, which may repeat and omit rows."""
         mask = None if self.source_mask is None else self.source_mask.index_select(0, chosen)
         return DecoderState([layer.rows(chosen) for layer in self.layers], mask, self.length)
 
 
 class Decoding:
-    """What a module that has these parts can do: read a source, and give the states of next tokens behind others."""
+    """Methods of a module with these parts: read a source, and return the states of the next tokens."""
 
     encoder: SourceEncoder
     decoder: nn.ModuleList
@@ -180,26 +180,30 @@ class Decoding:
 
     @property
     def decoder_layers(self) -> list[DecoderLayer]:
-        """The layers of the decoder."""
+        """Return the layers of the decoder."""
         return cast("list[DecoderLayer]", list(self.decoder))
 
     def begin(self, input_ids: Tensor, attention_mask: Tensor | None) -> DecoderState:
-        """Read the source: int64 [B, S], and bool [B, S] with True at tokens (None: all are)."""
+        """Read the source: int64 [B, S], and bool [B, S] with True at tokens (None: all positions are tokens)."""
         mask = none_if_all_tokens(attention_mask)
         memory = self.remembered(self.encoder(input_ids, mask)[-1])
         return DecoderState([layer.begun(memory) for layer in self.decoder_layers], mask)
 
     def remembered(self, last: Tensor) -> Tensor:
-        """What the decoder sees of the source, [B, S, D]: the encoder's `last` states, normalised if norms precede."""
+        """Return the decoder's view of the source, [B, S, D]: the encoder's `last` states, normalised if norms precede
+        blocks.
+        """
         return last if self.encoder.final_norm is None else self.encoder.final_norm(last)
 
     def decode(self, target_ids: Tensor, state: DecoderState, kept: DecoderProbabilities | None = None) -> Tensor:
-        """Hidden states [B, T, D] of the next tokens int64 [B, T] of the targets; `state` goes on behind them."""
+        """Return hidden states [B, T, D] of the next tokens int64 [B, T] of the targets, and add the tokens to
+        `state`.
+        """
         length = target_ids.shape[1]
         hidden = self.encoder.embedded(target_ids, state.length)
         mask = None
         if length > 1:
-            # Token i sees what was there before, itself, and the tokens before it.
+            # Token i sees the earlier state, itself, and the tokens before it.
             mask = torch.ones(1, length, state.length + length, dtype=torch.bool, device=target_ids.device)
             mask = mask.tril(diagonal=state.length)
         for layer, layer_cache in zip(self.decoder_layers, state.layers, strict=True):

@@ -16,7 +16,7 @@ def _modules() -> Modules:
 
 def _forward_flops(config: EncoderDecoderConfig, shape: PassShape) -> dict[str, float]:
     parts = encoder_flops(config, shape)
-    # The output layer is the product with the vocabulary alone.
+    # The output layer is only the product with the vocabulary matrix.
     return {**parts, "head": 0.0, "decoder": decoder_flops(config, shape, config.decoder_layers)}
 
 
@@ -31,7 +31,7 @@ FAMILY = Family(
     modules=_modules,
     forward_flops=_forward_flops,
     paper_flops=_paper_flops,
-    # The paper counts none.
+    # The paper counts no operations.
     paper_formula="6 N D",
     exported=Exported("modeling_encoder_decoder", "HatcheryEncoderDecoder", further=(), bare=False),
     token_ids=("pad", "cls", "sep"),

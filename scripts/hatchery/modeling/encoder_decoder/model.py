@@ -1,9 +1,8 @@
-"""The model that translates: it gives every next token of the target a probability, from the source and those before.
+"""The translation model: the probability of every next token of the target, given the source and the previous tokens.
 
-Weights before training are Xavier's normal for matrices and N(0, 1/D) for
-embedding and output. Source: "A Natural Bias for Language Generation Models", Section 4.1 (the output matrix); the
-embedding, which is scaled by sqrt(D) when it is read, as is usual with it. A tied matrix is the embedding. Biases start
-at 0, norms at 1 and 0.
+Weights before training are Xavier's normal for matrices and N(0, 1/D) for embedding and output. Source: "A Natural Bias
+for Language Generation Models", Section 4.1 (the output matrix). The distribution of the embedding is the usual one
+with a scale of sqrt(D) at reading. A tied matrix is the embedding. Biases start at 0, norms at 1 and 0.
 """
 
 import math
@@ -42,10 +41,10 @@ class TranslationModel(Decoding, LanguageModel):
         labels: Tensor,
         labelled: Tensor | None = None,
     ) -> LanguageModelOutput:
-        """What is predicted where `labels` int64 [B, T] are (-100: nothing to predict).
+        """Return the predictions at the `labels` int64 [B, T] (-100: no prediction).
 
-        `input_ids` int64 [B, S] and `attention_mask` bool [B, S] are the source, `target_ids` int64 [B, T] what the
-        decoder reads: the start, and the labels but for the last one. `labelled` are the `labelled_positions`.
+        `input_ids` int64 [B, S] and `attention_mask` bool [B, S] are the source, `target_ids` int64 [B, T] the
+        decoder's input: the start, and all labels except the last one. `labelled` are the `labelled_positions`.
         """
         labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
@@ -54,7 +53,9 @@ class TranslationModel(Decoding, LanguageModel):
         return LanguageModelOutput(logits, targets, labelled)
 
     def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-        """Hidden states [N, D] where `batch`, on the CPU, has labels, and these labels int64 [N], on `device`."""
+        """Return hidden states [N, D] at the labels of `batch`, which is on the CPU, and these labels int64 [N], on
+        `device`.
+        """
         rows = labelled_positions(batch["labels"])
         there = {name: tensor.to(device) for name, tensor in batch.items()}
         hidden = self.decode(there["target_ids"], self.begin(there["input_ids"], there.get("attention_mask")))
@@ -74,7 +75,7 @@ def initialise_encoder_decoder_(model: nn.Module, seed: int) -> None:
             elif parameter.dim() < 2:
                 parameter.zero_()
             elif name == "head.vocabulary_weight":
-                # The stream that scaled variants are drawn from, so that all have the same matrix but for its scale.
+                # All scaled variants draw from this stream, so they have the same matrix except for its scale.
                 normal_(parameter, 1 / math.sqrt(config.hidden_size), seed, "output_weight")
             elif isinstance(module, nn.Linear):
                 normal_(parameter, xavier_deviation(parameter), seed, name)

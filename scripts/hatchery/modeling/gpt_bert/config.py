@@ -1,8 +1,8 @@
 """The sizes and choices that define GPT-BERT and its ablations.
 
 Source: GPT-BERT ("GPT or BERT: why not both?"), Table 2, after the published code (docs/papers/gpt-bert.md, "Model").
-Embedding, positions, feed-forward block and head are those of LTG-BERT; what is new is the gate of the attention and
-the weights between all blocks, and either goes by a key. Nothing here needs torch.
+Embedding, positions, feed-forward block and head are those of LTG-BERT; new are the gate of the attention and the
+weights between all blocks, each switched by a key. The module needs no torch.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class GptBertSizes(EncoderSizes):
     family: Literal["gpt_bert"] = "gpt_bert"
     """Tells the families of models apart."""
 
-    # What the modules of LTG-BERT ask of its ablations; all of this is fixed here.
+    # Values that the modules of LTG-BERT read for its ablations; all are fixed here.
     position_embedding: ClassVar[str] = "relative"
     position_head_layout: ClassVar[str] = "babylm"
     position_to_content_index: ClassVar[str] = "query_minus_key"
@@ -51,13 +51,13 @@ class GptBertSizes(EncoderSizes):
 
     @property
     def position_limit(self) -> int | None:
-        """None: with relative positions there is no longest input."""
+        """Return None, because relative positions do not limit the input."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GptBertConfig(GptBertSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
 
 @dataclass(frozen=True, kw_only=True)

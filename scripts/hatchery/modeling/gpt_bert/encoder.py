@@ -1,7 +1,7 @@
 """GPT-BERT's encoder: LTG-BERT's with another attention, which is gated and normalised before its output projection.
 
-Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). How the blocks are combined is
-a layer weighting ("unrestricted").
+Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). The combination of the blocks is a layer
+weighting ("unrestricted").
 """
 
 import torch.nn.functional as F
@@ -14,7 +14,7 @@ from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
 class GatedSelfAttention(DisentangledSelfAttention):
-    """The attention block: norm, attention, gate, norm, output projection, dropout; without the gate where it is off.
+    """The attention block: norm, attention, gate, norm, output projection, dropout; the gate is optional.
 
     The gate is the exact GELU of a projection of the block's normalised input; no norm has parameters.
     """
@@ -26,7 +26,8 @@ class GatedSelfAttention(DisentangledSelfAttention):
         self.inner_layer_norm = LayerNorm(size, config.layer_norm_eps)
         self.gated = config.attention_gate
         if self.gated:
-            # One parameter, as in the published models: LAMB's trust ratio is per tensor. Values first, then the gate.
+            # One parameter, as in the published models, because LAMB's trust ratio is per tensor. Values precede the
+            # gate.
             self.value_projection = nn.Linear(size, 2 * size)
 
     def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -41,7 +42,7 @@ class GatedSelfAttention(DisentangledSelfAttention):
         return self.value_projection.weight[:size], self.value_projection.bias[:size]
 
     def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
-        """The block's output from the joined heads' context."""
+        """Return the block's output from the joined heads' context."""
         if gate is not None:
             context = context * F.gelu(gate)
         return self.dropout(self.output_projection(self.inner_layer_norm(context)))

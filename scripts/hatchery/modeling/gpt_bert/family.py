@@ -20,7 +20,7 @@ def _forward_flops(config: GptBertConfig, shape: PassShape) -> dict[str, float]:
     rows = reached_rows(shape.length, config.position_bucket_size, config.max_position_embeddings)
     parts = encoder_flops(config, shape, position_rows=rows, feed_forward_matrices=3)
     if config.attention_gate:
-        # A fifth matrix of hidden_size x hidden_size beside query, key, value and output.
+        # The gate is a fifth matrix of hidden_size x hidden_size, besides query, key, value and output.
         parts["attention_projections"] *= 5 / 4
     return parts
 

@@ -1,7 +1,8 @@
 """The parameter names of the published GPT-BERT code, and ours for the same tensors, in both directions.
 
-The training code, the wrapper for `transformers` that came with the organisers' baselines, and another one that keeps
-the names of training: their tensors differ in names alone (docs/papers/gpt-bert.md, "Names of tensors").
+Three published versions exist: the training code, the wrapper for `transformers` of the organisers' baselines, and
+another wrapper with the names of training. Their tensors differ only in their names (docs/papers/gpt-bert.md, "Names of
+tensors").
 """
 
 import re
@@ -36,23 +37,25 @@ _NUMBERED = {
 }
 
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
-"""The word embedding again."""
+"""Names of the output matrix, which repeats the word embedding."""
 POSITION_TABLE = "position_indices"
-"""In every layer: the table of position buckets, which we compute."""
+"""Name, in every layer, of the table of position buckets, which we compute."""
 GATE = "in_proj_vg"
-"""In the names of what projects values and gates at once."""
+"""Part of the names of matrices that project values and gates together."""
 MIXING = "dwa_modules"
-"""In the names of the weights between blocks."""
+"""Part of the names of the weights between blocks."""
 
 
 def in_training(name: str) -> str:
-    """A tensor's name in the training code, from the one in either wrapper."""
+    """Return a tensor's name in the training code, given its name in either wrapper."""
     name = re.sub(r"^lm_head\.", "classifier.", name.removeprefix("model."))
     return re.sub(r"^(attention_layers|mlp_layers|dwa_modules)\.", r"transformer.\1.", name)
 
 
 def our_name(published_name: str) -> str | None:
-    """Our name of a published tensor; None for one that repeats another. Raises ModelError for an unknown name."""
+    """Return our name of a published tensor; None for a tensor that repeats another. Raises ModelError for an unknown
+    name.
+    """
     name = in_training(published_name)
     if name == OUTPUT_MATRIX or name.endswith(f".{POSITION_TABLE}"):
         return None
@@ -68,7 +71,7 @@ def our_name(published_name: str) -> str | None:
 
 
 def published_name(name: str, gated: bool = True) -> str:
-    """The training code's name of our tensor `name`, in a model with or without a gate.
+    """Return the training code's name of our tensor `name`, in a model with or without a gate.
 
     Raises ModelError for a tensor that no published model has.
     """
@@ -81,6 +84,6 @@ def published_name(name: str, gated: bool = True) -> str:
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict of the published code as one for `LanguageModel`. Raises ModelError for an unknown name."""
+    """Convert a state dict of the published code to one for `LanguageModel`. Raises ModelError for an unknown name."""
     renamed = {our_name(name): tensor for name, tensor in state.items()}
     return {name: tensor for name, tensor in renamed.items() if name is not None}

@@ -1,1 +1,1 @@
-"""Heads for labelled tasks, composed of pooling, transform, output layer and target; they fit on every encoder."""
+"""Heads for labelled tasks, composed of pooling, transform, output layer and target; they work with every encoder."""

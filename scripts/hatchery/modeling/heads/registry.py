@@ -1,7 +1,7 @@
-"""The heads by name, with their options: what a task's configuration chooses from.
+"""The heads by name, with their options, for the configuration of a task.
 
-A head is an entry of `HEADS`: a model, and its options, a dataclass beside it whose defaults are LTG-BERT's. Poolings
-and transforms have registries of their own and compose with every head that has them.
+A head is an entry of `HEADS`: a model, and its options, a dataclass in the same file with LTG-BERT's defaults. Poolings
+and transforms have their own registries and can be combined with every head that uses them.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,10 +45,10 @@ class HeadDefinition(NamedTuple):
 def build_task_model(
     name: str, encoder: Encoder, context: HeadContext, options: Mapping[str, Any] | None = None
 ) -> TaskModel:
-    """The model of head `name` on `encoder`, which is not copied.
+    """Return the model of head `name` on `encoder`, which is not copied.
 
-    Raises ConfigError, naming the key, for an unknown head, option or value, and for a label set that is missing or
-    meaningless; ModelError for impossible values.
+    Raises ConfigError, naming the key, for an unknown head, option or value, and for a label set that is missing or has
+    no meaning for the head; ModelError for impossible values.
     """
     if name not in HEADS:
         raise ConfigError(f"head: got {name!r}, allowed are: {', '.join(HEADS)}")
@@ -63,17 +63,17 @@ def build_task_model(
 
 
 def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
-    """The options that fit the model, or, where asked, those that the reduced-vocabulary study's script decides.
+    """Return the options, or, if requested, the choices of the reduced-vocabulary study's script for the model.
 
-    The script (docs/papers/reduced-vocabulary.md, "Heads") tries the stock classifier, which fits the tied models, and
-    those of its own whose two widths are equal; these silently lose the projection between them. Only the others get
-    the study's own head. Raises ConfigError for a model of another family.
+    The script (docs/papers/reduced-vocabulary.md, "Heads") tries the stock classifier, which fits the tied models and
+    those untied models whose two widths are equal; the latter silently lose the projection between the widths. Only the
+    other models get the study's own head. Raises ConfigError for a model of another family.
     """
     if options.loader == "none":
         is_blind = encoder.first_token_is_blind and options.pooling == "first_token"
         return replace(options, pooling="last_token") if is_blind else options
     if not isinstance(encoder, RobertaEncoder):
-        raise ConfigError(f"loader: got {options.loader!r}, expected none: the model is none of the family roberta")
+        raise ConfigError(f"loader: got {options.loader!r}, expected no loader: the model is not of the family roberta")
     if encoder.config.embedding_width == encoder.config.hidden_size:
         encoder.projection = encoder.projection_layer_norm = None
         return replace(options, transform="roberta", pooling="first_token")
@@ -88,7 +88,7 @@ HEADS: dict[str, HeadDefinition] = {
     "regression": HeadDefinition(RegressionOptions, False, SequenceRegressor),
     # The best of several inputs: COPA.
     "multiple_choice": HeadDefinition(ChoiceOptions, False, MultipleChoice),
-    # One class for words that are marked in a text or pair: WiC.
+    # One class for marked words in a text or pair: WiC.
     "marked_words_classification": HeadDefinition(MarkedWordsOptions, True, MarkedWordsClassifier),
     # One class per token.
     "token_classification": HeadDefinition(WordOptions, True, TokenClassifier),

@@ -2,8 +2,8 @@
 
 A pair is one input with separators, so it needs no head of its own. The default is the head published with LTG-BERT's
 checkpoints (norm, linear, GELU, norm, dropout, linear) on the first token, used for GLUE by ELC-BERT too; poolings and
-transforms of the other papers are values. A pooling makes one vector of a sequence's states; it asks the encoder for
-those that it needs, so that one that looks at a single position does not pay for the others.
+transforms of the other papers are values. A pooling makes one vector of a sequence's states; it requests only the
+states that it needs from the encoder, so that a pooling of a single position does not pay for the others.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,9 @@ class FirstToken(nn.Module):
     """The last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock)."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding in front."""
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding at the
+        beginning.
+        """
         if can_read_values(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
             raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
         batch, length = input_ids.shape
@@ -51,10 +53,14 @@ class FirstToken(nn.Module):
 
 
 class LastToken(nn.Module):
-    """The last state at the last token that is not padding: of causal models, whose first token has seen nothing."""
+    """The last state at the last token that is not padding: for causal models, whose first token sees no other
+    token.
+    """
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; a sequence without tokens gives its first."""
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; without tokens, a sequence has its first
+        state.
+        """
         batch, length = input_ids.shape
         positions = torch.arange(length, device=input_ids.device)
         last = positions.where(token_mask(input_ids, attention_mask), 0).amax(dim=1)
@@ -63,10 +69,10 @@ class LastToken(nn.Module):
 
 
 class MeanOverTokens(nn.Module):
-    """The mean of the last states over everything that is not padding, special tokens included."""
+    """The mean of the last states over all tokens that are not padding, including special tokens."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""
         states = encoder(input_ids, attention_mask)[-1]
         weights = token_mask(input_ids, attention_mask).to(states.dtype).unsqueeze(-1)
         return (states * weights).sum(dim=1) / weights.sum(dim=1)
@@ -76,8 +82,8 @@ class PositionLinear(nn.Module):
     """A learned weight per position and one bias, the same for all channels.
 
     The head of the reduced-vocabulary study's custom family (docs/papers/reduced-vocabulary.md, "Heads"). Every input
-    is padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, no mask is given
-    to the encoder: tokens attend to padding. With `attend_padding` False they do not; padding is still weighted.
+    is padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, the encoder gets
+    no mask, so tokens attend to padding. With `attend_padding` False they do not, but padding is still weighted.
     """
 
     def __init__(self, n_positions: int, pad_id: int, attend_padding: bool = True) -> None:
@@ -88,7 +94,9 @@ class PositionLinear(nn.Module):
         self.position_weights = nn.Linear(n_positions, 1)
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for T > n_positions."""
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for T >
+        n_positions.
+        """
         missing = self.n_positions - input_ids.shape[1]
         if missing < 0:
             length, most = input_ids.shape[1], self.n_positions
@@ -110,7 +118,7 @@ POOLINGS: dict[PoolingName, type[nn.Module]] = {
 
 
 def make_pooling(name: PoolingName, n_positions: int, pad_id: int, attend_padding: bool) -> nn.Module:
-    """The pooling of that name; all but the name are for "position_linear"."""
+    """Return the pooling of that name; all other arguments are for "position_linear"."""
     if name == "position_linear":
         return PositionLinear(n_positions, pad_id, attend_padding)
     return POOLINGS[name]()
@@ -122,15 +130,15 @@ class SequenceOptions(EncoderOptions):
 
     transform: TransformName = "ltg_wrapper"
     pooling: PoolingName = "first_token"
-    # Inputs are padded to this length, and cannot be longer; for position_linear alone.
+    # Inputs are padded to this length and cannot be longer; for position_linear only.
     n_positions: int = 128
-    # Whether tokens attend to that padding, as published; for position_linear alone.
+    # Whether tokens attend to that padding, as published; for position_linear only.
     attend_padding: bool = True
-    # The reduced-vocabulary study's script decides transform, pooling and loss by the model (`registry`).
+    # Whether the reduced-vocabulary study's script chooses transform, pooling and loss for the model (`registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"
-    # Of the layer norms of the transform; None is that of the encoder.
+    # Epsilon of the layer norms of the transform; None: that of the encoder.
     layer_norm_eps: float | None = None
-    # pytorch draws the head as PyTorch does by itself (BabyLM since 2025).
+    # pytorch: PyTorch's default initialisation of the head (BabyLM since 2025).
     initialisation: Initialisation = "ltg"
 
 
@@ -138,7 +146,7 @@ class SequenceOptions(EncoderOptions):
 class RegressionOptions(SequenceOptions):
     """Options of `regression`."""
 
-    # The output bias at the start: the mean of the targets, 2.5 for STS-B in LTG-BERT's code.
+    # The initial output bias: the mean of the targets, 2.5 for STS-B in LTG-BERT's code.
     initial_value: float = 0.0
     # The reduced-vocabulary study's squared error on max(0, output).
     rectified_loss: bool = False
@@ -171,7 +179,7 @@ class SequenceClassifier(TaskModel):
             initialise_as_pytorch_(head, context.seed)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Scores [B, n_labels] of `input_ids` int64 [B, T], whose first token is [CLS]; mask bool [B, T]."""
+        """Return scores [B, n_labels] of `input_ids` int64 [B, T], whose first token is [CLS]; mask bool [B, T]."""
         return self.head(self.pooling(self.encoder, input_ids, attention_mask))
 
 
@@ -187,16 +195,18 @@ class SequenceRegressor(SequenceClassifier):
 
 
 class MultipleChoice(SequenceClassifier):
-    """One score per choice, each choice being a sequence of its own; labels and predictions are positions int64 [B]."""
+    """One score per choice; each choice is a sequence of its own. Labels and predictions are indices of choices, int64
+    [B].
+    """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ChoiceOptions) -> None:
         super().__init__(encoder, context, options, RightChoice(options.independent_choices))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Scores [B, C] of `input_ids` int64 [B, C, T]; mask bool [B, C, T].
+        """Return scores [B, C] of `input_ids` int64 [B, C, T]; mask bool [B, C, T].
 
-        A choice without any token does not exist (questions may have different numbers): it is not computed, and its
-        score is IMPOSSIBLE_SCORE. Raises EvaluationError for a question without choices.
+        A choice without tokens is missing (questions may have different numbers of choices): it is not computed, and
+        its score is IMPOSSIBLE_SCORE. Raises EvaluationError for a question without choices.
         """
         mask = token_mask(input_ids, attention_mask)
         exists = mask.any(dim=-1)

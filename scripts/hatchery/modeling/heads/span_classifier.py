@@ -1,17 +1,17 @@
-"""Span classification, the probe of LTG-BERT's edge probing: what do the vectors of given spans know?
+"""Span classification, the probe of LTG-BERT's edge probing, which classifies the vectors of given spans.
 
 Source: LTG-BERT, Section 6.2, Appendix B.2 and Table 11; docs/papers/ltg-bert.md, "Edge probing" (the module was not
 published). All layers are mixed, projected to 256 channels, pooled over each span's tokens with 4 attention heads, and
-classified by a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each. The
-original probe (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") also has a projection for each,
-and scales its mix.
+classified by a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each span. The
+original probe (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") also has a projection for each
+span, and scales its mix.
 
 Mixes are learned convex combinations of all layers (LTG-BERT, Section 6.2 and Appendix C). Since sub-layers add to an
-un-normalised residual stream, the paper mixes what each layer adds, s_k = l_k - l_(k-1); the published code hands the
-plain layer outputs l_k to a module that is missing. Both readings are here; the weights are the paper's Table 5.
-"contributions" is the paper's where layers add up, and the output elsewhere: with layer weighting (ELC-BERT) and after
-norms a state already is what its layer gives. In the attention over a span's tokens, a learned query against projected
-keys is a linear score per token and head, so that is what is learned here.
+un-normalised residual stream, the paper mixes the contributions of the layers, s_k = l_k - l_(k-1); the published code
+passes the layer outputs l_k to a module that is missing. Both readings are here; the weights are the paper's Table 5.
+"contributions" is the paper's reading if layers add up, and otherwise the output: with layer weighting (ELC-BERT) and
+after norms a state already is the contribution of its layer. In the attention over a span's tokens, a learned query
+against projected keys equals a linear score per token and head, which is learned here instead.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ from hatchery.modeling.norm_and_dropout import full_precision
 
 
 def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int | None = None) -> tuple[Tensor, Tensor]:
-    """The flat positions int64 [N, W] (b * length + t) of the tokens of spans, and bool [N, W], True at tokens.
+    """Return the flat positions int64 [N, W] (b * length + t) of the tokens of spans, and bool [N, W], True at tokens.
 
-    `spans` int64 [N, 2] are [start, end), `sentences` int64 [N] says in which sequence of `length` positions a span
-    lies. W is `widest` where it is given, which no span may exceed; else the longest span's length where that is known
-    without waiting for a device, else `length`.
+    `spans` int64 [N, 2] are [start, end), `sentences` int64 [N] are the sequences, of `length` positions, of the spans.
+    W is `widest` if given, which no span may exceed; else the longest span's length if it is known without
+    synchronising with a device, else `length`.
     """
     start, end = spans[:, 0:1], spans[:, 1:2]
     if widest is None:
@@ -41,12 +41,13 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
         widest = int((end - start).max()) if on_cpu and len(spans) else length
     positions = start + torch.arange(widest, device=spans.device)
     inside = positions < end
-    # Positions behind a span may lie behind the sequence; they are read somewhere else, and masked.
+    # Positions after a span may exceed the sequence; clamp them, because they are masked.
     return sentences.unsqueeze(1) * length + positions.where(inside, start), inside
 
 
 class SpanAttentionPooling(nn.Module):
-    """Every head weighs the tokens of a span with a softmax of its own, and pools its share of the values.
+    """Attention pooling: every head weights the tokens of a span with its own softmax, and pools its part of the
+    values.
 
     Raises ModelError unless `n_heads` divides `size`.
     """
@@ -60,10 +61,10 @@ class SpanAttentionPooling(nn.Module):
         self.values = nn.Linear(size, size)
 
     def forward(self, states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
-        """Vectors [N, D] of `spans` int64 [N, 2] in `states` [B, T, D]; see `tokens_of_spans`."""
+        """Return vectors [N, D] of `spans` int64 [N, 2] in `states` [B, T, D]; see `tokens_of_spans`."""
         rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
-        # Scores and values come before the tokens are laid out by span: a token may lie in many spans, and the gradient
-        # of index_select is several times faster on a CPU than that of indexing with a matrix.
+        # Compute scores and values before the tokens are gathered by span: a token may be in many spans, and on a CPU
+        # the gradient of index_select is several times faster than that of indexing with a matrix.
         scores = select_tokens(full_precision(self.token_scores(states)), rows)
         values = select_tokens(self.values(states), rows).unflatten(-1, (self.n_heads, -1))
         weights = torch.softmax(scores.masked_fill(~inside.unsqueeze(-1), -torch.inf), dim=1).to(values.dtype)
@@ -71,7 +72,7 @@ class SpanAttentionPooling(nn.Module):
 
 
 def select_tokens(states: Tensor, rows: Tensor) -> Tensor:
-    """The vectors [N, W, D] at the flat positions `rows` int64 [N, W] of `states` [B, T, D]."""
+    """Return the vectors [N, W, D] at the flat positions `rows` int64 [N, W] of `states` [B, T, D]."""
     return states.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape)
 
 
@@ -79,12 +80,12 @@ LayerReading = Literal["contributions", "differences", "outputs"]
 
 
 def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
-    """What the layers 1 to L give, [L, B, T, D], from all states of `encoder`; the embedding itself is left out.
+    """Return the vectors of the layers 1 to L, [L, B, T, D], from all states of `encoder`, without the embedding.
 
     Raises ModelError for "differences" of an encoder with layer weighting, whose layers do not add to their inputs, and
     for an unknown reading.
     """
-    # A weighted output appends its mixture to the states; that is no layer.
+    # With a weighted output, the last state is its mixture, which is not a layer.
     stacked = torch.stack(tuple(states[: encoder.n_layers + 1]))
     if reading == "contributions":
         reading = "differences" if encoder.layers_add_up else "outputs"
@@ -98,7 +99,7 @@ def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerRead
 
 
 class LayerMix(nn.Module):
-    """Softmax weights over layers, equal at the start; if `scaled`, times a learned number that starts at 1."""
+    """Softmax weights over layers, initially equal; if `scaled`, times a learned factor that starts at 1."""
 
     def __init__(self, n_layers: int, scaled: bool = False) -> None:
         super().__init__()
@@ -107,11 +108,11 @@ class LayerMix(nn.Module):
 
     @property
     def shares(self) -> Tensor:
-        """The weights [L], summing to 1."""
+        """Return the weights [L], summing to 1."""
         return torch.softmax(self.layer_weights, dim=0)
 
     def forward(self, layers: Tensor) -> Tensor:
-        """The combination [...] of `layers` [L, ...]; convex unless it is scaled."""
+        """Return the combination [...] of `layers` [L, ...]; convex unless it is scaled."""
         weights = self.shares if self.scale is None else self.scale * self.shares
         return torch.einsum("l,l...->...", weights.to(layers.dtype), layers)
 
@@ -125,7 +126,8 @@ class ProbeOptions(EncoderOptions):
     n_spans: int = 1
     # A sigmoid per label, or one softmax.
     multi_label: bool = True
-    # What is mixed: what each layer contributes, its difference to the one below (the paper), its output (the code).
+    # Vectors that are mixed: each layer's contribution, its difference to the previous layer (the paper), or its output
+    # (the code).
     layer_reading: LayerReading = "contributions"
     probe_size: int = 256
     pooling_heads: int = 4
@@ -137,9 +139,9 @@ class ProbeOptions(EncoderOptions):
 class SpanHead(nn.Module):
     """The trained part of the probe: from the layers' vectors to one score per label.
 
-    The projection is shared by the spans of a target unless they are separate. Since it is linear and the layer weights
-    sum to 1, it gives the same before the mix, as the paper writes it, and after, where it costs one layer instead of
-    all.
+    The spans of a target share the projection unless the projections are separate. Because it is linear and the layer
+    weights sum to 1, it can be applied after the mix, with the cost of one layer instead of all, with the result of the
+    paper's projection before the mix.
     """
 
     def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:
@@ -153,9 +155,9 @@ class SpanHead(nn.Module):
         self.classifier = ScoreHead(n_spans * size, n_labels, 0.0, "probe", size)
 
     def forward(self, layers: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
-        """Scores [N, labels] of `spans` int64 [N, spans, 2] in `sentences` int64 [N]; `layers` is [L, B, T, D].
+        """Return scores [N, labels] of `spans` int64 [N, spans, 2] in `sentences` int64 [N]; `layers` is [L, B, T, D].
 
-        `widest` is the length of the longest span, where it is known.
+        `widest` is the length of the longest span, if known.
         """
         projections = [self.down_projection, *self.other_projections]
         pooled = []
@@ -166,10 +168,10 @@ class SpanHead(nn.Module):
 
 
 class SpanClassifier(TaskModel):
-    """A probe on an encoder that is frozen unless told otherwise; targets are one span, or two.
+    """A probe on an encoder that is frozen by default; targets are one or two spans.
 
     With `multi_label` labels are 0/1 [N, n_labels] and predictions bool, one sigmoid each; otherwise class ids int64
-    [N]. Raises ModelError for impossible sizes, and for a reading of the layers that does not fit the encoder.
+    [N]. Raises ModelError for impossible sizes, and for a reading of the layers that the encoder does not support.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ProbeOptions) -> None:
@@ -191,16 +193,17 @@ class SpanClassifier(TaskModel):
         layers: Tensor | None = None,
         widest: int | None = None,
     ) -> Tensor:
-        """Scores [N, n_labels] of N targets in the sequences `input_ids` int64 [B, T], mask bool [B, T].
+        """Return scores [N, n_labels] of N targets in the sequences `input_ids` int64 [B, T], mask bool [B, T].
 
         `spans` int64 [N, n_spans, 2] are token positions [start, end), [CLS] being position 0; `sentences` int64 [N]
-        the sequences they lie in. `layers` [L, B, T, D], as `layer_vectors` gives them, stand in for the ids where
-        the encoder is frozen and its states are known; positions then count among their tokens. `widest`, the length
-        of the longest span, spares a GPU the widest thinkable. Raises EvaluationError for another number of spans, and
-        for spans that are empty or reach outside of the tokens; ModelError for ids and layers both or neither.
+        the sequences of the targets. `layers` [L, B, T, D], the result of `layer_vectors`, replace the ids if the
+        encoder is frozen and its states are known; positions are then those of their tokens. `widest`, the length of
+        the longest span, saves a GPU from using the maximum length. Raises EvaluationError for another number of spans,
+        and for spans that are empty or extend outside of the tokens; ModelError unless exactly one of ids and layers is
+        given.
         """
         if (input_ids is None) == (layers is None):
-            raise ModelError("inputs: expected input_ids or layers, one of them")
+            raise ModelError("inputs: expected exactly one of input_ids and layers")
         if spans.ndim == 3 and spans.shape[1] != self.n_spans:
             raise EvaluationError(f"spans: got {spans.shape[1]} per target, expected {self.n_spans}")
         if input_ids is not None:
@@ -214,7 +217,7 @@ class SpanClassifier(TaskModel):
     def _checked(self, layers: Tensor | None, mask: Tensor | None, spans: Tensor, sentences: Tensor) -> Tensor:
         assert layers is not None
         if self.encoder_mode == "trained" or (self.encoder_mode == "frozen_with_dropout" and self.training):
-            raise ModelError(f"layers: an encoder that is {self.encoder_mode} has no states to be known beforehand")
+            raise ModelError(f"layers: an encoder that is {self.encoder_mode} has no precomputed states")
         expected = (self.encoder.n_layers, self.encoder.config.hidden_size)
         if layers.ndim != 4 or (layers.shape[0], layers.shape[3]) != expected:
             raise ModelError(f"layers: got shape {tuple(layers.shape)}, expected [{expected[0]}, B, T, {expected[1]}]")
@@ -223,9 +226,9 @@ class SpanClassifier(TaskModel):
 
     @torch.no_grad()
     def layer_weights(self) -> Tensor:
-        """Softmax weights [n_spans, L] of the layers 1 to L."""
+        """Return the softmax weights [n_spans, L] of the layers 1 to L."""
         return torch.stack([module.shares for module in self.head.modules() if isinstance(module, LayerMix)])
 
     def layer_contribution(self) -> Tensor:
-        """The share of every layer [L], of two spans the mean, as in LTG-BERT's Table 5 (there in percent)."""
+        """Return the share of every layer [L], averaged over two spans, as in LTG-BERT's Table 5 (there in percent)."""
         return self.layer_weights().mean(dim=0)

@@ -1,12 +1,12 @@
-"""What scores are compared with: classes, independent labels, numbers, choices. Gives losses and predictions.
+"""Targets of scores (classes, independent labels, numbers, choices), with their losses and predictions.
 
-One convention for all: a loss is the sum over labelled units together with their number, so that batches of any size
-can be accumulated exactly; training minimises `mean`. Scores come from a head in full precision.
+All targets share a convention: a loss is the sum over labelled units together with their number, so that batches of any
+size can be accumulated exactly; training minimises `mean`. Scores come from a head in full precision.
 
-The checks say what heads refuse: masks of another shape, labels outside of the classes, spans that hold no token.
-Looking at values is free on the CPU; on a GPU it would be a wait for the device, and under torch.compile a break of
-the graph. So heads look at tensors of the CPU alone, and whoever loads data can call the same checks there before it
-moves them. Every message is one line.
+The checks refuse masks of another shape, labels outside of the classes, and spans without tokens. Reading values is
+free on the CPU; on a GPU it would synchronise with the device, and under torch.compile it would break the graph. So
+heads check only tensors on the CPU, and data loaders can call the same checks before they move tensors to the device.
+Every message is one line.
 """
 
 from dataclasses import dataclass
@@ -27,25 +27,27 @@ class SummedLoss(NamedTuple):
     loss_sum: Tensor
     """Scalar, differentiable."""
     n_labelled: Tensor
-    """Scalar int64: the units that were summed; which units, the target says."""
+    """Scalar int64: the number of summed units; the target defines the unit."""
 
     @property
     def mean(self) -> Tensor:
-        """`loss_sum / n_labelled`, and 0 where nothing is labelled."""
+        """Return `loss_sum / n_labelled`, or 0 without labels."""
         return self.loss_sum / self.n_labelled.clamp(min=1)
 
 
 class Target(Protocol):
-    """Turns the scores of a head into a loss for given labels, and into predictions of the labels' own form."""
+    """Computes the loss of a head's scores for given labels, and predictions in the form of the labels."""
 
     link: ClassVar[Link | None]
-    """How a prior over the labels becomes an output bias (`output_bias.marginal_bias`); None: there is none."""
+    """Link function from a prior over the labels to an output bias (`output_bias.marginal_bias`); None without one."""
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Raises EvaluationError for labels that do not fit the scores (values: where looking is free)."""
+        """Return the loss. Raises EvaluationError for labels that do not fit the scores (values only if reading them is
+        free).
+        """
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """The label that the scores speak for."""
+        """Return the labels that the scores predict."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +57,14 @@ class OneClass:
     link: ClassVar[Link | None] = "softmax"
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Sum over the labelled units."""
+        """Return the sum over the labelled units."""
         check_class_labels(scores, labels)
         flat = scores.flatten(0, -2)
         total = F.cross_entropy(flat, labels.flatten(), ignore_index=UNLABELLED, reduction="sum")
         return SummedLoss(total, (labels != UNLABELLED).sum())
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """Class ids int64 [...]."""
+        """Return class ids int64 [...]."""
         return scores.argmax(dim=-1)
 
 
@@ -76,11 +78,11 @@ class IndependentLabels:
     link: ClassVar[Link | None] = "multi_label"
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Sum over the labelled binary decisions."""
+        """Return the sum over the labelled binary decisions."""
         return _binary_loss(scores, labels)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """bool [..., K]: whether the probability is at least one half."""
+        """Return bool [..., K]: whether the probability is at least one half."""
         return scores >= 0
 
 
@@ -98,7 +100,7 @@ class Number:
     rectified_loss: bool = False
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Sum over the units."""
+        """Return the sum over the units."""
         values = self.predictions(scores)
         if labels.shape != values.shape:
             raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(values.shape)}")
@@ -110,25 +112,28 @@ class Number:
         )
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """The scores themselves, float [...]."""
+        """Return the unchanged scores, float [...]."""
         return scores.squeeze(-1)
 
 
 @dataclass(frozen=True)
 class RightChoice:
-    """The right one of some choices. Scores [B, C] with IMPOSSIBLE_SCORE at missing choices, labels int64 [B].
+    """The correct choice among several. Scores [B, C] with IMPOSSIBLE_SCORE at missing choices, labels int64 [B].
 
-    `independent` trains every choice by itself with a binary cross-entropy, target 1 for the right one, as LTG-BERT's
-    code does for COPA (docs/papers/ltg-bert.md, "Fine-tuning"); otherwise the choices of a question share a softmax.
+    `independent` trains every choice separately with a binary cross-entropy, target 1 for the correct choice, as
+    LTG-BERT's code does for COPA (docs/papers/ltg-bert.md, "Fine-tuning"); otherwise the choices of a question share a
+    softmax.
     """
 
-    # The bias is shared by all choices, so it can prefer none of them.
+    # All choices share the bias, so it can prefer no choice.
     link: ClassVar[Link | None] = None
 
     independent: bool = False
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Sum over the labelled questions, or over all choices of the labelled questions where they are independent."""
+        """Return the sum over the labelled questions, or, if choices are independent, over all choices of these
+        questions.
+        """
         if not self.independent:
             return OneClass().loss(scores, labels)
         check_class_labels(scores, labels)
@@ -137,14 +142,14 @@ class RightChoice:
         return _binary_loss(scores, torch.where(counts, is_right.long(), UNLABELLED))
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """The position of the highest score, int64 [B]."""
+        """Return the index of the highest score, int64 [B]."""
         return scores.argmax(dim=-1)
 
 
 def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     if labels.shape != scores.shape:
         raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(scores.shape)}")
-    # A bool has no room for UNLABELLED, and an unsigned label no sign.
+    # A bool cannot hold UNLABELLED, and an unsigned label has no sign.
     labels = labels.to(scores.dtype)
     labelled = labels != UNLABELLED
     if can_read_values(labels) and bool((labelled & (labels != 0) & (labels != 1)).any()):
@@ -153,19 +158,19 @@ def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     return SummedLoss(losses.where(labelled, 0.0).sum(), labelled.sum())
 
 
-# Finite, so that logits stay finite; far enough below any score that its probability is exactly 0.
+# Finite, so that logits stay finite, but far enough below any score that its probability is exactly 0.
 IMPOSSIBLE_SCORE = -1e9
 
 
 def can_read_values(*tensors: Tensor) -> bool:
-    """Whether the values of all `tensors` can be read without waiting."""
+    """Return whether the values of all `tensors` can be read without synchronisation."""
     return not torch.compiler.is_compiling() and all(tensor.device.type == "cpu" for tensor in tensors)
 
 
 def token_mask(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """bool, True at tokens, of the shape of `input_ids`; None stands for tokens everywhere.
+    """Return a bool mask, True at tokens, of the shape of `input_ids`; None means that all positions are tokens.
 
-    Raises ModelError for a mask of another shape, such as that of packed segments, which heads cannot tell apart.
+    Raises ModelError for a mask of another shape, such as that of packed segments, which heads cannot distinguish.
     """
     if attention_mask is None:
         return torch.ones_like(input_ids, dtype=torch.bool)
@@ -194,7 +199,7 @@ def check_class_labels(scores: Tensor, labels: Tensor) -> None:
 
 
 def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
-    """Raise EvaluationError unless every span holds tokens and nothing else.
+    """Raise EvaluationError unless every span contains only tokens.
 
     `spans` int64 [N, S, 2] are positions [start, end) in the sentences int64 [N] of a batch whose `mask` bool [B, T] is
     True at tokens.
@@ -206,7 +211,7 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
         return
     if bool(((sentences < 0) | (sentences >= len(mask))).any()):
         raise EvaluationError(f"spans: a sentence number is not one of the {len(mask)} sentences of the batch")
-    # tokens_before[b, t] is the number of tokens left of position t, so a span's tokens are one difference.
+    # tokens_before[b, t] is the number of tokens before position t, so the number of a span's tokens is one difference.
     tokens_before = torch.nn.functional.pad(mask.long().cumsum(1), (1, 0))
     start, end = spans[..., 0], spans[..., 1]
     for condition, complaint in (

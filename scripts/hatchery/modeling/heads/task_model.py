@@ -1,10 +1,10 @@
-"""What every fine-tuned or probed model is: an encoder, a fresh head, and a target.
+"""The base of all fine-tuned and probed models: an encoder, a fresh head, and a target.
 
-A training loop needs no knowledge of the task: it calls the model with the inputs of a batch, hands the scores and
-the labels to `loss`, and reads `predictions`. Promise: the fresh weights depend on a seed and their names alone.
+A training loop is independent of the task: it calls the model with the inputs of a batch, passes the scores and the
+labels to `loss`, and reads `predictions`. The fresh weights depend only on a seed and their names.
 
-Heads lead from a vector to scores: a named sequence of steps, then the output layer. The published ones differ in the
-order of a few steps alone, so each is an entry of `TRANSFORMS`, not a class. Layer norms have no parameters
+A head computes scores of a vector: a named sequence of steps, then the output layer. The published heads differ only in
+the order of a few steps, so each is an entry of `TRANSFORMS`, not a class. Layer norms have no parameters
 (docs/papers/ltg-bert.md, "Model").
 """
 
@@ -36,21 +36,21 @@ TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
     "ltg_code": ("dropout", "linear", "relu", "layer_norm", "dropout"),
     # RoBERTa's stock sequence classifier; the tied family of the reduced-vocabulary study.
     "roberta": ("dropout", "linear", "tanh", "dropout"),
-    # Output layer alone, no dropout: the custom family of the reduced-vocabulary study, after position_linear.
+    # Only the output layer, no dropout: the untied models of the reduced-vocabulary study, after position_linear.
     "none": (),
     # Dropout and the output layer: parts of speech in BabyLM's multilingual track.
     "dropout": ("dropout",),
-    # One hidden layer, as the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.
+    # One hidden layer, like the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.
     "probe": ("linear", "gelu", "dropout"),
 }
 """The steps between a pooled vector and the output layer; at most one of them is linear."""
 
 
 class ScoreHead(nn.Module):
-    """From vectors to one score per output, through the steps of a transform.
+    """Computes one score per output from vectors, through the steps of a transform.
 
-    `hidden_size` is the width of the linear step, that of the input unless told otherwise. Raises ModelError for fewer
-    than one output and for an unknown transform.
+    `hidden_size` is the width of the linear step, by default that of the input. Raises ModelError for fewer than one
+    output and for an unknown transform.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ScoreHead(nn.Module):
         self.output = nn.Linear(width, n_outputs)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Scores [..., outputs] in full precision of `vectors` [..., D]."""
+        """Return scores [..., outputs] of `vectors` [..., D], in full precision."""
         for step in self.steps:
             vectors = self._apply_step(step, vectors)
         return full_precision(self.output(vectors))
@@ -92,7 +92,7 @@ class ScoreHead(nn.Module):
 
 
 def score_head(encoder: Encoder, n_outputs: int, transform: TransformName) -> ScoreHead:
-    """A head of the width and the layer-norm epsilon of `encoder`. Raises ModelError, as `ScoreHead` does."""
+    """Return a head with the width and the layer-norm epsilon of `encoder`. Raises ModelError, as `ScoreHead` does."""
     config = encoder.config
     return ScoreHead(config.hidden_size, n_outputs, config.layer_norm_eps, transform)
 
@@ -102,20 +102,20 @@ EncoderMode = Literal["trained", "frozen", "frozen_with_dropout"]
 
 @dataclass(frozen=True)
 class HeadContext:
-    """What a head needs to know besides its options."""
+    """Inputs of a head other than its options."""
 
     n_labels: int | None
     """Labels of the task, in the order of the outputs; None for heads that have no label set."""
     dropout: float
     seed: int
     pad_id: int
-    """The tokenizer's padding, which "position_linear" pads with."""
+    """Id of the tokenizer's padding token, with which "position_linear" pads."""
     keeps_encoder_dropout: bool = False
     """Whether the encoder keeps the dropout of its pretraining."""
 
     @property
     def n_outputs(self) -> int:
-        """One for each label; one alone where there is no label set."""
+        """Return the number of labels, or 1 without a label set."""
         return 1 if self.n_labels is None else self.n_labels
 
 
@@ -127,13 +127,13 @@ class EncoderOptions(Settings):
 
 
 class TaskModel(nn.Module):
-    """An encoder with a fresh head; subclasses say in `forward` how inputs become the scores of `target`.
+    """An encoder with a fresh head; `forward` of a subclass computes the scores of `target`.
 
-    The dropout of `context` is used in the head and, where the encoder is trained, replaces its pretraining values
-    there, unless it keeps them; its seed determines the fresh weights. The encoder is not copied. A frozen encoder gets
-    no gradients and keeps its own dropout probabilities, which are off even while the head trains, unless
-    `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md, "Edge
-    probing"). Raises ModelError for an impossible dropout.
+    The dropout of `context` is used in the head and, if the encoder is trained, replaces the encoder's pretraining
+    values, unless these are kept; the seed of `context` determines the fresh weights. The encoder is not copied. A
+    frozen encoder gets no gradients and keeps its own dropout probabilities, which are inactive even while the head
+    trains, unless `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md,
+    "Edge probing"). Raises ModelError for an impossible dropout.
     """
 
     def __init__(
@@ -152,25 +152,29 @@ class TaskModel(nn.Module):
         self.set_dropout(context.dropout)
 
     def add_fresh(self, module: nn.Module, seed: int, name: str = "") -> None:
-        """Initialise a module that was not pretrained and put it where the encoder is, in the encoder's precision."""
+        """Initialise a module that was not pretrained, and move it to the device and precision of the encoder."""
         initialise_fresh_(module, seed, name)
         module.to(next(self.encoder.parameters()))
 
     @property
     def output_layer(self) -> nn.Linear:
-        """The last linear layer of the head, whose bias can be given a prior (`hatchery.modeling.output_bias`)."""
+        """Return the last linear layer of the head, whose bias can be set to a prior
+        (`hatchery.modeling.output_bias`).
+        """
         return next(module.output for module in self.head.modules() if isinstance(module, ScoreHead))
 
     def fresh_parameters(self) -> list[nn.Parameter]:
-        """What was not pretrained, for protocols that give it a learning rate of its own (LTG-BERT's code: 1e-3)."""
+        """Return the parameters that were not pretrained, for protocols with a separate learning rate (LTG-BERT's code:
+        1e-3).
+        """
         return [parameter for name, parameter in self.named_parameters() if not name.startswith("encoder.")]
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """The loss of `scores`, as `forward` gives them; see the target for the labels and the unit that is counted."""
+        """Return the loss of `scores`, the result of `forward`; see the target for the labels and the counted unit."""
         return self.target.loss(scores, labels)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """The labels that `scores` speak for, in the form of the task's labels."""
+        """Return the labels that `scores` predict, in the form of the task's labels."""
         return self.target.predictions(scores)
 
     def set_dropout(self, probability: float) -> None:
@@ -182,7 +186,7 @@ class TaskModel(nn.Module):
             self.encoder.set_dropout(probability)
 
     def train(self, mode: bool = True) -> "TaskModel":
-        """Training mode; a frozen encoder stays in evaluation mode."""
+        """Set the training mode; a frozen encoder stays in evaluation mode."""
         super().train(mode)
         if self.encoder_mode == "frozen":
             self.encoder.eval()
@@ -193,7 +197,7 @@ Initialisation = Literal["ltg", "pytorch"]
 
 
 def initialise_as_pytorch_(head: nn.Module, seed: int) -> None:
-    """Draw all linear layers of a head anew as PyTorch does by itself, biases included."""
+    """Draw all linear layers of a head anew with PyTorch's default initialisation, including biases."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for child in head.modules():
@@ -205,8 +209,8 @@ def initialise_as_pytorch_(head: nn.Module, seed: int) -> None:
 def initialise_fresh_(module: nn.Module, seed: int, prefix: str = "") -> None:
     """Draw the weights of all linear layers inside `module` and set their biases to 0.
 
-    LTG-BERT's truncated normal, with the width of each layer's input in place of the hidden size: the same in heads as
-    wide as the encoder. The stream of a weight is named `prefix` and its name inside `module`.
+    LTG-BERT's truncated normal, with the width of each layer's input in place of the hidden size, which is equal in
+    heads as wide as the encoder. The stream of a weight is named `prefix` and its name inside `module`.
     """
     for name, child in module.named_modules():
         if isinstance(child, nn.Linear):

@@ -1,14 +1,15 @@
-"""Heads that answer about words: about each word, about words that are marked, and where an answer stands.
+"""Heads for words: labels of each word, labels of marked words, and the position of an answer.
 
 - `TokenClassifier`: one of K classes at every token, for labelled words (their first subword, say). Source: Devlin et
   al. 2019 with any of the transforms; LTG-BERT itself asks about words by edge probing.
 - `WordClassifier`: one of K classes for given words, from the mean of the last states of their pieces (parts of speech
   in BabyLM's multilingual track; docs/papers/babylm-2026.md, "The multilingual track").
-- `MarkedWordsClassifier`: one class for words that are marked: does a word mean the same in two sentences (WiC)?
-  Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which puts the marked words' vectors beside that of [CLS];
-  LTG-BERT reads [CLS] alone (Appendix B.1). A word of several subwords is their mean here, without parameters.
-- `ExtractiveSpan`: where does the answer begin, and which token is its last? Source: Devlin et al. 2019, Section 4.2:
-  two scores per token, two cross-entropies; the prediction is the best pair in order. Spans are half-open [start, end)
+- `MarkedWordsClassifier`: one class for words that are marked: whether a word has the same meaning in two sentences
+  (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the marked words' vectors with
+  that of [CLS]; LTG-BERT reads [CLS] alone (Appendix B.1). A word of several subwords is their mean here, without
+  parameters.
+- `ExtractiveSpan`: the first and the last token of the answer. Source: Devlin et al. 2019, Section 4.2: two scores per
+  token, two cross-entropies; the prediction is the best pair in the right order. Spans are half-open [start, end)
   everywhere in Hatchery.
 """
 
@@ -54,7 +55,7 @@ class GivenWordsOptions(EncoderOptions):
     """Options of `word_classification`."""
 
     transform: TransformName = "dropout"
-    # Spans of a target, which formats of sentences with spans ask for.
+    # Number of spans of a target, for formats of sentences with spans.
     n_spans: int = 1
 
 
@@ -62,7 +63,7 @@ class GivenWordsOptions(EncoderOptions):
 class MarkedWordsOptions(WordOptions):
     """Options of `marked_words_classification`."""
 
-    # Marked words of an input.
+    # Number of marked words of an input.
     n_marked: int = 2
 
 
@@ -71,19 +72,21 @@ class ExtractiveOptions(EncoderOptions):
     """Options of `extractive_span`."""
 
     transform: TransformName = "none"
-    # Tokens of the longest prediction.
+    # Maximum number of tokens of a prediction.
     max_span_length: int = 30
 
 
 class TokenClassifier(TaskModel):
-    """A score per label and token; labels and predictions int64 [B, T], labels UNLABELLED where nothing is asked."""
+    """A score per label and token; labels and predictions int64 [B, T], labels UNLABELLED at tokens without a label."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: WordOptions) -> None:
         head = score_head(encoder, context.n_outputs, options.transform)
         super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Scores [B, T, n_labels] of `input_ids` int64 [B, T]; 0 at padding, whose labels should be UNLABELLED."""
+        """Return scores [B, T, n_labels] of `input_ids` int64 [B, T]; 0 at padding, whose labels should be
+        UNLABELLED.
+        """
         scores = self.head(self.encoder(input_ids, attention_mask)[-1])
         return scores.where(token_mask(input_ids, attention_mask).unsqueeze(-1), 0.0)
 
@@ -106,10 +109,10 @@ class WordClassifier(TaskModel):
         sentences: Tensor,
         widest: int | None = None,
     ) -> Tensor:
-        """Scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T], mask bool [B, T].
+        """Return scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T], mask bool [B, T].
 
-        `spans` int64 [N, 1, 2] are token positions [start, end), `sentences` int64 [N] the sequences that they are in;
-        `widest` is the length of the longest span. Raises EvaluationError for spans that are empty or reach outside of
+        `spans` int64 [N, 1, 2] are token positions [start, end), `sentences` int64 [N] the sequences of the words;
+        `widest` is the length of the longest span. Raises EvaluationError for spans that are empty or extend outside of
         the tokens.
         """
         check_spans(spans, sentences, token_mask(input_ids, attention_mask))
@@ -118,14 +121,16 @@ class WordClassifier(TaskModel):
 
 
 def mean_of_pieces(states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
-    """Means [N, D] of the states [B, T, D] at the tokens of `spans` int64 [N, 2] in `sentences` int64 [N]."""
+    """Return the means [N, D] of the states [B, T, D] at the tokens of `spans` int64 [N, 2] in `sentences`
+    int64 [N].
+    """
     rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
     weights = inside.unsqueeze(-1).to(states.dtype)
     return (select_tokens(states, rows) * weights).sum(dim=1) / weights.sum(dim=1)
 
 
 class MarkedWordsClassifier(TaskModel):
-    """A score per label and sequence with marked words, from [CLS] and the words' vectors side by side."""
+    """A score per label and sequence with marked words, from the concatenated vectors of [CLS] and the words."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: MarkedWordsOptions) -> None:
         config = encoder.config
@@ -134,10 +139,10 @@ class MarkedWordsClassifier(TaskModel):
         super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *, spans: Tensor) -> Tensor:
-        """Scores [B, n_labels] of `input_ids` int64 [B, T], mask bool [B, T].
+        """Return scores [B, n_labels] of `input_ids` int64 [B, T], mask bool [B, T].
 
         `spans` int64 [B, n_marked, 2] are token positions [start, end), [CLS] being position 0. Raises EvaluationError
-        for spans that are empty or reach outside of the tokens.
+        for spans that are empty or extend outside of the tokens.
         """
         sentences = torch.arange(len(input_ids), device=input_ids.device)
         check_spans(spans, sentences, token_mask(input_ids, attention_mask))
@@ -150,18 +155,18 @@ class MarkedWordsClassifier(TaskModel):
 class OneSpan:
     """One span per sequence. Scores [B, T, 2] of first and last tokens, labels int64 [B, 2] as [start, end).
 
-    A row of two UNLABELLED is ignored. Questions without an answer point at [CLS], [0, 1), where it is a candidate.
+    A row of two UNLABELLED is ignored. Questions without an answer point at [CLS], [0, 1), if [CLS] is a candidate.
     """
 
-    # Both biases are shared by all positions, so they can prefer none of them.
+    # All positions share both biases, so they can prefer no position.
     link: ClassVar[Link | None] = None
 
     max_span_length: int = 30
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Sum over labelled sequences of the mean of both cross-entropies.
+        """Return the sum over labelled sequences of the mean of both cross-entropies.
 
-        Raises EvaluationError for a span that is empty, or begins or ends where the input has no candidate.
+        Raises EvaluationError for an empty span, and for a span that begins or ends outside of the input's candidates.
         """
         if labels.shape != (len(scores), 2):
             raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {(len(scores), 2)}")
@@ -176,7 +181,7 @@ class OneSpan:
         return SummedLoss((firsts.loss_sum + lasts.loss_sum) / 2, firsts.n_labelled)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """The spans int64 [B, 2], [start, end), of the highest sum of scores among those of allowed length."""
+        """Return the spans int64 [B, 2], [start, end), with the highest sum of scores among those of allowed length."""
         widths = min(self.max_span_length, scores.shape[1])
         lasts = F.pad(scores[..., 1], (0, widths - 1), value=IMPOSSIBLE_SCORE).unfold(1, widths, 1)
         best = (scores[..., 0].unsqueeze(-1) + lasts).flatten(1).argmax(dim=-1)
@@ -185,7 +190,9 @@ class OneSpan:
 
 
 class ExtractiveSpan(TaskModel):
-    """Scores of first and last tokens; see `OneSpan` for labels and predictions. Raises ModelError for no length."""
+    """Scores of first and last tokens; see `OneSpan` for labels and predictions. Raises ModelError for a length below
+    1.
+    """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ExtractiveOptions) -> None:
         if options.max_span_length < 1:
@@ -196,7 +203,7 @@ class ExtractiveSpan(TaskModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, candidates: Tensor | None = None
     ) -> Tensor:
-        """Scores [B, T, 2] of `input_ids` int64 [B, T]; mask bool [B, T].
+        """Return scores [B, T, 2] of `input_ids` int64 [B, T]; mask bool [B, T].
 
         `candidates` bool [B, T] are the tokens that answers may consist of (the passage, not the question); None: all
         tokens. Elsewhere the score is IMPOSSIBLE_SCORE. Raises EvaluationError for a sequence without candidates.

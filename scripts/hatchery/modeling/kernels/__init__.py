@@ -1,1 +1,1 @@
-"""Triton kernels of a GPU, and the operations of PyTorch that are made of them."""
+"""Triton kernels for a GPU, and the PyTorch operations built from them."""

@@ -1,7 +1,7 @@
-"""Attention with LTG-BERT's position scores as one operation of a GPU, made of Triton kernels.
+"""Attention with LTG-BERT's position scores as one GPU operation built from Triton kernels.
 
-It gives what `attend` gives of the looked-up scores, and its gradients (tests/modeling/test_kernels.py). Which
-probabilities it drops depends on a seed that torch's generator draws on the device.
+The results and gradients equal those of `attend` with the looked-up scores (tests/modeling/test_kernels.py). Dropout
+depends on a seed that torch's generator draws on the device.
 """
 
 import importlib.util
@@ -14,13 +14,13 @@ from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.norm_and_dropout import Dropout
 
 HEAD_SIZES = (16, 32, 64, 128)
-"""What the kernels can lay out."""
+"""Head sizes that the kernels support."""
 MOST_ROWS = 64
-"""Of a table of positions, and one: what the blocks below were measured with."""
+"""Maximum number of rows of a table of positions, plus one, for which the blocks below were measured."""
 
 
 class Blocks(NamedTuple):
-    """How a kernel is cut and run."""
+    """Block sizes and launch options of a kernel."""
 
     queries: int
     keys: int
@@ -31,13 +31,13 @@ class Blocks(NamedTuple):
 FORWARD = QUERY_GRADIENT = KEY_GRADIENT = Blocks(64, 64, 4, 1)
 """The fastest of nine on an H200, at 128 and at 512 tokens (docs/gpu.md)."""
 FULL_PRECISION = Blocks(32, 32, 4, 1)
-"""In fp32 larger blocks would not fit."""
+"""Smaller blocks, because larger blocks do not fit in fp32."""
 
 
 def use_kernels_(model: nn.Module, device: torch.device) -> list[DisentangledSelfAttention]:
-    """Let the attention with relative positions of `model` be computed by the kernels, where that is possible.
+    """Use the kernels for the attention with relative positions of `model`, if possible.
 
-    They were measured to be faster in half precision on Hopper chips. Returns the modules that use them.
+    The kernels were measured to be faster in half precision on Hopper chips. Returns the modules that use them.
     """
     if device.type != "cuda" or importlib.util.find_spec("triton") is None:
         return []
@@ -50,7 +50,7 @@ def use_kernels_(model: nn.Module, device: torch.device) -> list[DisentangledSel
 
 
 def serves(attention: DisentangledSelfAttention) -> bool:
-    """Whether the kernels can compute `attention`."""
+    """Return whether the kernels can compute `attention`."""
     fits = 2 * attention.position_bucket_size <= MOST_ROWS
     return attention.is_relative and attention.head_size in HEAD_SIZES and fits
 
@@ -67,11 +67,11 @@ def attend_with_positions(
     n_heads: int,
     scale: float,
 ) -> Tensor:
-    """The context [B, T, D] of queries and keys side by side in `query_key` [B, T, 2 D] and `value` [B, T, D].
+    """Return the context [B, T, D] of queries and keys, concatenated in `query_key` [B, T, 2 D], and `value` [B, T, D].
 
     `position_key` and `position_query` are [H, rows, d], `row_of_distance` int32 [2 T - 1] is the row of the distances
-    1 - T to T - 1, `first_distance` int32 [R] the first distance of each row, and T for those beyond the last, of which
-    there is at least one: R is a power of 2. `mask` is that of `attend`, and so is what `dropout` drops.
+    1 - T to T - 1, `first_distance` int32 [R] the first distance of each row, and T for the rows beyond the last; R is
+    a power of 2 with at least one row beyond the last. `mask` and `dropout` are those of `attend`.
     """
     probability = dropout.active_probability
     seed = torch.zeros(1, dtype=torch.int64, device=value.device)
@@ -97,7 +97,7 @@ def _attention(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor]:
-    """The context, and the logarithms (to 2) of the sums of exponentials fp32 [B, H, T]."""
+    """Return the context, and the logarithms (to base 2) of the sums of exponentials fp32 [B, H, T]."""
     from hatchery.modeling.kernels.triton_attention import forward_kernel
 
     batch, length, _ = value.shape
@@ -135,7 +135,9 @@ def _attention_backward(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of `query_key`, `value`, and of their products with the rows of the tables, [B, H, T, R] each."""
+    """Return the gradients of `query_key`, `value`, and of their products with the rows of the tables, [B, H, T, R]
+    each.
+    """
     from hatchery.modeling.kernels.triton_attention import key_gradient_kernel, query_gradient_kernel
 
     batch, length, _ = value.shape
@@ -207,7 +209,7 @@ _attention.register_autograd(_gradients, setup_context=_keep)
 
 
 class _Call(NamedTuple):
-    """What all kernels are given."""
+    """Arguments that all kernels share."""
 
     tensors: tuple[Tensor, Tensor, Tensor, Tensor]
     mask: Tensor
@@ -234,7 +236,7 @@ class _Call(NamedTuple):
         strides, kind = (0, 0, 0), "none"
         if mask is not None:
             kind = "keys" if mask.dim() == 2 else "pairs"
-            # [1, T, T] is the same for all sequences.
+            # [1, T, T] applies to all sequences.
             strides = (0 if len(mask) == 1 else mask.stride(0), mask.stride(1), mask.stride(-1))
         threshold = round(probability * 2**32)
         numbers = length, position_key.shape[1], scale, threshold, 1 / (1 - threshold / 2**32)
@@ -255,7 +257,7 @@ class _Call(NamedTuple):
         return (self.programs_per_block * -(-self.length // block),)
 
     def blocks(self, half: Blocks) -> Blocks:
-        """`half`, or what fits in full precision."""
+        """Return `half`, or the blocks that fit in full precision."""
         return FULL_PRECISION if self.tensors[1].dtype == torch.float32 else half
 
     def constants(self, blocks: Blocks) -> dict[str, Any]:

@@ -1,25 +1,25 @@
-"""Triton kernels of attention with position scores: nothing of the size T x T reaches the memory of the GPU.
+"""Triton kernels of attention with position scores: no tensor of the size T x T is written to the memory of the GPU.
 
 A score is `scale * (q_i k_j + q_i p_r + k_j u_r)` with the row r of the distance i - j (LTG-BERT, Section 4). A block
-of queries (keys) is multiplied with all rows of the table of position keys (queries), and every pair looks its row up.
-Backward, a row of the table gets the sum of the scores' gradients over the distances of its bucket. These are
-neighbours, so the sum is a difference of prefix sums, and nothing is scattered.
+of queries (keys) is multiplied with all rows of the table of position keys (queries), and every pair looks up its row.
+In the backward pass, the gradient of a table row is the sum of the scores' gradients over the distances of its bucket.
+These distances are consecutive, so the sum is a difference of prefix sums, without scatter operations.
 
-Softmax goes over blocks of keys and is computed again in the backward pass, as in FlashAttention. Products are in the
-precision of the tensors, sums in fp32. `position_attention` beside this file is the operation made of them.
+The softmax is computed over blocks of keys, and again in the backward pass, as in FlashAttention. Products are in the
+precision of the tensors, sums in fp32. The module `position_attention` builds the operation from these kernels.
 """
 
 import triton
 import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
-# Finite: a query that may attend to nothing spreads no NaN.
+# Finite, so that a query that may attend to no key does not spread NaN.
 HIDDEN = tl.constexpr(-1.0e30)
 
 
 @triton.jit
 def _mixed(x):
-    """uint32 whose bits all depend on all bits of `x`."""
+    """Return uint32 numbers whose bits all depend on all bits of `x`."""
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     return x ^ (x >> 16)
@@ -27,7 +27,7 @@ def _mixed(x):
 
 @triton.jit
 def _random_keys(seed_pointer, of):
-    """Two uint32 of a seed and a number."""
+    """Return two uint32 numbers from a seed and a number."""
     seed = tl.load(seed_pointer)
     low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     first = _mixed(low ^ _mixed(of.to(tl.uint32)))
@@ -36,7 +36,7 @@ def _random_keys(seed_pointer, of):
 
 @triton.jit
 def _kept(first, second, pair, threshold):
-    """Whether the probability of a `pair` (i * T + j) is kept: its number, one of 2^32, is not below `threshold`."""
+    """Return whether the probability of a `pair` (i * T + j) is kept: its hash, a uint32, is at least `threshold`."""
     x = pair.to(tl.uint32) * 0x9E3779B1 + first
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = ((x ^ (x >> 15)) ^ second) * 0x846CA68B
@@ -45,7 +45,7 @@ def _kept(first, second, pair, threshold):
 
 @triton.jit
 def _tile(pointer, rows, n_rows, stride, D: tl.constexpr):
-    """The `rows` of a matrix of `n_rows` rows; zeros beyond."""
+    """Return the `rows` of a matrix of `n_rows` rows; zeros beyond."""
     columns = tl.arange(0, D)
     there = pointer + rows[:, None].to(tl.int64) * stride + columns[None, :]
     return tl.load(there, mask=rows[:, None] < n_rows, other=0.0)
@@ -53,10 +53,10 @@ def _tile(pointer, rows, n_rows, stride, D: tl.constexpr):
 
 @triton.jit
 def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
-    """Unscaled scores [A, B] of `asking` [A, D] and `asked` [B, D].
+    """Return unscaled scores [A, B] of `asking` [A, D] and `asked` [B, D].
 
-    `of_asking` [A, R] and `of_asked` [B, R] are their products with all rows of the tables, `rows` int32 [A, B] the row
-    of a pair.
+    `of_asking` [A, R] and `of_asked` [B, R] are their products with all rows of the tables; `rows` int32 [A, B] is the
+    row of each pair.
     """
     scores = tl.dot(asking, tl.trans(asked), input_precision=PRECISION)
     scores += tl.gather(of_asking, rows, 1)
@@ -65,13 +65,17 @@ def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
 
 @triton.jit
 def _up_to(sums, last, N: tl.constexpr):
-    """The prefix sums [A, N] at the columns `last` int32 [A, R]; 0 before the first, the total behind the last."""
+    """Return the prefix sums [A, N] at the columns `last` int32 [A, R]; 0 before the first column, the total after the
+    last.
+    """
     return tl.where(last < 0, 0.0, tl.gather(sums, tl.minimum(tl.maximum(last, 0), N - 1), 1))
 
 
 @triton.jit
 def _visible(mask_pointer, i, j, length, stride_i, stride_j, MASK: tl.constexpr):
-    """Whether query `i` may attend to key `j`; the two are shaped to be compared, `mask_pointer` is of one sequence."""
+    """Return whether query `i` may attend to key `j`; both are shaped for broadcasting; `mask_pointer` is of one
+    sequence.
+    """
     keys = j < length
     if MASK == "keys":
         keys = keys & (tl.load(mask_pointer + j * stride_j, mask=keys, other=0) != 0)
@@ -112,7 +116,8 @@ def forward_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The context [B, T, H * D] of M queries of one head, and the logarithms (to 2) of their sums of exponentials.
+    """Write the context [B, T, H * D] of M queries of one head, and the logarithms (base 2) of their sums of
+    exponentials.
 
     `query_key` is [B, T, 2 * H * D], `value` [B, T, H * D]; the tables are [H, n_rows, D].
     """
@@ -191,10 +196,10 @@ def query_gradient_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The gradients of M queries, and of their products with the rows of the table: `by_query_gradient` [B, H, T, R].
+    """Write the gradients of M queries, and of their products with the table rows: `by_query_gradient` [B, H, T, R].
 
-    `first_distance` int32 [R] is the first distance of a row, T for those from `n_rows` on, of which there is one at
-    least. Leaves the sums of gradient times context of each query in `deltas`.
+    `first_distance` int32 [R] is the first distance of a row, and T for the rows from `n_rows` on, at least one. Also
+    writes the sum of gradient times context of each query to `deltas`.
     """
     n_blocks = tl.cdiv(length, M)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
@@ -232,7 +237,7 @@ def query_gradient_kernel(
             towards = tl.where(kept, towards * kept_scale, 0.0)
         of_scores = found * (towards - delta[:, None])
         found_gradient += tl.dot(of_scores.to(keys.dtype), keys, input_precision=PRECISION)
-        # Row r and those behind it are the keys up to i - (first distance of r).
+        # The rows from r on are those of the keys up to i - (first distance of r).
         behind += _up_to(tl.cumsum(of_scores, 1), i[:, None] - of_row[None, :] - start, N)
     after = tl.gather(behind, tl.zeros([M, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((behind - after) * scale).to(keys_of_rows.dtype)
@@ -278,9 +283,9 @@ def key_gradient_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The gradients of N keys and values, and of the keys' products with the rows of the table.
+    """Write the gradients of N keys and values, and of the keys' products with the rows of the table.
 
-    Everything is transposed: [N, M] for a block of keys and queries.
+    All matrices are transposed: [N, M] for a block of keys and queries.
     """
     n_blocks = tl.cdiv(length, N)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
@@ -320,7 +325,7 @@ def key_gradient_kernel(
         value_found += tl.dot(dropped.to(incoming.dtype), incoming, input_precision=PRECISION)
         of_scores = found * (towards - delta[None, :])
         key_found += tl.dot(of_scores.to(queries.dtype), queries, input_precision=PRECISION)
-        # Rows before r are the queries before j + (first distance of r).
+        # The rows before r are those of the queries before j + (first distance of r).
         before += _up_to(tl.cumsum(of_scores, 1), j[:, None] + of_row[None, :] - 1 - start, M)
     after = tl.gather(before, tl.zeros([N, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((after - before) * scale).to(keys.dtype)

@@ -2,7 +2,7 @@
 
 Source: LTG-BERT, Section 4 (after DeBERTa) in the form of the published code (docs/papers/ltg-bert.md, "Attention"):
 one query-key projection for tokens and positions; Table 2 for the ablations. Position scores are computed once per
-bucket and then looked up for every pair of tokens, so nothing of the size T x T x hidden_size is ever made
+bucket and then looked up for every pair of tokens, so no tensor of the size T x T x hidden_size is ever created
 (benchmarks/attention.py).
 """
 
@@ -22,38 +22,39 @@ from hatchery.modeling.relative_positions import PositionIndices
 class DisentangledSelfAttention(nn.Module):
     """The attention block: [norm,] attention, output projection, [affine norm,] dropout. No residual inside.
 
-    NormFormer has both norms, pre-norm the first alone, and post-norm none: there the layer normalises its sums.
+    NormFormer has both norms, pre-norm only the first, and post-norm no norm, because the layer normalises its sums.
     """
 
     def __init__(self, config: Any) -> None:
-        """`config` is an `LtgBertConfig`, or another family's with the same choices."""
+        """Create the block; `config` is an `LtgBertConfig`, or another family's configuration with the same choices."""
         super().__init__()
         size, eps = config.hidden_size, config.layer_norm_eps
         self.n_heads, self.head_size = config.num_attention_heads, config.head_size
         self.is_relative = config.position_embedding == "relative"
         self.position_bucket_size = config.position_bucket_size
-        # Content, query-to-position and position-to-key scores are added, hence 3 (LTG-BERT, Section 4).
+        # The sum of content, query-to-position and position-to-key scores, hence 3 (LTG-BERT, Section 4).
         self.scale = 1 / math.sqrt((3 if self.is_relative else 1) * self.head_size)
         self.position_head_layout = config.position_head_layout
         self.exchanged_position_query = config.position_to_content_index == "key_minus_query"
         has_pre_norm, has_post_norm = config.normalisation != "post_norm", config.normalisation == "normformer"
         self.pre_layer_norm = LayerNorm(size, eps, affine=config.affine_block_norms) if has_pre_norm else None
-        # Two parameters and not one: LAMB's trust ratio is per tensor, and the published models have these two.
+        # Two parameters instead of one, because LAMB's trust ratio is per tensor, and the published models have these
+        # two.
         self.query_key_projection = nn.Linear(size, 2 * size)
         self.value_projection = nn.Linear(size, size)
         self.head_scale = nn.Parameter(torch.ones(self.n_heads)) if config.head_scaling else None
         self.output_projection = nn.Linear(size, size)
         self.post_layer_norm = LayerNorm(size, eps, affine=True) if has_post_norm else None
         self.dropout = Dropout(config.attention_probs_dropout_prob)
-        # What computes scores and context of whole texts in one operation, where such was handed in.
+        # Optional function that computes scores and context of whole texts in one operation.
         self.attend_at_once: Callable[..., Tensor] | None = None
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
         """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
 
-        With a packing both are [N, D]: only the attention between the projections lays the tokens out as sequences.
-        With `inputs.query_rows` it is [B, D], in evaluation mode. A query that may attend to nothing gets finite values
-        without meaning.
+        With a packing both are [N, D]: only the attention between the projections arranges the tokens as sequences.
+        With `inputs.query_rows` the result is [B, D], in evaluation mode. A query that may attend to no key gets finite
+        values without meaning.
         """
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
@@ -79,7 +80,7 @@ class DisentangledSelfAttention(nn.Module):
         return self.closed(join_heads(context, packing), gate)
 
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:
-        """Scaled scores [B, H, T, T] of query i and key j, before masking, of the normalised `hidden` [B, T, D].
+        """Return scaled scores [B, H, T, T] of query i and key j, before masking, of the normalised `hidden` [B, T, D].
 
         `relative_embedding` is the normalised table [2 * bucket_size - 1, D].
         """
@@ -88,22 +89,22 @@ class DisentangledSelfAttention(nn.Module):
         return query @ key.transpose(2, 3) * self.scale + position_scores
 
     def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Values [..., D] of the normalised `hidden` [..., D], and what gates the context; None: nothing."""
+        """Return the values [..., D] of the normalised `hidden` [..., D], and the gate of the context or None."""
         return self.value_projection(hidden), None
 
     def _value_parameters(self) -> tuple[Tensor, Tensor]:
-        """Weight [D, D] and bias [D] that make the values."""
+        """Return weight [D, D] and bias [D] of the projection to values."""
         return self.value_projection.weight, self.value_projection.bias
 
     def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
-        """The block's output from the joined heads' context."""
+        """Return the block's output from the joined heads' context."""
         if self.head_scale is not None:
             context = context * self.head_scale.repeat_interleave(self.head_size)
         output = self.output_projection(context)
         return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
 
     def _at_once(self, attend_at_once: Callable[..., Tensor], hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """What `forward` returns for the normalised `hidden` [B, T, D]."""
+        """Return the result of `forward` for the normalised `hidden` [B, T, D]."""
         positions = inputs.positions
         assert inputs.relative_embedding is not None and positions is not None
         position_query, position_key = self.position_vectors(self.dropout(positions.reached(inputs.relative_embedding)))
@@ -124,7 +125,7 @@ class DisentangledSelfAttention(nn.Module):
         return self.closed(context, gate)
 
     def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, query_rows: Tensor) -> Tensor:
-        """The context [B, D] of one query per sequence of the normalised `hidden`."""
+        """Return the context [B, D] of one query per sequence of the normalised `hidden`."""
         vectors = None
         if self.is_relative:
             assert inputs.relative_embedding is not None and inputs.positions is not None
@@ -134,33 +135,33 @@ class DisentangledSelfAttention(nn.Module):
         return context_at_one(hidden, query_rows, inputs.mask, *projections, self.n_heads, self.scale, vectors)
 
     def query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-        """Query and key [B, H, T, d] of the normalised `hidden`."""
+        """Return query and key [B, H, T, d] of the normalised `hidden`."""
         projected = split_heads(self.query_key_projection(hidden), 2 * self.n_heads, inputs.packing)
-        # Both are read by several products, each of which would make its own copy of a strided one.
+        # Several products read both, and each would make its own copy of a strided tensor.
         query, key = projected.unflatten(1, (2, self.n_heads)).transpose(0, 1).contiguous().unbind(0)
         return query, key
 
     def _position_scores(
         self, query: Tensor, key: Tensor, relative_embedding: Tensor, positions: PositionIndices
     ) -> Tensor:
-        """Scaled position scores [B, H, T, S] of `query` [B, H, T, d] and `key` [B, H, S, d]."""
+        """Return scaled position scores [B, H, T, S] of `query` [B, H, T, d] and `key` [B, H, S, d]."""
         batch, heads, length, width = query.shape
         position_query, position_key = self.position_vectors(self.dropout(positions.reached(relative_embedding)))
-        # The scale is applied to the small tensors and never to a T x T one.
+        # Scale the small tensors instead of a T x T tensor.
         shape = (batch, heads, width, positions.n_rows)
         by_query = torch.bmm(query.flatten(0, 1), (position_key * self.scale).expand(shape).flatten(0, 1))
         by_key = torch.bmm(key.flatten(0, 1), (position_query * self.scale).expand(shape).flatten(0, 1))
-        # In fp32 also under autocast: many gradients are summed into one bucket, and the CPU looks fp32 up faster. On
-        # the CPU index_select from the flattened table is faster than torch.gather, forward and backward.
+        # In fp32 also under autocast, because many gradients are summed into one bucket, and CPU lookups are faster in
+        # fp32. On the CPU index_select from the flattened table is faster than torch.gather, forward and backward.
         scores = full_precision(by_query).flatten(1).index_select(1, positions.by_query)
         scores += full_precision(by_key).flatten(1).index_select(1, positions.by_key)
         return scores.view(batch, heads, length, key.shape[2])
 
     def position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        """Position queries and position keys of the relative embedding's rows, each [H, d, rows].
+        """Return position queries and position keys of the relative embedding's rows, each [H, d, rows].
 
-        "babylm" splits the projection as for tokens: first all queries, then all keys. "bnc" is the layout of
-        LTG-BERT's BNC code, which gives each head 2d consecutive outputs and halves those.
+        "babylm" splits the projection like that of tokens: first all queries, then all keys. In "bnc", the layout of
+        LTG-BERT's BNC code, each head has 2d consecutive outputs, half of them queries.
         """
         projected = self.query_key_projection(table)
         if self.position_head_layout == "bnc":
@@ -174,7 +175,7 @@ class DisentangledSelfAttention(nn.Module):
 
 
 class PositionVectors(NamedTuple):
-    """What the position scores of one layer are made of."""
+    """Inputs of the position scores of one layer."""
 
     query: Tensor
     """Position queries [H, d, rows], unscaled."""
@@ -194,12 +195,13 @@ def context_at_one(
     scale: float,
     vectors: PositionVectors | None,
 ) -> Tensor:
-    """Context [B, D] of the queries at the flat positions `query_rows` int64 [B] (b * T + t), one in each sequence.
+    """Return the context [B, D] of the queries at the flat positions `query_rows` int64 [B] (b * T + t), one in each
+    sequence.
 
-    For a last layer of which one prediction is asked: the same numbers as `DisentangledSelfAttention` gives, up to
+    For a last layer with one requested prediction: the numbers equal those of `DisentangledSelfAttention`, up to
     rounding, with the products in another order. With one query per sequence, the key and value projections are applied
-    to one vector per head of it (`q . (W x_j) = (W^T q) . x_j`) instead of to every token, so a token costs no more
-    than its products with the positions.
+    to one vector per head of the query (`q . (W x_j) = (W^T q) . x_j`) instead of to every token, so a token costs only
+    its products with these vectors.
 
     `hidden` [B, T, D] is normalised already, `mask` is bool [B, T] or [B, T, T] as in `attend`, and `vectors` is None
     without relative positions. There is no dropout.
@@ -210,7 +212,7 @@ def context_at_one(
     query = F.linear(hidden.flatten(0, 1).index_select(0, query_rows), query_key.weight[:size], query_key.bias[:size])
     query = (query * scale).view(batch, n_heads, -1).transpose(0, 1)
     key_weight = query_key.weight[size:].view(n_heads, -1, size)
-    # The keys' bias adds the same to all scores of a query, which softmax ignores.
+    # The keys' bias adds the same number to all scores of a query, which softmax ignores.
     key_query = torch.bmm(query, key_weight).transpose(0, 1)
     scores = torch.bmm(key_query, hidden.transpose(1, 2))
     if vectors is not None:
@@ -233,7 +235,7 @@ def _position_scores(
     scale: float,
     vectors: PositionVectors,
 ) -> Tensor:
-    """Scaled position scores [B, H, T] of the scaled `query` [H, B, d] at the positions `at` int64 [B].
+    """Return scaled position scores [B, H, T] of the scaled `query` [H, B, d] at the positions `at` int64 [B].
 
     `key_weight` [H, d, D] and `key_bias` [H, 1, d] are those of the key projection.
     """

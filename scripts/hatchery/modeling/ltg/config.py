@@ -2,7 +2,7 @@
 
 Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both. The
 defaults are the final model; every ablation of LTG-BERT's Table 2 that concerns the architecture is a value of one
-field. Two models with equal configurations have the same parameters under the same names. Nothing here needs torch, so
+field. Two models with equal configurations have the same parameters under the same names. The module needs no torch, so
 that planning can count a model's operations without loading it.
 """
 
@@ -74,7 +74,7 @@ class LtgBertSizes(EncoderSizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.normalisation == "normformer":
-            # The final model's norms are what they are; a value that changes nothing would look like an ablation.
+            # The final model fixes the form of its norms; a value without effect would look like an ablation.
             expected = "null with normalisation normformer"
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
         if self.layer_weighting != "none":
@@ -83,22 +83,24 @@ class LtgBertSizes(EncoderSizes):
 
     @property
     def position_limit(self) -> int | None:
-        """Most tokens of an input, special ones included; None where there is no limit (relative positions)."""
+        """Return the maximum number of tokens of an input, including special tokens; None without a limit (relative
+        positions).
+        """
         return None if self.position_embedding == "relative" else self.max_position_embeddings
 
     @property
     def affine_block_norms(self) -> bool:
-        """`block_norm_affine` with its default filled in.
+        """Return `block_norm_affine` with its default filled in.
 
-        The norm that closes a block is affine in the final model and those before blocks are not; each ablation keeps
-        what it keeps as it is there (the paper does not say).
+        In the final model the norm after a block is affine and norms before blocks are not; each ablation keeps this
+        property of its remaining norms (the paper does not specify it).
         """
         return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 
 
 @dataclass(frozen=True, kw_only=True)
 class LtgBertConfig(LtgBertSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,12 @@
 """The encoder and the language-model head of the LTG-BERT family, and their weights before training.
 
-The encoder has an embedding, shared positions, disentangled attention and gated feed-forward blocks. The head leads
-from hidden states to logits over the vocabulary; its output matrix is the word embedding itself unless the
-configuration unties them.
+The encoder has an embedding, shared positions, disentangled attention and gated feed-forward blocks. The head computes
+logits over the vocabulary from hidden states; its output matrix is the word embedding unless the configuration unties
+them.
 
 Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after the published code of both
-(docs/papers/ltg-bert.md, "Model"). The same class is LTG-BERT with all its ablations and every ELC-BERT variant.
+(docs/papers/ltg-bert.md, "Model"). The same class implements LTG-BERT with all its ablations and every ELC-BERT
+variant.
 """
 
 import math
@@ -27,7 +28,7 @@ from hatchery.modeling.relative_positions import RelativePositions
 
 
 def ltg_feed_forward(config: LtgBertConfig) -> FeedForward:
-    """The block that a configuration of the LTG-BERT family describes."""
+    """Return the feed-forward block of a configuration of the LTG-BERT family."""
     before = LayerNorm(config.hidden_size, config.layer_norm_eps, affine=config.affine_block_norms)
     return FeedForward(
         config.hidden_size,
@@ -43,7 +44,8 @@ def ltg_feed_forward(config: LtgBertConfig) -> FeedForward:
 
 
 class Embedding(nn.Module):
-    """Word embeddings with layer norm and dropout, and the positions: a relative table, or vectors that are added.
+    """Word embeddings with layer norm and dropout, and positions: a relative table, or vectors that are added to the
+    words.
 
     The relative table is normalised once and shared by all layers.
     """
@@ -62,10 +64,10 @@ class Embedding(nn.Module):
         self.is_relative = config.position_embedding == "relative"
 
     def forward(self, input_ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Tokens [B, T, D] of `input_ids`, as `word_vectors` takes them, and relative positions [2 * buckets - 1, D].
+        """Return tokens [B, T, D] of `input_ids`, as in `word_vectors`, and relative positions [2 * buckets - 1, D].
 
-        The latter are None with absolute positions: a `mask` bool [B, T] says which tokens they count, whichever side
-        the padding is on. Raises ModelError when there are more of those than vectors.
+        The second result is None with absolute positions: these count only the tokens of `mask` bool [B, T], with
+        padding on either side. Raises ModelError if there are more positions than vectors.
         """
         words = word_vectors(self.word_embedding, input_ids)
         if self.is_relative:
@@ -76,16 +78,16 @@ class Embedding(nn.Module):
         positions = self.position_embedding.weight[:length]
         if mask is not None and mask.dim() == 2:
             places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)
-            # Not a lookup: its gradient would add the sequences up in another order than that of unpadded ones.
+            # Not a lookup, because its gradient would sum the sequences in another order than without padding.
             positions = positions.expand(len(mask), -1, -1).take_along_dim(places[:, :, None], dim=1)
         return self.dropout(self.word_layer_norm(words + positions)), None
 
 
 class LtgEncoder(LayeredEncoder):
-    """LTG-BERT's and ELC-BERT's stack of layers.
+    """The stack of layers of LTG-BERT and ELC-BERT.
 
-    `weighting` is the record that `config.layer_weighting` names; another record can be handed in to study a
-    connection of layers that has no name.
+    `weighting` is the record that `config.layer_weighting` names; another record can be passed to study a connection of
+    layers without a name.
     """
 
     attention: type[DisentangledSelfAttention] = DisentangledSelfAttention
@@ -108,11 +110,11 @@ class LtgEncoder(LayeredEncoder):
 
     @property
     def word_embedding(self) -> nn.Embedding:
-        """The word embedding [V, D]."""
+        """Return the word embedding [V, D]."""
         return self.embedding.word_embedding
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Embedded tokens [B, T, D] of int64 [B, T], and positions and mask for the layers."""
+        """Return embedded tokens [B, T, D] of int64 [B, T], and positions and mask for the layers."""
         tokens, relative_embedding = self.embedding(input_ids, attention_mask)
         positions = None if relative_embedding is None else self.relative_positions(input_ids.shape[1])
         return tokens, AttentionInputs(relative_embedding, positions, attention_mask)
@@ -121,8 +123,8 @@ class LtgEncoder(LayeredEncoder):
 class LtgHead(VocabularyHead):
     """Norm, linear layer, exact GELU, norm, dropout, and the product with the output matrix.
 
-    The order norm-then-dropout is that of the BabyLM code and of ELC-BERT; the BNC training code drops before it
-    normalises (`head_dropout`).
+    The order norm-then-dropout is that of the BabyLM code and of ELC-BERT; the BNC training code applies dropout before
+    the norm (`head_dropout`).
     """
 
     def __init__(self, config: LtgBertConfig) -> None:
@@ -136,7 +138,9 @@ class LtgHead(VocabularyHead):
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """What the output matrix is multiplied with, [..., D] from `hidden` [..., D]; of unit mean square."""
+        """Return the features that the output matrix multiplies, [..., D] from `hidden` [..., D]; of unit mean
+        square.
+        """
         hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
         if self.dropout_first:
             return self.post_layer_norm(self.dropout(hidden))
@@ -145,7 +149,7 @@ class LtgHead(VocabularyHead):
 
 @torch.no_grad()
 def initialise_ltg_(model: nn.Module, seed: int) -> None:
-    """Set every parameter of a language model in place; the layer mixture sets its own.
+    """Set every parameter of a language model in place; the layer mixture sets its own parameters.
 
     Source: LTG-BERT, Section 4: a truncated normal (Nguyen and Salazar), smaller in the deeper feed-forward blocks
     (Bajaj et al.), after the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").

@@ -44,15 +44,16 @@ _ONE_LAYER = {
 
 WORD_EMBEDDING = "embedding.word_embedding.weight"
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
-"""The word embedding again."""
+"""Names of the output matrix, which repeats the word embedding."""
 OUTPUT_MIXTURE = "transformer.prev_layer_weights"
-"""What the heads of "weighted_output" read; for us the layer weights of one consumer more."""
+"""Name of the weights of the heads' input in "weighted_output"; in our models, layer weights of one more consumer."""
 POSITION_TABLE = "attention.position_indices"
-"""In every layer: the table of position buckets, which we compute."""
+"""Name, in every layer, of the table of position buckets, which we compute."""
 
 
 def our_name(published_name: str, n_layers: int | None = None) -> str | None:
-    """Our name of a published tensor; None for one that repeats another. Raises ModelError for an unknown name.
+    """Return our name of a published tensor; None for a tensor that repeats another. Raises ModelError for an unknown
+    name.
 
     `n_layers` is needed for the output mixture, which is numbered after the layers.
     """
@@ -70,7 +71,7 @@ def our_name(published_name: str, n_layers: int | None = None) -> str | None:
 
 
 def published_name(name: str, n_layers: int) -> str:
-    """The published name of our tensor `name`. Raises ModelError for one that no published model has."""
+    """Return the published name of our tensor `name`. Raises ModelError for a tensor that no published model has."""
     if name == f"encoder.mixture.layer_weights.{n_layers}":
         return OUTPUT_MIXTURE
     for theirs, ours in _WHOLE_MODEL.items():
@@ -84,7 +85,7 @@ def published_name(name: str, n_layers: int) -> str:
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A state dict of the published code as one for `LanguageModel`. Raises ModelError for an unknown name."""
+    """Convert a state dict of the published code to one for `LanguageModel`. Raises ModelError for an unknown name."""
     n_layers = count_layers(state)
     pair_head = _pair_head(state)
     renamed = {pair_head.get(name) or our_name(name, n_layers): tensor for name, tensor in state.items()}
@@ -92,10 +93,10 @@ def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def to_published(state: Mapping[str, Tensor], position_table: Tensor) -> dict[str, Tensor]:
-    """The state dict of one of our models as the published code wants it, with the tensors that repeat others.
+    """Convert the state dict of one of our models to the published code's, including tensors that repeat others.
 
     `position_table` int64 [P, P] is the table of position buckets for P positions. Raises ModelError for a tensor that
-    no published model has: that of an ablation, an untied output matrix or another family.
+    no published model has: of an ablation, an untied output matrix or another family.
     """
     layers = [int(match[1]) for name in state if (match := re.match(r"encoder\.layers\.(\d+)\.", name))]
     n_layers = 1 + max(layers, default=-1)
@@ -106,13 +107,13 @@ def to_published(state: Mapping[str, Tensor], position_table: Tensor) -> dict[st
 
 
 def count_layers(state: Mapping[str, Tensor]) -> int:
-    """Number of layers in a published state dict."""
+    """Return the number of layers in a published state dict."""
     layers = [int(match[1]) for name in state if (match := re.match(r"transformer\.layers\.(\d+)\.", name))]
     return 1 + max(layers, default=-1)
 
 
 def _pair_head(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Our names of the four unknown tensors that have the shapes of a pair head, if there are such."""
+    """Return our names of the four unknown tensors with the shapes of a pair head, if they exist."""
     layers = re.compile(r"transformer\.layers\.\d+\.")
     known = {*_WHOLE_MODEL, OUTPUT_MATRIX, OUTPUT_MIXTURE}
     unknown = [name for name in state if name not in known and not layers.match(name)]

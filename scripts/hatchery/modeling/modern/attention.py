@@ -1,7 +1,7 @@
 """Attention with rotary positions and its switches: normalised queries and keys, mixed values, gated heads.
 
-Source: RoFormer (Su et al. 2021, arXiv:2104.09864) in the layout of Llama and ModernBERT, which turn the first half of
-a head against the second half. The tests compare the layers with those of `transformers`.
+Source: RoFormer (Su et al. 2021, arXiv:2104.09864) in the layout of Llama and ModernBERT, which rotate the first half
+of a head with the second half. The tests compare the layers with those of `transformers`.
 """
 
 import math
@@ -39,7 +39,7 @@ class GainNorm(RmsNorm):
 
 
 def norm_of(config: ModernSizes, size: int) -> RmsNorm:
-    """Return the norm that a configuration asks for."""
+    """Return the norm of a configuration."""
     kind = RmsNorm if config.normalisation == "rms_norm" else GainNorm
     return kind(size, config.layer_norm_eps)
 
@@ -53,7 +53,7 @@ def rotations(length: int, head_size: int, base: float, device: torch.device) ->
 
 
 def rotated(heads: Tensor, rotary: Tensor) -> Tensor:
-    """Return queries or keys [B, H, T, d] turned by their positions; `rotary` is [2, T, d], or [2, B, 1, T, d]."""
+    """Return queries or keys [B, H, T, d] rotated by their positions; `rotary` is [2, T, d], or [2, B, 1, T, d]."""
     cosines, sines = rotary.to(heads.dtype)
     first, second = heads.chunk(2, dim=-1)
     return heads * cosines + torch.cat([-second, first], dim=-1) * sines
@@ -63,7 +63,7 @@ class RotaryAttention(nn.Module):
     """Norm, attention, output projection, dropout. No residual inside and no bias."""
 
     def __init__(self, config: ModernSizes, mixes_values: bool) -> None:
-        """`mixes_values` mixes the values with those of the first layer."""
+        """Create the block; `mixes_values` mixes the values with those of the first layer."""
         super().__init__()
         size = config.hidden_size
         self.n_heads, self.scale = config.num_attention_heads, 1 / math.sqrt(config.head_size)
@@ -86,7 +86,7 @@ class RotaryAttention(nn.Module):
         return values
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Attend from every token of `hidden` [B, T, D] to those that the mask allows; returns [B, T, D].
+        """Attend from every token of `hidden` [B, T, D] to the tokens that the mask allows; returns [B, T, D].
 
         With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
         """
@@ -115,14 +115,14 @@ class RotaryAttention(nn.Module):
         return output if rows is None else output.squeeze(1)
 
     def _heads(self, projected: Tensor, norm: nn.Module | None, inputs: AttentionInputs, rotary: Tensor) -> Tensor:
-        """Normalised and rotated queries or keys [B, H, T, d]."""
+        """Return normalised and rotated queries or keys [B, H, T, d]."""
         heads = split_heads(projected, self.n_heads, inputs.packing)
         if norm is not None:
             heads = norm(heads).to(projected.dtype)
         return rotated(heads, rotary)
 
     def _mixed(self, values: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Values mixed with those of the first layer at the same tokens."""
+        """Return values mixed with those of the first layer at the same tokens."""
         if self.value_residual_scale is None:
             return values
         first = inputs.first_values

@@ -1,9 +1,9 @@
-"""The sizes and choices of plain modern transformers, the control of claims about architectures.
+"""The sizes and choices of plain modern transformers, a control for claims about architectures.
 
-Source: what ModernBERT (Warner et al. 2024, arXiv:2412.13663) and Llama (Touvron et al. 2023, arXiv:2302.13971) have in
-common: rotary positions, pre-norm layers without biases, and gated feed-forward blocks. The normalised queries and keys
-are those of Qwen3 (arXiv:2505.09388). The defaults are Llama's block with these norms, for masked and causal models
-alike. The switches are off by default, and each is the key of its name.
+Source: the common part of ModernBERT (Warner et al. 2024, arXiv:2412.13663) and Llama (Touvron et al. 2023,
+arXiv:2302.13971) : rotary positions, pre-norm layers without biases, and gated feed-forward blocks. The normalised
+queries and keys are those of Qwen3 (arXiv:2505.09388). The defaults are Llama's block with these norms, for masked and
+causal models alike. The switches are off by default, and each has the key of its name.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class ModernSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class ModernConfig(ModernSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
 
 @dataclass(frozen=True, kw_only=True)

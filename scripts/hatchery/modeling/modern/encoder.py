@@ -23,7 +23,9 @@ from hatchery.modeling.modern.stochastic_depth import SkippedLayer
 from hatchery.modeling.norm_and_dropout import Dropout
 
 DEVIATION = 0.02
-"""Standard deviation of initial weights (ModernBERT, Llama); projections into the residual stream have less."""
+"""Standard deviation of initial weights (ModernBERT, Llama); that of projections into the residual stream is
+smaller.
+"""
 
 
 class ModernEmbedding(nn.Module):
@@ -83,12 +85,12 @@ class ModernEncoder(LayeredEncoder):
 
     @property
     def word_embedding(self) -> nn.Embedding:
-        """The word embedding [V, D]."""
+        """Return the word embedding [V, D]."""
         return self.embedding.word_embedding
 
     @property
     def layers_add_up(self) -> bool:
-        """Whether the state of a layer is the sum of what it and the layers below give: not with skips."""
+        """Return whether the state of a layer is the sum of the layers' contributions up to it; false with skips."""
         return super().layers_add_up and not self.config.unet_skips
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
@@ -119,7 +121,7 @@ class ModernEncoder(LayeredEncoder):
         return outputs, None
 
     def _with_skip(self, outputs: Sequence[Tensor], index: int) -> Tensor:
-        """The input of a layer: the last output, and in the second half what the mirrored layer has given."""
+        """Return the input of a layer: the last output and, in the second half, the output of the mirrored layer."""
         assert self.skip_residual_scales is not None
         mirrored = self.n_layers - index
         if mirrored > len(self.skip_residual_scales):
@@ -129,12 +131,12 @@ class ModernEncoder(LayeredEncoder):
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
         if self.skip_residual_scales is None and inputs.first_values is None:
             return super()._run_for(embedded, inputs, rows)
-        # What connects the layers is known for whole sequences.
+        # The connections between layers are defined only for whole sequences.
         return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
 
 
 class ModernHead(VocabularyHead):
-    """Norm, and the product with the output matrix; before it linear layer, exact GELU and norm if asked for."""
+    """Norm and the product with the output matrix; optionally linear layer, exact GELU and norm before them."""
 
     def __init__(self, config: ModernConfig) -> None:
         super().__init__()
@@ -145,7 +147,7 @@ class ModernHead(VocabularyHead):
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """Return what the output matrix is multiplied with, [..., D] from `hidden` [..., D]."""
+        """Return the features that the output matrix multiplies, [..., D] from `hidden` [..., D]."""
         normalised: Tensor = self.pre_layer_norm(hidden)
         if self.linear is not None and self.post_layer_norm is not None:
             normalised = self.post_layer_norm(F.gelu(self.linear(normalised)))
@@ -154,10 +156,10 @@ class ModernHead(VocabularyHead):
 
 @torch.no_grad()
 def initialise_modern_(model: nn.Module, seed: int) -> None:
-    """Set every parameter of a language model in place; the layer mixture sets its own.
+    """Set every parameter of a language model in place; the layer mixture sets its own parameters.
 
     Matrices are drawn from a truncated normal. The standard deviation of projections into the residual stream is
-    divided by sqrt(2 n), of n layers (GPT-2, ModernBERT).
+    divided by sqrt(2 n), for n layers (GPT-2, ModernBERT).
     """
     config = model.config
     assert isinstance(config, ModernConfig)

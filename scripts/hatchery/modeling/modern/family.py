@@ -24,7 +24,7 @@ def _forward_flops(config: ModernConfig, shape: PassShape) -> dict[str, float]:
         # The gate is as wide as the number of heads, and four matrices are as wide as the model.
         parts["attention_projections"] += of_layers * config.num_attention_heads / (4 * config.hidden_size)
     if config.value_residual:
-        # Values of the first layer are computed before the layers, and again inside of the first.
+        # Values of the first layer are computed before the layers, and again inside the first layer.
         parts["attention_projections"] += of_layers / (4 * config.num_hidden_layers)
     return parts
 

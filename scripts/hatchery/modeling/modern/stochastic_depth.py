@@ -1,8 +1,9 @@
 """Layers whose contribution is left out for some sequences in training (Huang et al. 2016, arXiv:1603.09382).
 
-The probability grows linearly from the first layer to the last, which has the one of the configuration. Each sequence
-draws by itself, and contributions that stay are scaled up so that their mean is kept. All layers are computed for all
-sequences, because processes that skip different layers could not add their gradients up: it costs no less time.
+The probability grows linearly from the first layer to the last, which has the configured probability. Each sequence
+draws independently, and the remaining contributions are scaled up so that their mean is unchanged. All layers are
+computed for all sequences, because processes that skip different layers could not sum their gradients. So training is
+not faster.
 """
 
 from typing import Any

@@ -13,7 +13,7 @@ from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, require
 
 PADDING_POSITION = 1
-"""Row of the position table for padding; tokens count from the row behind it, and row 0 is never read."""
+"""Row of the position table for padding; tokens start at the next row, and row 0 is never read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,21 +53,21 @@ class RobertaSizes(EncoderSizes):
 
     @property
     def embedding_width(self) -> int:
-        """Width of the embeddings."""
+        """Return the width of the embeddings."""
         return self.hidden_size if self.embedding_size is None else self.embedding_size
 
     @property
     def position_rows(self) -> int:
-        """Rows of the position table."""
+        """Return the number of rows of the position table."""
         return self.max_position_embeddings + PADDING_POSITION + 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaConfig(RobertaSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, when the values do not describe one."""
+    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
     pad_token_id: Natural = 1
-    """Id of the padding token of the tokenizer: it gets no position of its own, and its embedding no gradient."""
+    """Id of the padding token of the tokenizer; padding gets no position, and its embedding no gradient."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,7 +76,7 @@ class RobertaConfig(RobertaSizes, ModelConfig):
 
     @property
     def vocabulary_rows(self) -> int:
-        """Rows of the word embedding and of the output layer: the number of logits."""
+        """Return the number of rows of the word embedding and of the output layer: the number of logits."""
         return self.vocab_size + self.extra_vocabulary_rows
 
 

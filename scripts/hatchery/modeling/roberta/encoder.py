@@ -1,11 +1,11 @@
-"""The modules of the RoBERTa-like family, their weights before training, and how many there are.
+"""The modules of the RoBERTa-like family, their initial weights, and the number of their parameters.
 
 Summed embeddings, an optional projection, post-norm layers, and the head.
 
-Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The mask is
-obeyed as it is given: that the study let its models attend to padding is a setting of the objective, not of the model.
-The output matrix is the word embedding in the tied models and a parameter of the head in the others; it covers the
-spare rows of the vocabulary, too.
+Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The model
+applies the mask unchanged; the study's attention to padding is a setting of the objective. The output matrix is the
+word embedding in the tied models and a parameter of the head in the untied models; it also has the spare rows of the
+vocabulary.
 """
 
 import torch
@@ -33,18 +33,18 @@ class RobertaHead(VocabularyHead):
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """What the output matrix is multiplied with, [..., D] from `hidden` [..., D]."""
+        """Return the features that the output matrix multiplies, [..., D] from `hidden` [..., D]."""
         normalised: Tensor = self.layer_norm(F.gelu(self.linear(hidden)))
         return normalised
 
 
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:
-    """Rows int64 [B, T] of the position table for `input_ids` int64 [B, T], or vectors of words [B, T, E].
+    """Return rows int64 [B, T] of the position table for `input_ids` int64 [B, T], or vectors of words [B, T, E].
 
-    Tokens count from 2 and padding, told by its id as in the published code, gets 1: where padding is attended to,
-    there is no mask that could tell it. Of vectors a `mask` bool [B, T] tells it, and without one there is none. With a
-    `mask` [B, T, T] (several texts packed into one input) a token counts those before it that it may attend to, so
-    every text has the positions that it has alone.
+    Tokens count from 2 and padding gets 1. As in the published code, padding is recognised by its id, because attention
+    to padding leaves no mask. For vectors, a `mask` bool [B, T] marks padding; without a mask there is no padding. With
+    a `mask` [B, T, T] (several texts packed into one input) a token counts the earlier tokens that it may attend to, so
+    every text has the positions of a separate input.
     """
     is_token = input_ids != pad_token_id
     if input_ids.is_floating_point():
@@ -63,7 +63,7 @@ class RobertaEmbedding(nn.Module):
         super().__init__()
         width, self.pad_token_id = config.embedding_width, config.pad_token_id
         self.most_tokens = config.max_position_embeddings
-        # As in RoBERTa, a lookup of padding gives its row no gradient; a tied output layer still does.
+        # As in RoBERTa, the lookup of padding has no gradient, but a tied output layer still has one.
         self.word_embedding = nn.Embedding(config.vocabulary_rows, width, padding_idx=config.pad_token_id)
         self.position_embedding = nn.Embedding(config.position_rows, width, padding_idx=PADDING_POSITION)
         self.token_type_embedding = nn.Embedding(config.type_vocab_size, width)
@@ -71,9 +71,9 @@ class RobertaEmbedding(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, input_ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Vectors [B, T, E] of `input_ids`, as `word_vectors` takes them.
+        """Return vectors [B, T, E] of `input_ids`, as in `word_vectors`.
 
-        Raises ModelError when there are more tokens than positions.
+        Raises ModelError if there are more tokens than positions.
         """
         length = input_ids.shape[1]
         if length > self.most_tokens:
@@ -84,17 +84,17 @@ class RobertaEmbedding(nn.Module):
 
 
 class RobertaEncoder(LayeredEncoder):
-    """Embedding, projection and norm where the configuration has an `embedding_size`, and post-norm layers.
+    """Embedding, with projection and norm if the configuration has an `embedding_size`, and post-norm layers.
 
-    `weighting` is the record that `config.layer_weighting` names; another record can be handed in to study a
-    connection of layers that has no name.
+    `weighting` is the record that `config.layer_weighting` names; another record can be passed to study a connection of
+    layers without a name.
     """
 
     def __init__(self, config: RobertaConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
         self.config = config
         self.embedding = RobertaEmbedding(config)
-        # The projection is applied also where both widths are equal; no dropout and no activation follow it.
+        # The projection is applied even if both widths are equal; no dropout and no activation follow it.
         self.projection: nn.Linear | None = None
         self.projection_layer_norm: LayerNorm | None = None
         if config.embedding_size is not None:
@@ -111,11 +111,11 @@ class RobertaEncoder(LayeredEncoder):
 
     @property
     def word_embedding(self) -> nn.Embedding:
-        """The word embedding [V, E]."""
+        """Return the word embedding [V, E]."""
         return self.embedding.word_embedding
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Embedded and projected tokens [B, T, D] of int64 [B, T], and the mask for the layers."""
+        """Return embedded and projected tokens [B, T, D] of int64 [B, T], and the mask for the layers."""
         tokens: Tensor = self.embedding(input_ids, attention_mask)
         if self.projection is not None and self.projection_layer_norm is not None:
             tokens = self.projection_layer_norm(self.projection(tokens))
@@ -127,20 +127,22 @@ PUBLISHED_CONSTANT = 0.01
 
 @torch.no_grad()
 def initialise_roberta_(model: nn.Module, seed: int) -> None:
-    """Set every parameter of `model`, whose `config` is a RobertaConfig, in place; the layer mixture sets its own.
+    """Set every parameter of `model`, whose `config` is a RobertaConfig, in place; the layer mixture sets its own
+    parameters.
 
     Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"): Xavier's
-    normal for matrices, constants for vectors. The code tells layer norms by the names of their parameters and so
-    misses the one behind the projection, which starts at gain 0.01 and bias 0.01 like every linear bias. "as_published"
-    repeats both; "corrected" mends only them, and keeps Xavier's normal for every matrix, the embeddings with the row
-    of the padding included. The study drew from one stream, so its very numbers cannot be had again.
+    normal for matrices, constants for vectors. The code recognises layer norms by the names of their parameters and so
+    misses the norm after the projection, which starts at gain 0.01 and bias 0.01, like every linear bias.
+    "as_published" reproduces these two values; "corrected" fixes only them, and keeps Xavier's normal for every matrix,
+    including the embeddings and their padding row. The study drew all weights from one stream, so its exact numbers
+    cannot be reproduced.
     """
     config = model.config
     assert isinstance(config, RobertaConfig)
     as_published = config.initialisation == "as_published"
     for module_name, module in model.named_modules():
         if isinstance(module, nn.ParameterList):
-            continue  # the layer weights
+            continue  # parameters of the layer mixture
         misses = as_published and module_name.endswith("projection_layer_norm")
         for name, parameter in module.named_parameters(prefix=module_name, recurse=False):
             if isinstance(module, LayerNorm) and not misses:
@@ -152,17 +154,17 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
 
 def embedding_parameters(config: RobertaConfig) -> int:
-    """(V + positions + types + 2) E: three tables and a norm. The study logs this as "embedding parameters"."""
+    """Return (V + positions + types + 2) E: three tables and a norm. The study logs this as "embedding parameters"."""
     rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
     return rows * config.embedding_width
 
 
 def roberta_parameters(config: RobertaConfig) -> int:
-    """Parameters of the whole model that `config` describes, whatever it combines; a tied matrix counts once.
+    """Return the number of parameters of the model that `config` describes; a tied matrix counts once.
 
-    Source: docs/papers/reduced-vocabulary.md, "Sizes"; docs/models.md has the formulas. They say where the parameters
-    of a small model are (mostly in the vocabulary matrices) and are tested against built models and against every
-    published size.
+    Source: docs/papers/reduced-vocabulary.md, "Sizes"; docs/models.md has the formulas. The formulas show where the
+    parameters of a small model are (mostly in the vocabulary matrices) and are tested against built models and against
+    every published size.
     """
     size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
     # Attention, feed-forward block and two norms in each layer; linear layer, norm and output bias of the head.

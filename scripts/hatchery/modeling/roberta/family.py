@@ -49,6 +49,6 @@ FAMILY = Family(
             "num_attention_heads": 12,
         },
     ),
-    # Its absolute positions count the tokens that are not padding.
+    # Its absolute positions count only the tokens that are not padding.
     token_ids=("pad",),
 )
