@@ -6,13 +6,13 @@ from shipped import edit
 
 from hatchery.evaluation.ways_of_scoring import WAYS, unlearned
 from hatchery.experiment.project import Project
-from hatchery.experiment.run_checks import unlearned_to_tell
+from hatchery.experiment.run_checks import unlearned_warnings
 
 BOTH = ("masked", "causal")
 
 
 def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configuration: Path) -> None:
-    assert list(unlearned_to_tell(["gpt_bert_ratios"], Project(configuration))) == [
+    assert list(unlearned_warnings(["gpt_bert_ratios"], Project(configuration))) == [
         f"experiment 'gpt_bert_ratios': minimal_pairs: '{suite}', ratio_causal_share_{share}: scoring '{way}' asks for "
         f"{never} tokens, and the model only learned {learned} tokens; "
         "scoring: auto uses predictions that a model was trained for"
@@ -21,14 +21,14 @@ def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configur
             ("blimp_2024_causal", 0, "left_to_right", "next", "hidden"),
         )
     ]
-    assert not list(unlearned_to_tell(["gpt_bert_strict", "demo", "causal_mini"], Project(configuration)))
+    assert not list(unlearned_warnings(["gpt_bert_strict", "demo", "causal_mini"], Project(configuration)))
     edit(
         configuration,
         "experiments/real_hybrid.yaml",
         "minimal_pairs:",
         "reading: {data: any, scoring: pll}\nminimal_pairs:",
     )
-    (line,) = [line for line in unlearned_to_tell(["real_hybrid"], Project(configuration)) if "reading" in line]
+    (line,) = [line for line in unlearned_warnings(["real_hybrid"], Project(configuration)) if "reading" in line]
     assert line.startswith("experiment 'real_hybrid': reading, share_causal_share_1: scoring 'pll' asks for hidden")
 
 

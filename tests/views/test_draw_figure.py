@@ -195,9 +195,9 @@ def test_a_table_that_is_not_given_is_named(figure: str, drawn_once: Any) -> Non
 def test_published_values_and_settings_belong_together(figure: str, drawn_once: Any, tables: dict[str, Path]) -> None:
     settings, all_given = settings_of(drawn_once, figure), given(figure, tables)
     without = {name: path for name, path in all_given.items() if name != "published"}
-    with pytest.raises(ConfigError, match="published is None, but the settings say published"):
+    with pytest.raises(ConfigError, match="published: got None, but the settings have published"):
         run_stage(draw_figure, settings, Path("unused.svg"), tables=without)
-    with pytest.raises(ConfigError, match=r"published is .*elc_bert.csv, but the settings say published: None"):
+    with pytest.raises(ConfigError, match=r"published: got .*elc_bert.csv, but the settings have published: None"):
         run_stage(draw_figure, settings | {"published": None}, Path("unused.svg"), tables=all_given)
 
 

@@ -148,7 +148,7 @@ def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None)
 
     `runs` are rows of measurements with the index of their `task`. A run fails if it failed on any task.
     """
-    # Means are computed in Python, because `fsum` is exact and independent of the library.
+    # Means are computed by `fsum`, which is exact, so they do not depend on polars.
     found = by_run(runs).agg("value", first_failure()).select("value", "failed").iter_rows()
     means = [(_mean_of_all(values) if len(values) == tasks else None, failed, None) for values, failed in found]
     return aggregate_values(means, blind_guess)

@@ -110,7 +110,7 @@ class HeldOutText:
 
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
-        # Models that mask other shares of the tokens predict the same tokens on average.
+        # The counts do not depend on the share of masked tokens: on average, models predict the same tokens.
         ends = "ends" if objective.ends_texts else ""
         key = (split, objective.task, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
@@ -147,7 +147,7 @@ def collect(
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
             if training := named[name].milestone_of:
-                # After the runs, so that the training run is known. The time until the milestone is unknown.
+                # Milestones follow their training runs, whose facts are known here. The time until a milestone is not.
                 known = milestones.get((trained[training].digest, named[name].milestone), {})
                 unshared = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
                 own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}

@@ -60,7 +60,7 @@ def why(different: Mapping[str, Sequence[str]]) -> str:
     return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"
 
 
-def told_apart(bases: Iterable[str]) -> dict[str, str]:
+def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
     """Return by basis the values of differing aspects, for people; empty texts if all numbers are comparable."""
     listed = list(dict.fromkeys(bases))
     different = differing(listed)
@@ -89,8 +89,8 @@ def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
     for label, different in found.items():
         if different:
             by_reason.setdefault(why(different), []).append(label)
-    told = " ".join(f"Not compared: {_named(labels)}, because {reason}." for reason, labels in by_reason.items())
-    return [told] if told else []
+    note = " ".join(f"Not compared: {_named(labels)}, because {reason}." for reason, labels in by_reason.items())
+    return [note] if note else []
 
 
 def _named(labels: Sequence[str]) -> str:

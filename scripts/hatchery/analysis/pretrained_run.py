@@ -107,7 +107,7 @@ class PretrainedRun:
     milestones: dict[str, TidyRow]
     """The facts of its intermediate checkpoints, by folder name."""
     taken: tuple[str, str] | None
-    """The manifest and the folder of the milestone, if the run is one."""
+    """The manifest and the folder of the milestone, if the run is a milestone."""
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:

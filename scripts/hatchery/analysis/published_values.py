@@ -142,7 +142,7 @@ def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str
     choices, given = published_choices(published), {table.stem: table for table in tables}
     if {choice.paper for choice in choices} != set(given):
         raise ConfigError(
-            f"{flag} is {', '.join(map(str, tables)) or None}, but the settings say published: {published}"
+            f"{flag}: got {', '.join(map(str, tables)) or None}, but the settings have published: {published}"
         )
     numbers = {paper: read_numbers(table) for paper, table in given.items()}
     found: dict[Key, PublishedValue] = {}

@@ -156,7 +156,7 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
 def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
     """Yield every number over the runs of its model: its key, mean and deviations, and manifests."""
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
-        # Means are computed in Python, because `fsum` is exact and independent of the library.
+        # Means are computed by `fsum`, which is exact, so they do not depend on polars.
         "value",
         "failed",
         "sampling_deviation",

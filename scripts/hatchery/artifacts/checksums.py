@@ -53,14 +53,14 @@ class Expected:
     name: str
     bytes: int | None
     sha256: str
-    told_by: str
+    stated_by: str
     remedy: str
     error: type[HatcheryError] = ManifestError
     modified: int | None = None
 
     def differs(self, found: str) -> HatcheryError:
         """Return the error for a file with the state `found`."""
-        return self.error(f"{self.name}: {found} ({self.told_by}); {self.remedy}")
+        return self.error(f"{self.name}: {found} ({self.stated_by}); {self.remedy}")
 
     def check_digest(self, found: str) -> None:
         """Raise the error if a file has another SHA-256 (hexadecimal)."""

@@ -94,10 +94,10 @@ class Manifest:
     def check(self, output: OutputFile) -> None:
         """Raise ManifestError naming an output that differs from this manifest (see `artifacts.checksums`)."""
         remedy = f"remove {self.path} and give the same command again to have it made anew"
-        told_by = str(self.path)
+        stated_by = str(self.path)
         check_file(
             output.path,
-            Expected(str(output.path), output.bytes, output.sha256, told_by, remedy, modified=output.modified),
+            Expected(str(output.path), output.bytes, output.sha256, stated_by, remedy, modified=output.modified),
         )
 
     def verify(self) -> None:

@@ -42,7 +42,7 @@ def resolve_protocol(
         settings = merged(settings, layer, ProtocolChoice)
     resolved = validated(ProtocolChoice, settings, place)
     if resolved.selection != "held_out":
-        # Without held-out rows, the fraction of the layers below does not apply.
+        # Without held-out rows, `development_fraction` of the merged protocols has no effect.
         resolved = replace(resolved, development_fraction=0.0)
     elif resolved.development_fraction == 0:
         raise ConfigError(f"{place}: development_fraction: got 0, expected more with selection 'held_out'")

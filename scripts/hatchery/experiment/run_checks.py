@@ -93,7 +93,7 @@ def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str
             yield key, entry.scoring, 2023
 
 
-def unlearned_to_tell(experiments: Iterable[str], project: "Project") -> Iterator[str]:
+def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
     """Yield a line for each suite or text whose scoring needs predictions that the models were not trained for."""
     for name in experiments:
         experiment = project.experiment(name)

@@ -73,7 +73,7 @@ def figure_style(style: Style) -> Iterator[None]:
         "grid.color": GRID,
         "grid.linewidth": 0.6,
         "hatch.linewidth": 0.6,
-        # Width of lines in SVG and PDF.
+        # The resolution of SVG and PDF.
         "figure.dpi": 72,
         "svg.hashsalt": "hatchery",
         "svg.fonttype": "path",

@@ -115,7 +115,7 @@ def _loss(value: float | None) -> str:
 
 POINTS = 100
 WIDTH, HEIGHT = 400, 130
-TOLD_MEASURES = ("initial_model", "early_stopping")
+QUALIFYING_MEASURES = ("initial_model", "early_stopping")
 """Measures of a run that change the meaning of its other numbers."""
 
 
@@ -148,7 +148,7 @@ def run_details(
     for row in rows:
         if (manifest := read.get(row["run"])) is not None:
             facts = [] if row["training_flops"] is None else [("FLOPs of training", power(row["training_flops"]))]
-            for measure in TOLD_MEASURES:
+            for measure in QUALIFYING_MEASURES:
                 if found := manifest.measures.get(measure):
                     facts += flatten({measure: found}).items()
             facts += ((key, text) for key, text in settings[row["run"]].items() if shared.get(key) != text)

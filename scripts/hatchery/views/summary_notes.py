@@ -17,7 +17,7 @@ from hatchery.settings.base import dumped_values
 from hatchery.views.summary_sections import Section, failure_texts, incomplete_texts, range_of_guesses, sections
 
 UNMATCHED_SHOWN = 10
-PUBLISHED_AVERAGES_TOLD = {
+PUBLISHED_AVERAGES = {
     "babylm_glue": "BabyLM's GLUE over 11 tasks",
     "msgs": "MSGS over the six ambiguous tasks without controls",
     "glue": "LTG-BERT's GLUE over 14 tasks whose metrics are joined first",
@@ -92,7 +92,7 @@ def general_notes(summary: Summary) -> list[str]:
         collapsed=any(row.n_failed for row in rows),
         ties=any(row.metric == ACCURACY_TIES_CORRECT for row in rows),
         averages=any(row.metric == AVERAGE_METRIC for row in rows),
-        published_averages=[told for suite, told in PUBLISHED_AVERAGES_TOLD.items() if suite in suites],
+        published_averages=[tasks for suite, tasks in PUBLISHED_AVERAGES.items() if suite in suites],
         verdicts=any(row.verdict for row in rows),
         verdicts_of_one=any(row.verdict and row.seeds < 2 for row in rows),
         deviations=f"{DEVIATIONS:g}",

@@ -21,7 +21,7 @@ from hatchery.errors import ConfigError, HatcheryError
 from hatchery.experiment.given_settings import given_settings
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import missing_sources, planned_sources
-from hatchery.experiment.run_checks import unlearned_to_tell
+from hatchery.experiment.run_checks import unlearned_warnings
 from hatchery.experiment.shipped import COPY, link_tables, open_project, shipped_for
 from hatchery.sanitize import visible
 from hatchery.workflow.pieces import PROFILE, endless_trainings
@@ -201,7 +201,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
         atexit.register(list_missing_data, project, workflow)
     named = (part for kind, name in asked if kind in ("experiment", "study") for part in project.members(name))
     parts = list(dict.fromkeys(named))
-    notes = [*unlearned_to_tell(parts, project), *notes_on_data]
+    notes = [*unlearned_warnings(parts, project), *notes_on_data]
     if request.executor == PROFILE:
         notes += endless_trainings(parts, rules.resources, request.retries)
     for line in notes:

@@ -32,7 +32,7 @@ from snakemake.settings.types import (
 from hatchery.errors import HatcheryError, PlanError, first_line
 from hatchery.stage import SCRIPTS, stage_called
 from hatchery.workflow.open_workflow import list_missing_data
-from hatchery.workflow.stale_results import tell_stale_results
+from hatchery.workflow.stale_results import report_stale_results
 
 SNAKEFILES = ("Snakefile", "snakefile", "workflow/Snakefile", "workflow/snakefile")
 """Paths at which Snakemake looks for a Snakefile."""
@@ -111,7 +111,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         finally:
             sys.argv = own
             # The caller reports missing files.
-            for function in (list_missing_data, tell_stale_results):
+            for function in (list_missing_data, report_stale_results):
                 atexit.unregister(function)
 
 

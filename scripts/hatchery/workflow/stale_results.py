@@ -30,7 +30,7 @@ OTHER_CONTENT = "was made from other content"
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
     """Report stale results at the end of this call; a real run with results of other inputs ends with status 1."""
     if dry_run:
-        atexit.register(tell_stale_results, workflow)
+        atexit.register(report_stale_results, workflow)
         return
     execute = workflow.execute
 
@@ -38,14 +38,14 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
         try:
             execute(*arguments, **options)
         finally:
-            is_wrong = tell_stale_results(workflow)
+            is_wrong = report_stale_results(workflow)
         if is_wrong:
             sys.exit(1)
 
     workflow.execute = execute_and_tell
 
 
-def tell_stale_results(workflow: Any) -> bool:
+def report_stale_results(workflow: Any) -> bool:
     """Print a line for outdated results with up-to-date dates, and one for dates ahead of the clock.
 
     Return True if a result was altered, or made from inputs with other content.

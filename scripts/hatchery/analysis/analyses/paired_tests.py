@@ -338,7 +338,7 @@ def _notes(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
         f"{nouns.items} lost: the reverse.",
         *([several] if max(counts) > 1 else []),
         *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
-        f"p: how often a difference as large would come about if, on every {item}, only chance had told which of the "
+        f"p: how often a difference as large would come about if, on every {item}, only chance decided which of the "
         "two models is which (exact; McNemar's test). Corrected: for the "
         f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where the corrected p "
         f"is below {BEYOND_CHANCE:g}, beyond the noise of the choice of the {nouns.items}, and where both models have "

@@ -31,7 +31,7 @@ class StartsSettings(AnalysisSettings):
 
 
 def check(settings: StartsSettings, study: Study) -> None:
-    """Raise ConfigError if no experiment has the run."""
+    """Raise ConfigError if no experiment has the run `against`."""
     runs = sorted({model.partition("/")[2] for model in models_in_order(study.runs)})
     if settings.against not in runs:
         raise ConfigError(
@@ -40,9 +40,9 @@ def check(settings: StartsSettings, study: Study) -> None:
 
 
 def compare(settings: StartsSettings, study: Study) -> Findings:
-    """A row for each model that translates test sets and each score in points.
+    """Return a row for each model that translates test sets and each score in points.
 
-    The row has the difference to the reference start and the standard error of the difference, if the scores compare.
+    If the scores are comparable, the row has the difference to the reference start and its standard error.
     """
     import polars as pl
 

@@ -113,7 +113,7 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
 
 
 def _weights_layers(project: "Project", experiment: str) -> bool:
-    # For models that only add their layers, all weights are one; GPT-BERT's weights combine blocks.
+    # Models that only add their layers have no weights except 1, and GPT-BERT's weights combine blocks.
     runs = project.experiment(experiment).runs
     weightings = {project.model_of(experiment, run).layer_weighting for run in runs}
     return UNRESTRICTED not in weightings and weightings != {"none"}
@@ -166,7 +166,7 @@ def _swept_with_objectives(project: "Project", experiment: str, runs: Sequence[S
     return {"swept": _swept(project, experiment), "objectives": asked if len(set(asked.values())) > 1 else {}}
 
 
-# In the order of the page.
+# Needs in the order of their figures on the page.
 NEEDS = {
     "runs": Need("runs", "pretrained models"),
     "curves": Need("curves", "pretrained models"),

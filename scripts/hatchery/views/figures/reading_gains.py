@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_values
-from hatchery.analysis.comparability import told_apart
+from hatchery.analysis.comparability import distinguishing_labels
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import models_in_order, models_with_counts
 from hatchery.evaluation.reading_times.measurements import PER_WORD, PERPLEXITY_OF_WORDS
@@ -112,11 +112,11 @@ def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured
     bases: dict[str, list[str]] = {}
     for task, *_, basis in rows:
         bases.setdefault(task, []).append(basis)
-    told = {task: told_apart(own) for task, own in bases.items()}
+    labels = {task: distinguishing_labels(own) for task, own in bases.items()}
     found: dict[str, Gains] = {}
     for task, name, value, deviation, basis in rows:
         run = named[name]
-        row = found.setdefault(", ".join(filter(None, (readable(task), told[task][basis]))), Gains())
+        row = found.setdefault(", ".join(filter(None, (readable(task), labels[task][basis]))), Gains())
         model = trainings.get(run.milestone_of, run.model)
         milestone = run.milestone if run.milestone_of else ""
         of_texts = perplexity.get((name, task.partition("/")[0]))

@@ -105,7 +105,7 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(visible=True)
-    # No place inside the panel is free in every study.
+    # The numbers are in the title, because no place inside the panel is free in every study.
     axes.set_title("\n".join([panel.title, *texts]), loc="left")
     axes.set_xlabel(AXIS_NAMES[axis])
     axes.set_ylabel("development loss (nats)")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_values
-from hatchery.analysis.comparability import told_apart
+from hatchery.analysis.comparability import distinguishing_labels
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.scores import metric_name
 from hatchery.analysis.settings import models_in_order, models_with_counts
@@ -120,12 +120,12 @@ def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measur
     bases: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         bases.setdefault(row[:3], []).append(row[-1])
-    told = {key: told_apart(own) for key, own in bases.items()}
+    labels = {key: distinguishing_labels(own) for key, own in bases.items()}
     found: dict[str, Lines] = {}
     for suite, task, metric, name, value, sampling, guess, basis in rows:
         run = named[name]
         title = readable(suite if task in (PARADIGM_AVERAGE, PAIR_AVERAGE) else f"{suite} {task}")
-        parts = (title, metric_name(metric), told[suite, task, metric][basis])
+        parts = (title, metric_name(metric), labels[suite, task, metric][basis])
         lines = found.setdefault(", ".join(filter(None, parts)), Lines(metric))
         model = trainings.get(run.milestone_of, run.model)
         milestone = run.milestone if run.milestone_of else ""

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from hatchery.analysis.aggregates import aggregate_runs
-from hatchery.analysis.comparability import told_apart
+from hatchery.analysis.comparability import distinguishing_labels
 from hatchery.analysis.read_tables import read_measurements, read_runs
 from hatchery.analysis.settings import FigureSettings
 from hatchery.analysis.task_averages import AVERAGE_METRIC, task_averages
@@ -168,9 +168,9 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
 
 def _apart(title: str, by_run: dict[str, float], bases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, float]]]:
     """Yield the numbers under one title, or those of each basis under a title of its own."""
-    for basis, told in told_apart(bases.values()).items():
+    for basis, label in distinguishing_labels(bases.values()).items():
         numbers = {run: value for run, value in by_run.items() if bases[run] == basis}
-        yield f"{title}{APART}{told}" if told else title, numbers
+        yield f"{title}{APART}{label}" if label else title, numbers
 
 
 def _title(kind: str, suite: str, task: str, metric: str) -> str:

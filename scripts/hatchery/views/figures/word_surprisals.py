@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 from matplotlib.lines import Line2D
 
-from hatchery.analysis.comparability import told_apart
+from hatchery.analysis.comparability import distinguishing_labels
 from hatchery.analysis.settings import FigureSettings, models_in_order, models_with_counts, runs_by_name
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 from hatchery.rendering.drawing import entry_rows, is_narrow, legend_below, no_measurements
@@ -91,11 +91,11 @@ def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:
         bases.setdefault(task.partition("/")[0], []).append(basis or "")
-    told = {text: told_apart(of_text) for text, of_text in bases.items()}
+    labels = {text: distinguishing_labels(of_text) for text, of_text in bases.items()}
     found = []
     for model, task, value, basis in rows:
         text, _, word = task.partition("/")
-        found.append((model, f"{', '.join(filter(None, (text, told[text][basis or ''])))}/{word}", value))
+        found.append((model, f"{', '.join(filter(None, (text, labels[text][basis or ''])))}/{word}", value))
     return found
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the crate of an experiment or a study, with the configuration of all of its experiments."""
+    """Return the settings of the crate, with the configuration of all experiments of a study."""
     return {
         "experiment": experiment,
         "description": project.results_of(experiment).description,
