@@ -227,7 +227,7 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
         (lambda s: {**s, "extra.weight": torch.zeros(2)}, "extra.weight: not a tensor of the published"),
         (
             lambda s: {**s, "transformer.layers.3.attention.in_proj_v.bias": torch.zeros(24)},
-            r"contains the tensor transformer\.layers\.3\.attention\.in_proj_v\.bias, which the configuration has no",
+            r"contains the tensor transformer\.layers\.3\.attention\.in_proj_v\.bias, which the configuration does",
         ),
         (replaced("classifier.nonlinearity.5.weight", lambda t: t + 1), "expected equal values"),
         (

@@ -1,1 +1,1 @@
-"""What a model is trained to do: segments of text, which positions it must predict, and batches of such examples."""
+"""Training objectives: segments of text, the positions to predict, and batches of these examples."""

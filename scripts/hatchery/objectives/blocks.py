@@ -1,13 +1,14 @@
-"""Sequences of blocks that do not see each other, each a piece of a document behind a start token, without an end.
+"""Sequences of blocks that do not see each other; each block is a start token and a piece of a document, without an
+end.
 
-Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). A sequence holds the piece
-that it is numbered after, and pieces drawn at random until it is full; what is predicted is predicted at the position
-before it, so input and labels are shifted against each other here already. Ours: what fills a sequence, which part of
-it, and what is hidden are drawn from seed, epoch and number of the sequence, so that a killed run goes on exactly. The
-published code draws fillers without putting them back, takes the part that was shown least, and hides first what was
-hidden least, by counts that live in its memory and are lost with it. Packing, treatment and causal sequences have its
-distribution. Without counts 1.6 to 2.0 % more tokens are hidden at sequences of 96 tokens, runs of hidden tokens are 4
-to 7 % longer at rate 0.3, and after ten epochs 1.5 % of the tokens were never hidden, where with counts all were.
+Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). A sequence contains the piece
+with its index, and pieces drawn at random until it is full; each token is predicted at the previous position, so input
+and labels are already shifted here. Here the fillers of a sequence, the part that is used, and the hidden tokens are
+drawn from seed, epoch and index of the sequence, so that a killed run continues exactly. The published code draws
+fillers without replacement, uses the part that was shown least, and first hides the tokens that were hidden least, by
+counts in memory that a restart loses. Packing, treatment and causal sequences have the published distribution. Without
+counts 1.6 to 2.0 % more tokens are hidden at sequences of 96 tokens, runs of hidden tokens are 4 to 7 % longer at rate
+0.3, and after ten epochs 1.5 % of the tokens were never hidden, but none with counts.
 """
 
 from dataclasses import replace
@@ -22,9 +23,9 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class BlockPieces:
-    """Consecutive pieces of at most `sequence_length` - 2 tokens of every document; one token alone is left out.
+    """Consecutive pieces of at most `sequence_length` - 2 tokens of every document; a piece of one token is left out.
 
-    Raises TrainingError when `sequence_length` is below 4.
+    Raises TrainingError if `sequence_length` is below 4.
     """
 
     def __init__(self, documents: DocumentCollection, sequence_length: int) -> None:
@@ -45,16 +46,17 @@ class BlockPieces:
         return Segment(number, self._documents.document(number), self._starts.item(index), self._ends.item(index))
 
     def places(self) -> np.ndarray:
-        """The token of the split that each piece begins with, int64 [len]."""
+        """Return the index in the split of the first token of each piece, int64 [len]."""
         return first_tokens(self._documents)[self._numbers] + self._starts
 
 
 def draw_blocks(
     pieces: BlockPieces, index: int, sequence_length: int, generator: np.random.Generator, fills: bool = True
 ) -> list[Segment]:
-    """The pieces of sequence `index`: its own and, with `fills`, others while more than one position is free.
+    """Return the pieces of sequence `index`: its own and, with `fills`, others while more than one position is free.
 
-    With a start token before each they are at most `sequence_length` + 1 tokens: the last one is a label alone.
+    With a start token before each piece, their length is at most `sequence_length` + 1 tokens: the last token is only a
+    label.
     """
     blocks = [pieces[index]]
     free = sequence_length - 1 - len(blocks[0])
@@ -68,15 +70,15 @@ def draw_blocks(
     return blocks
 
 
-# The draws of causal sequences are others than those of sequences with hidden tokens.
+# Causal sequences use other draws than sequences with hidden tokens.
 _CAUSAL_STREAM = 1
 
 
 class BlockExamples(PaddedExamples):
-    """`start t1 .. tn` of every block, where a token is predicted at the position before it; starts never are.
+    """Examples of blocks `start t1 .. tn`; tokens are predicted at the previous position, starts never.
 
-    With a rule of masking what it chooses is hidden and predicted, in each block by itself; without one every token is,
-    and sees nothing behind it.
+    A masking rule chooses the tokens that are hidden and predicted, in each block separately; without a rule every
+    token is predicted with causal attention.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class BlockExamples(PaddedExamples):
         masking: MaskingRule | None,
         fills: bool,
     ) -> None:
-        """`fills` is for training; held-out text is asked for once."""
+        """Create examples; `fills` is for training, because held-out text is used once."""
         super().__init__(Padding(special.pad, sequence_length), special)
         self._pieces, self._length = BlockPieces(documents, sequence_length), sequence_length
         self._masking, self._fills = masking, fills
@@ -96,16 +98,16 @@ class BlockExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence's own piece begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence's own piece, int64 [len]."""
         return self._pieces.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Where nothing fills them up."""
+        """Return whether sequences have no fillers."""
         return not self._fills
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """The text of sequence `index` in `epoch`: its blocks."""
+        """Return the text of sequence `index` in `epoch`: its blocks."""
         return tuple(self._drawn(seed, epoch, index)[0])
 
     def _drawn(self, seed: int, epoch: int, index: int) -> tuple[list[Segment], np.random.Generator]:
@@ -114,7 +116,7 @@ class BlockExamples(PaddedExamples):
         return draw_blocks(self._pieces, index, self._length, generator, self._fills), generator
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Sequence `index` as seen in `epoch`; the three numbers are 0 or more."""
+        """Return sequence `index` of `epoch`; the three numbers are 0 or more."""
         blocks, generator = self._drawn(seed, epoch, index)
         masking = self._masking
         if masking is not None and mask_rate is not None:
@@ -122,7 +124,7 @@ class BlockExamples(PaddedExamples):
         hidden = [self._predicted(block, masking, generator) for block in blocks]
         shown, targets = (np.concatenate(parts) for parts in zip(*hidden, strict=True))
         lengths = [1 + len(block) for block in blocks]
-        # A label alone at the end.
+        # The last token is only a label.
         lengths[-1] -= max(0, len(shown) - self._length)
         labels = np.append(targets[1:], UNLABELLED)
         return LabelledExample(
@@ -136,7 +138,9 @@ class BlockExamples(PaddedExamples):
     def _predicted(
         self, block: Segment, masking: MaskingRule | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What is shown of a block, and the label of each of its tokens, both behind a start: int64 [1 + n]."""
+        """Return the visible tokens of a block, and the label of each of its tokens, both with a start: int64
+        [1 + n].
+        """
         shown = targets = block.tokens.astype(np.int64)
         if masking is not None:
             starts = block.word_starts if masking.needs_word_starts else None

@@ -1,12 +1,12 @@
-"""Training examples drawn on the fly: hidden or next tokens of framed sequences, padded into a batch.
+"""Training examples generated on the fly: hidden or next tokens of sequences with special tokens, padded to a batch.
 
 Source: the published code of LTG-BERT, ELC-BERT and the reduced-vocabulary study (docs/papers/ltg-bert.md, "Examples").
-The two quirks of the last (docs/papers/reduced-vocabulary.md, "Padding"), padding as a target and padding that is
-attended to, are switches. Causal language models: docs/papers/natural-bias.md, "The bias": the end of a document is a
-target, its start and padding never are. Their sequences are those of the masked models, so that both kinds can be
-compared on the same text: documents between [CLS] and [SEP], alone or packed. Both kinds at once: "GPT or BERT: why not
-both?" (Charpentier & Samuel, 2024); a hidden token is labelled at the position before it, where causal sequences
-predict it too.
+Two errors of the reduced-vocabulary study's code (docs/papers/reduced-vocabulary.md, "Padding"), padding as a target
+and attention to padding, are switches. Causal language models: docs/papers/natural-bias.md, "The bias": the end of a
+document is a target, its start and padding never are. Their sequences are those of the masked models, so that both
+kinds can be compared on the same text: documents between [CLS] and [SEP], one per sequence or packed. Both kinds
+together: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024); a hidden token is labelled at the previous
+position, where causal sequences also predict it.
 
 Every example is a pure function of (seed, epoch, index): the same in any batch, process or order, and after a restart.
 """
@@ -47,43 +47,43 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class LabelledExample(NamedTuple):
-    """One sequence and what is to be predicted of it, without padding, special tokens included."""
+    """One sequence and its labels, without padding, including special tokens."""
 
     input_ids: np.ndarray
     """int64 [n], n <= sequence_length."""
     labels: np.ndarray
-    """int64 [n], -100 where nothing is to be predicted."""
+    """int64 [n], -100 at positions without a prediction."""
     piece_lengths: list[int] | None = None
-    """Lengths of the independent pieces that the sequence is made of, n in all; None for one piece."""
+    """Lengths of the independent pieces of the sequence, n in total; None for one piece."""
     pair_label: int | None = None
-    """1 where two texts follow each other in this order, 0 otherwise; None where no pair is judged."""
+    """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
     causal: bool | None = None
-    """Whether a token sees nothing behind it; None where no example of its kind is so."""
+    """Whether tokens see no later token; None if no example of its kind is causal."""
     texts: tuple[Segment, ...] = ()
-    """The text in it, without what frames it."""
+    """The text of the sequence, without special tokens."""
     own: Mapping[str, np.ndarray] | None = None
-    """Tensors that only the objective reads, by names that begin with OWN: [n], or [] for the whole sequence."""
+    """Tensors that only the objective reads, with names that begin with OWN: [n], or [] for the whole sequence."""
 
 
 @dataclass(frozen=True)
 class Padding:
-    """How a batch is filled up on the right."""
+    """The padding of a batch on the right."""
 
     pad_id: int
     sequence_length: int
     in_loss: bool = False
-    """Whether padding is to be predicted: its label is then its id."""
+    """Whether padding is predicted: its label is then its id."""
     attended: bool = False
-    """Whether tokens attend to padding: the mask then hides nothing."""
+    """Whether tokens attend to padding: the mask then hides no token."""
 
     def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
-        """The examples as rows of one batch.
+        """Return the examples as rows of one batch.
 
         Returns `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at tokens; for
-        examples of several pieces it is [B, T, T], True where a token and another one are of the same piece. Where
-        examples can be causal also `causal` bool [B]: tokens see nothing behind them then, whatever the mask says. With
-        pair labels also `pair_labels` int64 [B]. T is the longest example: masking was drawn for the nominal length,
-        and padding up to it would only cost time. Where padding is in the loss or attended to, T is `sequence_length`.
+        examples of several pieces it is [B, T, T], True for two tokens of the same piece. If examples can be causal,
+        also `causal` bool [B]: tokens of these rows see no later token, with any mask. With pair labels also
+        `pair_labels` int64 [B]. T is the length of the longest example, because padding to the nominal length, for
+        which masking was drawn, would only cost time. If padding is in the loss or attended to, T is `sequence_length`.
         """
         lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
         nominal = self.in_loss or self.attended
@@ -109,7 +109,7 @@ class Padding:
 
 
 def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Rows [n] as an array of the shape [B, T], padded with zeros; rows [] as an array [B]."""
+    """Return rows [n] as an array of the shape [B, T], padded with zeros; rows [] as an array [B]."""
     if rows[0].ndim == 0:
         return np.stack(rows)
     found = np.zeros(shape, dtype=rows[0].dtype)
@@ -119,8 +119,8 @@ def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
-    """Bool [B, T, T]: blocks along the diagonal; padding attends to nothing and nothing to it."""
-    # Blocks are written, not found by comparing all pairs of positions, which would cost more than the masking.
+    """Return bool [B, T, T]: blocks along the diagonal; padding neither attends nor is attended to."""
+    # Write the blocks directly; comparing all pairs of positions would cost more than the masking.
     mask = np.zeros((len(examples), length, length), dtype=np.bool_)
     for block, example in zip(mask, examples, strict=True):
         end = 0
@@ -131,81 +131,83 @@ def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
 
 
 class PaddedExamples(ABC):
-    """The sequences of a split by number, which are laid into batches."""
+    """The sequences of a split by index, with methods that batch them."""
 
     def __init__(self, padding: Padding, special: SpecialIds) -> None:
         self.padding, self.special = padding, special
 
     @abstractmethod
     def __len__(self) -> int:
-        """Number of sequences in an epoch."""
+        """Return the number of sequences in an epoch."""
 
     @abstractmethod
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
 
     @abstractmethod
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Sequence `index` as seen in `epoch`, a pure function of these numbers, which are 0 or more.
+        """Return sequence `index` of `epoch`, a pure function of these numbers, which are 0 or more.
 
-        `mask_rate` is the share of tokens to be hidden; None is that of the settings.
+        `mask_rate` is the share of tokens to hide; None is that of the settings.
         """
 
     @property
     @abstractmethod
     def same_in_every_epoch(self) -> bool:
-        """Whether a sequence has the same text in every epoch."""
+        """Return whether a sequence has the same text in every epoch."""
 
     @abstractmethod
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """The text of sequence `index` in `epoch`, as `example` has it; nothing is hidden for it."""
+        """Return the text of sequence `index` of `epoch`, as in `example`, without hiding tokens."""
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """The number of words that begin in the text of each sequence, int64 [len(indices)]."""
+        """Return the number of words that begin in the text of each sequence, int64 [len(indices)]."""
         texts = (self.texts(seed, epoch, int(index)) for index in indices)
         return np.array([sum(text.text_words(self.special) for text in each) for each in texts], dtype=np.int64)
 
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> dict[str, Tensor]:
-        """Examples `indices` of one epoch as rows of one batch; see `Padding.batch`."""
+        """Return the examples `indices` of one epoch as rows of one batch; see `Padding.batch`."""
         return self.padding.batch([self.example(seed, epoch, int(index), mask_rate) for index in indices])
 
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """The same batch, and the number of words that begin in its text."""
+        """Return the same batch, and the number of words that begin in its text."""
         examples = [self.example(seed, epoch, int(index), mask_rate) for index in indices]
         words = sum(text.text_words(self.special) for example in examples for text in example.texts)
         return self.padding.batch(examples), words
 
     @property
     def fillers(self) -> dict[str, int | bool]:
-        """What stands behind a sequence in each tensor of a batch."""
+        """Return the padding value of each batch tensor."""
         return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """The labels of a batch and, where pairs are judged, its pairs; of weighted labels the maskable tokens."""
+        """Return the number of labels of a batch and, with sentence pairs, of pairs; for weighted labels, of maskable
+        tokens.
+        """
         if MASKABLE in batch:
             return (int(batch[MASKABLE].sum()),)
         labelled = int((batch["labels"] != UNLABELLED).sum())
         return (labelled, len(batch["pair_labels"])) if "pair_labels" in batch else (labelled,)
 
     def n_tokens(self, batch: dict[str, Tensor]) -> int:
-        """Tokens of a batch, padding not counted."""
-        # Not from the masks, which may let padding be attended to or say who attends to whom.
+        """Return the number of tokens of a batch without padding."""
+        # Do not count the masks, which may include padding or pairs of tokens.
         return int((batch["input_ids"] != self.padding.pad_id).sum())
 
 
 Pieces = PackedSequences | Segments
-"""What each sequence of a split is made of: several segments in order, or one."""
+"""The pieces of each sequence of a split: several segments in order, or one segment."""
 SEGMENTS: dict[str, Callable[[DocumentCollection, int], Pieces]] = {
     "babylm": BabylmSegments,
     "bnc": BncSegments,
     "documents": DocumentSegments,
     "packed": PackedSequences,
 }
-"""The ways of cutting documents for sequences of at most so many tokens."""
+"""Ways to divide documents into pieces for sequences of a maximum number of tokens."""
 
 
 class MaskedExamples(PaddedExamples):
@@ -221,10 +223,10 @@ class MaskedExamples(PaddedExamples):
         labelled_share: float = 1.0,
         adapts: bool = False,
     ) -> None:
-        """Without `rates`, all sequences have the share of hidden tokens of `masking`, or of the step.
+        """Create examples; without `rates`, all sequences have the share of hidden tokens of `masking`, or of the step.
 
         `labelled_share` of the hidden tokens are labelled. With `adapts`, `masking` is a `PreferredMasking`, and
-        batches hold what masking them again needs.
+        batches contain the tensors for masking them again.
         """
         super().__init__(padding, special)
         self._sequences, self._masking = sequences, masking
@@ -235,20 +237,20 @@ class MaskedExamples(PaddedExamples):
         return len(self._sequences)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
         return self._sequences.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Packed ones are: nothing about them is random."""
+        """Return whether sequences are packed, because only these have no random part."""
         return isinstance(self._sequences, FramedPacks)
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """The text of sequence `index` in `epoch`."""
+        """Return the text of sequence `index` in `epoch`."""
         return self._sequences.draw(index, _generator(seed, epoch, index)).texts
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Sequence `index` as seen in `epoch`; the three numbers are 0 or more."""
+        """Return sequence `index` of `epoch`; the three numbers are 0 or more."""
         generator = _generator(seed, epoch, index)
         framed = self._sequences.draw(index, generator)
         own: dict[str, np.ndarray] = {}
@@ -277,7 +279,7 @@ class MaskedExamples(PaddedExamples):
 
 
 def _generator(seed: int, epoch: int, index: int) -> np.random.Generator:
-    # Philox through a SeedSequence, not one generator with a changing key: 3 microseconds more, and no state.
+    # Philox with a SeedSequence takes 3 microseconds longer than one generator with a changing key, but keeps no state.
     return np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, epoch, index))))
 
 
@@ -289,7 +291,9 @@ def sequences_of(
     sentence_pairs: PairKind | Literal["none"],
     short_probability: float,
 ) -> Sequences:
-    """Framed sequences of at most `length` tokens, alone, packed or with two texts each, some of them cut short."""
+    """Return sequences of at most `length` tokens with special tokens: of one segment, packed, or of two texts; some
+    are shortened.
+    """
     pieces = SEGMENTS[segments](documents, length)
     if isinstance(pieces, PackedSequences):
         return FramedPacks(pieces, length, framer)
@@ -299,9 +303,9 @@ def sequences_of(
 
 
 class NextTokenExamples(PaddedExamples):
-    """`[CLS] t1 .. tn [SEP]` of every piece, where [CLS] predicts t1 and tn the [SEP] of a document that ends there.
+    """Examples `[CLS] t1 .. tn [SEP]` of pieces: [CLS] predicts t1, and tn predicts [SEP] at the end of a document.
 
-    Where a document is cut, its last token of the sequence has no label, since what follows is not [SEP]. With
+    If a document continues after the sequence, its last token has no label, because the next token is not [SEP]. With
     `keeps_apart`, the pieces of a sequence do not see each other.
     """
 
@@ -313,28 +317,28 @@ class NextTokenExamples(PaddedExamples):
         return len(self._pieces)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
         return self._pieces.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """They all are."""
+        """Return True, because no sequence is random."""
         return True
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """The text of sequence `index`."""
+        """Return the text of sequence `index`."""
         found = self._pieces[index]
         return tuple(found) if isinstance(found, list) else (found,)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Sequence `index`, the same in every epoch."""
+        """Return sequence `index`, equal in every epoch."""
         pieces = self.texts(seed, epoch, index)
         framed = self._framer.frame_pieces(pieces)
         labels = np.append(framed.ids[1:], UNLABELLED)
         end = 0
         for piece in pieces:
             end += len(piece) + 2
-            # Behind [SEP] another start would come.
+            # The token after [SEP] would be another start.
             labels[end - 1] = UNLABELLED
             if piece.end < len(piece.document.ids):
                 labels[end - 2] = UNLABELLED
@@ -343,7 +347,7 @@ class NextTokenExamples(PaddedExamples):
 
 
 class Shifted(PaddedExamples):
-    """Sequences in which a hidden token is predicted at the position before it."""
+    """Sequences in which a hidden token is predicted at the previous position."""
 
     def __init__(self, hidden: PaddedExamples) -> None:
         super().__init__(hidden.padding, hidden.special)
@@ -353,29 +357,29 @@ class Shifted(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
         return self._hidden.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Whether those that are shifted are."""
+        """Return whether the shifted sequences are equal in every epoch."""
         return self._hidden.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """The text of sequence `index` in `epoch`."""
+        """Return the text of sequence `index` in `epoch`."""
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Sequence `index` as seen in `epoch`."""
+        """Return sequence `index` of `epoch`."""
         found = self._hidden.example(seed, epoch, index, mask_rate)
         return found._replace(labels=np.append(found.labels[1:], UNLABELLED), causal=False)
 
 
 class TwoKinds(PaddedExamples):
-    """The sequences of a split twice: numbers below `len` have hidden tokens, those from `len` on are causal."""
+    """The sequences of a split twice: indices below `len` have hidden tokens, those from `len` on are causal."""
 
     def __init__(self, hidden: PaddedExamples, causal: PaddedExamples, counted_together: bool = False) -> None:
-        """`counted_together` is for batches of one kind alone, whichever it is."""
+        """Create examples; `counted_together` is for batches of one kind only, either one."""
         super().__init__(hidden.padding, hidden.special)
         assert len(hidden) == len(causal), "both kinds are made of the same sequences"
         self._hidden, self._causal, self._counted_together = hidden, causal, counted_together
@@ -384,28 +388,28 @@ class TwoKinds(PaddedExamples):
         return len(self._hidden)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]: the same for both kinds."""
+        """Return the index in the split of the first token of each sequence, int64 [len], equal for both kinds."""
         return self._hidden.places()
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Whether both kinds are."""
+        """Return whether both kinds are equal in every epoch."""
         return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """The text of sequence `index`, of the second kind where there are no more of the first."""
+        """Return the text of sequence `index`, which is of the second kind after the last of the first."""
         if index >= len(self):
             return self._causal.texts(seed, epoch, index - len(self))
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Sequence `index`, of the second kind where there are no more of the first."""
+        """Return sequence `index` of `epoch`, which is of the second kind after the last of the first."""
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
         return self._hidden.example(seed, epoch, index, mask_rate)
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """The labels of both kinds."""
+        """Return the number of labels of each kind."""
         if self._counted_together:
             return super().counted(batch)
         labelled = (batch["labels"] != UNLABELLED).sum(dim=1)

@@ -1,9 +1,9 @@
-"""How often each id is what a model has to predict: the counts from which an output layer's prior is made.
+"""The number of predictions of each id in training: the counts for an output layer's prior.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
-objectives". What counts is what the loss sees: subwords and not words, targets and not inputs. For masked models that
-means the labels of the real masking code, since spans and whole words, shortened examples and quirks of published code
-all change them.
+objectives". The counts are those of the loss: of subwords, not words, and of targets, not inputs. For masked models
+they use the labels of the actual masking code, because spans and whole words, shortened examples and errors of
+published code all change the labels.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from hatchery.training.examples import Examples
 
 _EXAMPLES_PER_BATCH = 128
-# Ids are gathered to about so many before they are counted: a count costs the size of the vocabulary.
+# Number of ids that are gathered before a count, because each count takes time proportional to the vocabulary.
 _IDS_PER_COUNT = 1_000_000
 
 
 def label_counts(
     examples: "Examples", seed: int, vocab_size: int, limit: int | None = None, show: bool = True
 ) -> np.ndarray:
-    """Labels of the first epoch of `examples` as training with `seed` sees them: int64 [vocab_size].
+    """Return the counts of the labels of the first epoch of `examples` in a training with `seed`: int64 [vocab_size].
 
-    At most `limit` examples (None: all), evenly spaced over the corpus, because its parts lie one after the other.
+    At most `limit` examples (None: all), evenly spaced over the corpus, because the corpus is ordered by its parts.
     `show` reports progress. Only one batch is in memory at a time. Raises TrainingError for a label outside of the
-    vocabulary, and when there is no label at all.
+    vocabulary, and if there is no label.
     """
     chosen = counted_examples(len(examples), limit)
     pieces = [chosen[first : first + _EXAMPLES_PER_BATCH] for first in range(0, len(chosen), _EXAMPLES_PER_BATCH)]
@@ -49,16 +49,17 @@ def label_counts(
 
 
 def counted_examples(n_examples: int, limit: int | None) -> np.ndarray:
-    """The indices that `label_counts` looks at, ascending: all, or `limit` of them at equal distances."""
+    """Return the indices that `label_counts` uses, ascending: all, or `limit` of them at equal distances."""
     n_chosen = n_examples if limit is None else min(n_examples, limit)
     return np.arange(n_chosen, dtype=np.int64) * n_examples // max(1, n_chosen)
 
 
 def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_size: int) -> np.ndarray:
-    """Tokens of `documents` (`TokenShards` is such a collection) that masking can choose: int64 [vocab_size].
+    """Return the counts of the tokens of `documents` (such as `TokenShards`) that masking can choose: int64
+    [vocab_size].
 
-    This is the distribution of the labels when masking is uniform over the corpus; ids below `special.n_protected` are
-    never chosen and count 0. Raises TrainingError for an id outside of the vocabulary, and when nothing is left.
+    This is the distribution of the labels if masking is uniform over the corpus; ids below `special.n_protected` are
+    never chosen and count 0. Raises TrainingError for an id outside of the vocabulary, and if no token remains.
     """
     counts = _counted((document.ids for document in documents), vocab_size)
     counts[: special.n_protected] = 0
@@ -66,15 +67,16 @@ def corpus_counts(documents: "Iterable[Document]", special: SpecialIds, vocab_si
 
 
 def maskable_tokens(shards: "TokenShards") -> np.ndarray:
-    """The tokens of a split that masking can choose: int64 [V]."""
+    """Return the counts of the tokens of a split that masking can choose: int64 [V]."""
     return corpus_counts(shards, SpecialIds.of(shards.special), shards.vocabulary_size)
 
 
 def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: int, vocab_size: int) -> np.ndarray:
-    """Targets of a decoder that reads `start y1 .. yn` and predicts `y1 .. yn end`: int64 [vocab_size].
+    """Return the counts of the targets of a decoder that reads `start y1 .. yn` and predicts `y1 .. yn end`: int64
+    [vocab_size].
 
-    `sentences` are the ids y1 .. yn alone: the end counts once for each of them, the start never. Raises TrainingError
-    for a sentence that is framed already, whose ends would count twice, and as above.
+    `sentences` are only the ids y1 .. yn: the end counts once per sentence, the start never. Raises TrainingError for a
+    sentence that already has start or end, for an id outside of the vocabulary, and without a target.
     """
     n_sentences = 0
 
@@ -82,7 +84,9 @@ def next_token_counts(sentences: Iterable[np.ndarray], end_id: int, start_id: in
         nonlocal n_sentences
         for sentence in sentences:
             if len(sentence) and (sentence[0] == start_id or sentence[-1] == end_id):
-                raise TrainingError(f"sentence {n_sentences}: is framed with {start_id} or {end_id}, expected bare ids")
+                raise TrainingError(
+                    f"sentence {n_sentences}: contains {start_id} or {end_id}, expected ids without start and end"
+                )
             n_sentences += 1
             yield sentence
 
@@ -107,7 +111,7 @@ def _counted(parts: Iterable[np.ndarray], size: int, allow_nothing: bool = False
 
 
 def _gathered(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The same ids in pieces of about `_IDS_PER_COUNT`, none of them empty."""
+    """Yield the same ids in pieces of about `_IDS_PER_COUNT`, without empty pieces."""
     waiting: list[np.ndarray] = []
     n_waiting = 0
     for part in parts:
@@ -123,5 +127,5 @@ def _gathered(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 def _with_something(counts: np.ndarray) -> np.ndarray:
     if not counts.any():
-        raise TrainingError("labels: there is none to count, so there is no prior")
+        raise TrainingError("labels: there are no labels to count, so there is no prior")
     return counts

@@ -2,9 +2,9 @@
 
 A constant share is masked language modelling. A share drawn from the interval from 0 to 1, with the weights of the
 bound, is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al. 2024, arXiv:2406.04329): if the share of
-hidden tokens is rate(t) for a uniform t, the loss of a hidden token weighs rate'(t) / rate(t). The mean over t of these
-sums is an upper bound of the negative log-likelihood of a text, whatever the shape of `rate`. The `cosine` shape hides
-few tokens more often (arXiv:2509.05056 trains BabyLM models so).
+hidden tokens is rate(t) for a uniform t, the loss of a hidden token has the weight rate'(t) / rate(t). The mean over t
+of these sums is an upper bound of the negative log-likelihood of a text, for any shape of `rate`. The `cosine` shape
+hides few tokens more often (arXiv:2509.05056 trains BabyLM models so).
 
 A hidden token without a label is a denser mask with sparser labels: shares of hidden and of predicted tokens may differ
 (Wettig et al. 2023, "Should you mask 15% in masked language modeling?").
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 OWN = "objective."
-"""Beginning of the names of batch tensors that the objective reads and the model does not."""
+"""Prefix of the names of batch tensors that the objective reads and the model does not."""
 WEIGHTS, MASKABLE = f"{OWN}weights", f"{OWN}maskable"
 CHOICE, SHOWN, RATES = f"{OWN}choice", f"{OWN}shown", f"{OWN}rates"
 
@@ -47,17 +47,17 @@ class MaskRates(Settings):
 
     @property
     def covers_all(self) -> bool:
-        """Whether every share from 0 to 1 is drawn."""
+        """Return whether the interval covers every share from 0 to 1."""
         return self.lowest == 0 and self.highest == 1
 
     @property
     def mean(self) -> float:
-        """Mean share of hidden tokens."""
+        """Return the mean share of hidden tokens."""
         within = 0.5 if self.shape == "uniform" else 1 - 2 / math.pi
         return self.lowest + (self.highest - self.lowest) * within
 
     def at(self, time: float) -> "DrawnRate":
-        """Return the share of hidden tokens at `time`, more than 0 and at most 1, and the weight of a label."""
+        """Return the drawn share of hidden tokens at `time`, more than 0 and at most 1, with the weight of a label."""
         spread = self.highest - self.lowest
         if self.shape == "uniform":
             share, slope = time, 1.0
@@ -68,7 +68,7 @@ class MaskRates(Settings):
 
     def draw(self, generator: "np.random.Generator") -> "DrawnRate":
         """Draw a share of hidden tokens with one uniform number."""
-        # The generator's numbers may be 0 and are below 1; a share of 0 would have no weight.
+        # The generator's numbers can be 0 and are below 1; a share of 0 would have no weight.
         return self.at(1.0 - float(generator.random()))
 
 
@@ -103,5 +103,5 @@ class TokenPreference(Settings):
 
     @property
     def adapts(self) -> bool:
-        """Whether the preference follows the model."""
+        """Return whether the preference follows the model."""
         return self.by != "frequency"

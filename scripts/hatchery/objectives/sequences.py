@@ -1,8 +1,8 @@
-"""Sequences as the model sees them before masking: one segment, a pack of them or two texts, framed by [CLS] and [SEP].
+"""Sequences before masking: one segment, several packed segments or two texts, with [CLS] and [SEP].
 
-Source: LTG-BERT, Section 5.2; docs/papers/ltg-bert.md, "Examples" and "Sentence pairs"; the packed layout is ours. A
-pair asks whether its texts belong together: `document` whether the second text follows the first or comes from
-elsewhere, `order` whether two neighbouring texts stand in their original order.
+Source: LTG-BERT, Section 5.2; docs/papers/ltg-bert.md, "Examples" and "Sentence pairs"; the packed layout is ours. The
+label of a pair is whether its texts belong together: for `document`, whether the second text follows the first or is
+from another document; for `order`, whether two neighbouring texts are in their original order.
 """
 
 from collections.abc import Sequence
@@ -22,36 +22,36 @@ class FramedSequence(NamedTuple):
     ids: np.ndarray
     """int64 [n], special tokens included."""
     word_starts: np.ndarray | None
-    """bool [n], True at special tokens too; None where nobody needs them."""
+    """bool [n], True also at special tokens; None if no rule needs word starts."""
     piece_lengths: list[int] | None = None
-    """Lengths of the independent pieces that the sequence is made of, n in all; None for one piece."""
+    """Lengths of the independent pieces of the sequence, n in total; None for one piece."""
     pair_label: int | None = None
-    """1 where two texts follow each other in this order, 0 otherwise; None where no pair is judged."""
+    """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
     texts: tuple[Segment, ...] = ()
-    """The text in it, without what frames it."""
+    """The text of the sequence, without special tokens."""
 
 
 class Sequences(Protocol):
-    """The framed sequences of a split, by number."""
+    """The sequences of a split, with special tokens, by index."""
 
     def __len__(self) -> int: ...
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Sequence `index`, with all that is random about it drawn from `generator`."""
+        """Return sequence `index`, with all its random parts drawn from `generator`."""
 
 
 @dataclass(frozen=True)
 class Framer:
-    """Puts special tokens around segments; copies word starts only where `with_word_starts`."""
+    """Adds special tokens to segments; copies word starts only if `with_word_starts`."""
 
     special: SpecialIds
     with_word_starts: bool
 
     def frame(self, parts: Sequence[Segment], pair_label: int | None = None) -> FramedSequence:
-        """`[CLS] part [SEP]`, followed by `part [SEP]` for each further part."""
+        """Return `[CLS] part [SEP]`, followed by `part [SEP]` for each further part."""
         length = 1 + sum(map(len, parts)) + len(parts)
         ids = np.empty(length, dtype=np.int64)
         word_starts = np.ones(length, dtype=np.bool_) if self.with_word_starts else None
@@ -65,7 +65,7 @@ class Framer:
         return FramedSequence(ids, word_starts, None, pair_label, tuple(parts))
 
     def frame_pieces(self, pieces: Sequence[Segment], n_free: int = 0) -> FramedSequence:
-        """`[CLS] piece [SEP]` one behind the other; `n_free` more [SEP] close the last one."""
+        """Return `[CLS] piece [SEP]` for each piece, concatenated; `n_free` additional [SEP] follow the last piece."""
         framed = [self.frame([piece]) for piece in pieces]
         lengths = [len(sequence.ids) for sequence in framed]
         lengths[-1] += n_free
@@ -78,7 +78,7 @@ class Framer:
 
 
 class FramedPacks:
-    """Packed sequences, framed. A room too small for a framed token holds the [SEP] before it once more."""
+    """Packed sequences with special tokens. One or two free positions repeat the previous [SEP]."""
 
     def __init__(self, packs: PackedSequences, sequence_length: int, framer: Framer) -> None:
         self._packs, self._sequence_length, self._framer = packs, sequence_length, framer
@@ -87,11 +87,11 @@ class FramedPacks:
         return len(self._packs)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
         return self._packs.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Sequence `index`; nothing about it is random."""
+        """Return sequence `index`, which has no random part."""
         pieces = self._packs[index]
         n_free = self._sequence_length - sum(len(piece) + 2 for piece in pieces)
         return self._framer.frame_pieces(pieces, n_free if index + 1 < len(self._packs) else 0)
@@ -99,26 +99,26 @@ class FramedPacks:
 
 @dataclass(frozen=True)
 class TargetLength:
-    """How many tokens a sequence may hold at most: `full`, or rarely a uniform number from `least` to `full` - 1."""
+    """Maximum number of tokens of a sequence: `full`, or rarely a uniform number from `least` to `full` - 1."""
 
     full: int
     least: int
     short_probability: float
 
     def __call__(self, short_draw: float, length_draw: float) -> int:
-        """The length that two uniform numbers from [0, 1) mean."""
+        """Return the length for two uniform numbers from [0, 1)."""
         if short_draw >= self.short_probability:
             return self.full
         return self.least + int(length_draw * (self.full - self.least))
 
 
 def single_target(sequence_length: int, short_probability: float) -> TargetLength:
-    """Of one segment: `sequence_length` - 2, or 1 to `sequence_length` - 3."""
+    """Return the target length of one segment: `sequence_length` - 2, or 1 to `sequence_length` - 3."""
     return TargetLength(room_for_tokens(sequence_length), 1, short_probability)
 
 
 class SingleSegments:
-    """`[CLS] segment [SEP]`; a segment that is shorter than its target length stays whole."""
+    """`[CLS] segment [SEP]`; a segment below its target length stays whole."""
 
     def __init__(self, segments: Segments, target: TargetLength, framer: Framer) -> None:
         self._segments, self._target, self._framer = segments, target, framer
@@ -127,27 +127,27 @@ class SingleSegments:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """Segment `index`, cut to a target length drawn from `generator`."""
+        """Return segment `index`, truncated to a target length drawn from `generator`."""
         short_draw, length_draw = generator.random(2)
         return self._framer.frame([self._segments[index].first(self._target(short_draw, length_draw))])
 
 
 PairKind = Literal["document", "order"]
-# The text from elsewhere is drawn once, and again up to so many times while it comes from the same document.
+# Maximum number of draws of a text from another document, repeated while the text is from the same document.
 N_REDRAWS = 10
 
 
 class SentencePairs:
-    """`[CLS] A [SEP] B [SEP]` made from the segments of a split, one pair for each of them.
+    """`[CLS] A [SEP] B [SEP]` made from the segments of a split, one pair per segment.
 
     A and B together hold `sequence_length` - 3 tokens, or with `short_probability` a uniform number from 2 to
-    `sequence_length` - 4. A segment of one sentence cannot be cut in two: `document` takes its B from elsewhere, and
-    `order` shows it alone with the label 0, which is noise, as published. Raises TrainingError when `sequence_length`
-    is below 5.
+    `sequence_length` - 4. A segment of one sentence cannot be split: `document` draws its B from another document, and
+    `order` shows the segment alone with the label 0, which is noise, as published. Raises TrainingError if
+    `sequence_length` is below 5.
     """
 
     def __init__(
@@ -164,11 +164,11 @@ class SentencePairs:
         return len(self._segments)
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
         return self._segments.places()
 
     def draw(self, index: int, generator: np.random.Generator) -> FramedSequence:
-        """The pair of segment `index`, its label and its lengths drawn from `generator`."""
+        """Return the pair of segment `index`, with its label and its lengths drawn from `generator`."""
         short_draw, length_draw, relation_draw, boundary_draw, hole_draw = generator.random(5)
         segment = self._segments[index]
         boundaries = segment.inner_sentence_starts
@@ -177,7 +177,7 @@ class SentencePairs:
             if stranger is not None:
                 return self._framer.frame(self._fitted(segment, stranger, short_draw, length_draw, hole_draw), 0)
         if len(boundaries) == 0:
-            # Also where `document` finds no other document: there is no second text, hence none that follows.
+            # Also if `document` finds no other document: without a second text, no text follows the first.
             return self._framer.frame([segment.first(self._single_target(short_draw, length_draw))], 0)
         first, second = segment.split_at(boundaries.item(int(boundary_draw * len(boundaries))))
         swapped = self._kind == "order" and relation_draw < 0.5
@@ -186,7 +186,7 @@ class SentencePairs:
         return self._framer.frame(self._fitted(first, second, short_draw, length_draw, hole_draw), int(not swapped))
 
     def _stranger(self, segment: Segment, generator: np.random.Generator) -> Segment | None:
-        """A segment of another document; None where all draws gave the same document."""
+        """Return a segment of another document, or None if all draws were of the same document."""
         for draw in generator.random(1 + N_REDRAWS):
             drawn = self._segments[int(draw * len(self._segments))]
             if drawn.number != segment.number:
@@ -196,9 +196,9 @@ class SentencePairs:
     def _fitted(
         self, first: Segment, second: Segment, short_draw: float, length_draw: float, hole_draw: float
     ) -> tuple[Segment, Segment]:
-        """Both texts, at least one token of each, without as many tokens of their ends as are too many.
+        """Return both texts, truncated to their target length with at least one token each.
 
-        What is cut off from the first text leaves a hole between the two, also where they are neighbours.
+        Tokens are removed at the end of each text, so a gap separates the texts even if they are neighbours.
         """
         excess = len(first) + len(second) - self._pair_target(short_draw, length_draw)
         if excess <= 0:

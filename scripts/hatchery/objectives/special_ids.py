@@ -1,8 +1,8 @@
-"""The ids that objectives insert or leave alone, and those that stand in the input for a token that is to be predicted.
+"""The ids that objectives insert or never change, and the ids that replace predicted tokens in the input.
 
-Source of the latter: LTG-BERT, Section 5.1 (the 80/10/10 rule of BERT): [MASK], a random token, or the token itself.
-Masking rules choose the tokens and the unit that shares one decision (token, word or span); everything that happens to
-a chosen token happens here, in the same way for all of them.
+Source of the replacement: LTG-BERT, Section 5.1 (the 80/10/10 rule of BERT): [MASK], a random token, or the token
+itself. Masking rules choose the tokens and the unit that shares one decision (token, word or span); the replacement of
+a chosen token is here, and equal for all rules.
 """
 
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from hatchery.tokenization.special_tokens import SpecialTokens
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Ids of the structural tokens; made by `SpecialIds.of` from the set of the tokenizer."""
+    """Ids of the structural tokens, created by `SpecialIds.of` from the set of the tokenizer."""
 
     cls: int
     sep: int
     pad: int
     mask: int
     n_protected: int
-    """Ids below this one are never predicted: [UNK] to [PAR], but not [TAB] (docs/papers/elc-bert.md, "Masking")."""
+    """Ids below this number are never predicted: [UNK] to [PAR], but not [TAB] (docs/papers/elc-bert.md, "Masking")."""
     first_random: int
     """Lowest id that may replace a token at random."""
     n_special: int = 0
-    """Ids below this one are special tokens."""
+    """Ids below this number are special tokens."""
     unknown: int = -1
-    """The one of these that stands for text."""
+    """The special token that represents text."""
 
     @classmethod
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
-        """The ids of a set of special tokens; such ids as they are.
+        """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
-        Where the set has [PAR], random tokens start there: the published code starts one too low, so that [PAR] can
-        be drawn. A set without it comes from no published span objective; none of its tokens is predicted or drawn.
+        If the set has [PAR], random tokens begin with it, because the published code starts one id too low. No
+        published span objective uses a set without [PAR]; none of its special tokens is predicted or drawn.
         """
         if isinstance(special, SpecialIds):
             return special
@@ -45,10 +45,10 @@ class SpecialIds:
         return cls(*framing, n_protected, paragraph, len(special.order), ids[special.unknown])
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
-        """Which of the tokens `ids` may be predicted, bool, in the shape of `ids`.
+        """Return which of the tokens `ids` may be predicted, bool, in the shape of `ids`.
 
-        Ordinary tokens; with `special_tokens_too` all but padding, as in the code of the reduced-vocabulary study
-        (docs/papers/reduced-vocabulary.md, "Masking").
+        These are ordinary tokens, or with `special_tokens_too` all except padding, as in the code of the
+        reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Masking").
         """
         return ids != self.pad if special_tokens_too else ids >= self.n_protected
 
@@ -63,17 +63,17 @@ class Corruption:
     keep_probability: float
 
     def __call__(self, original: np.ndarray, decision: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """What the model sees in place of `original` int64 [n].
+        """Return the model's input in place of `original` int64 [n].
 
-        `decision` [n] holds a uniform number from [0, 1) for each token, the same for all tokens of a unit: low numbers
-        hide, the highest keep. Random tokens are drawn for each token by itself, and may equal the original.
+        `decision` [n] is a uniform number from [0, 1) for each token, equal for all tokens of a unit: low numbers hide,
+        the highest numbers keep. Random tokens are drawn for each token separately, and may equal the original.
         """
         keep_from = 1 - self.keep_probability
         visible = np.where(decision < keep_from, self.random_ids(len(original), generator), original)
         return np.where(decision < keep_from - self.random_probability, self.special.mask, visible)
 
     def random_ids(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Uniform ids int64 [count] from `special.first_random` on: as published, [PAR] is one of them."""
-        # Uniform numbers are the steadiest part of numpy's generators from version to version.
+        """Return uniform ids int64 [count] from `special.first_random` on; as published, they include [PAR]."""
+        # Uniform numbers, because numpy's generators keep their stream stable across versions.
         n_random = self.vocab_size - self.special.first_random
         return self.special.first_random + (generator.random(count) * n_random).astype(np.int64)

@@ -1,9 +1,10 @@
-"""Chances of being hidden that differ by subword, while the mean over a sequence stays its share of hidden tokens.
+"""Masking probabilities that differ by subword, while their mean over a sequence is its share of hidden tokens.
 
 `frequency` prefers rare subwords (frequency-informed masking: arXiv:2509.05056 ranks subwords; a power of the count is
 ours). `loss` and `accuracy` prefer subwords that the model predicts badly, as training goes on (AMLM, Edman & Fraser
 2025, arXiv:2510.20475, whose soft and hard metrics these are; updates every 200 batches and the normalisation of each
-sequence are published, the formulas here are inferred). Chances are clipped at 1, and the other chances grow instead.
+sequence are published, the formulas here are inferred). Probabilities are clipped at 1, and the other probabilities are
+raised instead.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +22,9 @@ def frequency_preferences(counts: np.ndarray, power: float) -> np.ndarray:
 
 
 def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
-    """Return chances in proportion to positive `preferences` [n] whose mean is `rate`, at most 1 each: float64 [n]."""
+    """Return probabilities in proportion to positive `preferences` [n] with the mean `rate`, at most 1 each: float64
+    [n].
+    """
     found = np.empty(len(preferences))
     free = np.ones(len(preferences), dtype=np.bool_)
     left = rate * len(preferences)
@@ -38,7 +41,7 @@ def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PreferredMasking:
-    """Chooses each maskable token by itself, with the chance of its subword."""
+    """Chooses each maskable token independently, with the probability of its subword."""
 
     needs_word_starts: ClassVar[bool] = False
 
@@ -48,20 +51,20 @@ class PreferredMasking:
     """float64 [V]."""
 
     def at(self, rate: float) -> "PreferredMasking":
-        """Return the rule with another share of tokens to be predicted."""
+        """Return the rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (input ids, labels) int64 [n] of the framed example `ids` int64 [n]."""
+        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with special tokens."""
         choice, shown = self.draws(ids, generator)
         return hidden(ids, chosen(ids, choice, self.preferences, self.mask_probability), shown)
 
     def draws(self, ids: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Return the `choice` of each token, float64 [n], and the ids shown in the places of hidden tokens, int64 [n].
 
-        A token with the chance p is hidden if its choice is more than 1 - p; the choice of a token that may not be
+        A token with the probability p is hidden if its choice is more than 1 - p; the choice of a token that may not be
         hidden is 0.
         """
         draw, decision = generator.random((2, len(ids)))
@@ -78,5 +81,5 @@ def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: f
 
 
 def hidden(ids: np.ndarray, where: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (input ids, labels) with the ids `shown` and with labels `where` bool [n] tokens are hidden."""
+    """Return (input ids, labels), with the ids `shown` and with labels at the tokens of `where` bool [n]."""
     return np.where(where, shown, ids), np.where(where, ids, UNLABELLED)

@@ -1,9 +1,9 @@
-"""Pairs of sentences as examples of translation, and batches of about equally long ones by the number of their tokens.
+"""Pairs of sentences as examples of translation, and batches of similarly long pairs by number of tokens.
 
 A document of a parallel corpus is a pair (`corpora.readers.parallel_text`), and its two sentences are source and
 target. The encoder reads `x1 .. xn end`, the decoder reads `start y1 .. ym` and predicts `y1 .. ym end`. Source:
-docs/papers/natural-bias.md, "The bias", "Data" and "Training". Everything is a function of seed, epoch and index, or of
-seed and step: the same on any number of processes.
+docs/papers/natural-bias.md, "The bias", "Data" and "Training". All results are functions of seed, epoch and index, or
+of seed and step, and equal for any number of processes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LINES_OF_A_PAIR = 2
 WHOLE = 1_000_000
-"""More tokens than a side has: nothing is cut."""
+"""More tokens than any side has, so that no side is truncated."""
 
 
 class TranslationPairs:
@@ -39,10 +39,10 @@ class TranslationPairs:
         rules: "TranslationSettings",
         filtered: bool,
     ) -> None:
-        """`longest` are the most tokens of a side, its end counted.
+        """Create the examples; `longest` is the maximum number of tokens of a side, including its end.
 
-        With `filtered`, longer pairs and those of too different lengths are left out; else longer sides are cut. Raises
-        TrainingError for a document that is no pair, and where the filter leaves none.
+        With `filtered`, longer pairs and pairs of too different lengths are left out; otherwise longer sides are
+        truncated. Raises TrainingError for a document that is not a pair, and if the filter leaves no pair.
         """
         self._documents, self._special, self._longest = documents, special, longest
         self._backward = rules.direction == "backward"
@@ -56,9 +56,9 @@ class TranslationPairs:
                 kept &= lengths.max(axis=1) <= rules.longest_ratio * lengths.min(axis=1)
         self._numbers = np.flatnonzero(kept)
         if filtered and not len(self._numbers):
-            raise TrainingError("the split holds no pair of sentences within the limits of length and ratio")
+            raise TrainingError("the split contains no pair of sentences within the limits of length and ratio")
         self.lengths = np.minimum(lengths[kept] + 1, longest)
-        """Tokens of source and target, their ends counted: int64 [pairs, 2]."""
+        """Number of tokens of source and target, including their ends: int64 [pairs, 2]."""
         self._order = lru_cache(maxsize=2)(self._epoch_order)
         self._cuts = lru_cache(maxsize=2)(self._batch_cuts)
 
@@ -67,39 +67,42 @@ class TranslationPairs:
 
     @property
     def left_out(self) -> int:
-        """Pairs of the split that are no examples."""
+        """Return the number of pairs of the split that are left out."""
         return self._documents.n_documents - len(self)
 
     @property
     def fillers(self) -> Mapping[str, int | bool]:
-        """What fills each tensor of a batch on the right."""
+        """Return the padding value of each batch tensor."""
         pad = self._special.pad
         return {"input_ids": pad, "attention_mask": False, "target_ids": pad, "labels": UNLABELLED}
 
     def sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of source and target of a pair, without ends, cut to the most tokens of a side."""
+        """Return the ids of source and target of a pair, without ends, truncated to the maximum number of tokens of a
+        side.
+        """
         source, target = self.whole_sides(index)
         return source[: self._longest - 1], target[: self._longest - 1]
 
     def whole_sides(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of source and target of a pair, without ends, however many there are."""
+        """Return all ids of source and target of a pair, without ends."""
         document = self._documents.document(int(self._numbers[index]))
         cut = int(document.sentence_starts[1])
         first, second = document.ids[:cut], document.ids[cut:]
         return (second, first) if self._backward else (first, second)
 
     def places(self) -> np.ndarray:
-        """The number of each pair, which stands for its place: pairs are never cut otherwise."""
+        """Return the index of each pair, which serves as its position, because pairs are never divided."""
         return self._numbers.astype(np.int64)
 
     def batch(
         self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
     ) -> "dict[str, Tensor]":
-        """`input_ids` and `attention_mask` [B, S] of the sources, `target_ids` and `labels` [B, T] of the targets.
+        """Return `input_ids` and `attention_mask` [B, S] of the sources, `target_ids` and `labels` [B, T] of the
+        targets.
 
-        Nothing is drawn or hidden, so seed, epoch and rate change nothing.
+        No value is random or hidden, so seed, epoch and rate have no effect.
         """
-        # Targets are also counted where no model is, and PyTorch takes seconds to load.
+        # Import PyTorch here, because it loads for seconds, and targets are also counted without a model.
         import torch
 
         pairs = [self.sides(int(index)) for index in indices]
@@ -122,16 +125,18 @@ class TranslationPairs:
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> "tuple[dict[str, Tensor], int]":
-        """The same batch, and how many words between white space begin in its sources and targets."""
+        """Return the same batch, and the number of words between white space that begin in its sources and targets."""
         return self.batch(seed, epoch, indices, mask_rate), int(self.words(seed, epoch, indices).sum())
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """They all are."""
+        """Return True, because no pair is random."""
         return True
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """How many words between white space begin in both sides of each pair, int64 [len(indices)]."""
+        """Return the number of words between white space that begin in both sides of each pair, int64
+        [len(indices)].
+        """
         return np.array([self._words(int(index)) for index in indices], dtype=np.int64)
 
     def _words(self, index: int) -> int:
@@ -143,21 +148,21 @@ class TranslationPairs:
         return sum(side.text_words(self._special) for side in shown)
 
     def counted(self, batch: "Mapping[str, Tensor]") -> tuple[int, ...]:
-        """Labels of a batch: what its loss is divided by."""
+        """Return the number of labels of a batch, by which its loss is divided."""
         return (int((batch["labels"] != UNLABELLED).sum()),)
 
     def n_tokens(self, batch: "Mapping[str, Tensor]") -> int:
-        """Tokens of both sides, padding not counted."""
+        """Return the number of tokens of both sides without padding."""
         return int(batch["attention_mask"].sum()) + self.counted(batch)[0]
 
     def batches_per_epoch(self, budget: int) -> int:
-        """How many batches of at most `budget` target tokens an epoch has: the same in every epoch."""
+        """Return the number of batches of at most `budget` target tokens in every epoch."""
         return len(self._cuts(budget)) - 1
 
     def batch_at(self, seed: int, step: int, budget: int) -> tuple[int, np.ndarray]:
-        """Epoch and pairs (int64) of the batch of step number `step`, counted from 0: at most `budget` target tokens.
+        """Return epoch and pairs (int64) of the batch of step `step`, counted from 0: at most `budget` target tokens.
 
-        Pairs of the same lengths are shuffled anew in every epoch, and so are the batches.
+        Pairs of equal lengths are shuffled in every epoch, and so are the batches.
         """
         cuts = self._cuts(budget)
         epoch, number = divmod(step, len(cuts) - 1)
@@ -166,18 +171,19 @@ class TranslationPairs:
         return epoch, order[cuts[chosen] : cuts[chosen + 1]]
 
     def smallest_batch(self, budget: int) -> int:
-        """Pairs of the smallest batch of at most `budget` target tokens."""
+        """Return the number of pairs of the smallest batch of at most `budget` target tokens."""
         return int(np.diff(self._cuts(budget)).min())
 
     def _batch_cuts(self, budget: int) -> np.ndarray:
-        """Where batches begin in the pairs by length, and the end: they depend on the lengths alone.
+        """Return the first index of each batch in the pairs sorted by length, followed by the end; they depend only on
+        the lengths.
 
-        There are as few batches as the budget allows, and they are about equally large, so that there is no small last
-        one: each cut is as near to an equal share as the budget of the batches before and behind it allows.
+        The number of batches is the minimum for the budget, and their sizes are about equal, so that the last batch is
+        not small: each boundary is as near to an equal share as the budgets of the neighbouring batches allow.
         """
         tokens = np.sort(self.lengths[:, 1])
         until = np.concatenate([[0], np.cumsum(tokens)])
-        # The first batch of pairs from the longest on is the last one by length.
+        # The first batch of the pairs in falling length is the last batch in rising length.
         earliest = len(tokens) - _full_cuts(np.concatenate([[0], np.cumsum(tokens[::-1])]), budget)[::-1]
         cuts, number = [0], len(earliest) - 1
         for batch in range(1, number + 1):
@@ -196,7 +202,7 @@ class TranslationPairs:
 
 
 def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", filtered: bool) -> TranslationPairs:
-    """The pairs of a split, as `TranslationPairs` are made; its TrainingError names the shards."""
+    """Return the pairs of a split as `TranslationPairs`, whose TrainingError then names the shards."""
     try:
         return TranslationPairs(shards, SpecialIds.of(shards.special), longest, rules, filtered)
     except TrainingError as error:
@@ -204,17 +210,19 @@ def pairs_of(shards: TokenShards, longest: int, rules: "TranslationSettings", fi
 
 
 def target_ids(pairs: TranslationPairs) -> Iterator[np.ndarray]:
-    """The targets of all examples, without ends."""
+    """Yield the targets of all examples, without ends."""
     return (pairs.sides(index)[1] for index in range(len(pairs)))
 
 
 def _end_of_batch(until: np.ndarray, start: int, budget: int) -> int:
-    """The end of the largest batch from pair `start` on; `until` are the tokens before each pair, and all of them."""
+    """Return the end of the largest batch from pair `start` on; `until` [pairs + 1] is the cumulative number
+    of tokens.
+    """
     return max(start + 1, int(np.searchsorted(until, until[start] + budget, side="right")) - 1)
 
 
 def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
-    """Where batches begin that are as large as the budget allows, and the end."""
+    """Return the first index of each batch of maximum size, followed by the end."""
     cuts = [0]
     while cuts[-1] < len(until) - 1:
         cuts.append(_end_of_batch(until, cuts[-1], budget))
@@ -222,7 +230,7 @@ def _full_cuts(until: np.ndarray, budget: int) -> np.ndarray:
 
 
 def _side_lengths(documents: DocumentCollection) -> np.ndarray:
-    """Tokens of the two sentences of every document: int64 [documents, 2]."""
+    """Return the number of tokens of the two sentences of every document: int64 [documents, 2]."""
     lengths = np.zeros((documents.n_documents, LINES_OF_A_PAIR), dtype=np.int64)
     for number in range(documents.n_documents):
         document = documents.document(number)

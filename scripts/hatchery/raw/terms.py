@@ -1,4 +1,4 @@
-"""The terms on which a raw input may be used, as cards of corpora and of exported models state them."""
+"""The terms of use of a raw input, for the cards of corpora and of exported models."""
 
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
-"""Which tokens of an example are to be predicted, and how the input hides them: settings, and the rules, a file each.
+"""Choice of the predicted tokens of an example and their replacement in the input: settings, and one file per rule.
 
 Source: LTG-BERT, Section 5, and the published code: docs/papers/ltg-bert.md, "Masking"; docs/papers/elc-bert.md,
 "Masking"; docs/papers/reduced-vocabulary.md, "Masking", whose always-[MASK] is `kind` subword with `random_probability`
-and `keep_probability` 0 and `special_tokens_maskable`. A rule is a pure function of the tokens and of the generator
-handed to it. Its file has a function `rule`, which makes it of the settings.
+and `keep_probability` 0 and `special_tokens_maskable`. A rule is a pure function of the tokens and of its generator
+argument. The function `rule` of its file creates it from the settings.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hatchery.objectives.special_ids import SpecialIds
 
 KINDS = names_in_folder(__file__)
-"""What can be masked together; whoever plans knows it without a rule."""
+"""Names of the units of masking; planning uses them without importing a rule."""
 if TYPE_CHECKING:
     MaskingKind = str
 else:
@@ -55,42 +55,42 @@ class MaskingSettings(Settings):
 
     @property
     def hidden_share(self) -> str:
-        """The share of the tokens that is hidden, for people."""
+        """Return the share of hidden tokens as text for readers."""
         return f"{100 * self.mask_probability:g} %"
 
     def mask_rate(self, progress: float) -> float:
-        """The share of the tokens to be predicted where so much, 0 to 1, of the steps is done."""
+        """Return the share of tokens to predict at `progress`, 0 to 1, of the steps."""
         first, last = self.mask_probability, self.final_mask_probability
         return first if last is None else first + (last - first) * progress
 
 
 class MaskingRule(Protocol):
-    """Chooses the tokens of one example that are to be predicted, and hides them."""
+    """Chooses the predicted tokens of one example, and hides them."""
 
     @property
     def needs_word_starts(self) -> bool:
-        """Whether the rule has to know where words start."""
+        """Return whether the rule needs word starts."""
 
     def at(self, rate: float) -> "MaskingRule":
-        """The same rule with another share of tokens to be predicted."""
+        """Return the same rule with another share of tokens to predict."""
 
     def __call__(
         self, ids: "np.ndarray", word_starts: "np.ndarray | None", generator: "np.random.Generator"
     ) -> "tuple[np.ndarray, np.ndarray]":
-        """The corrupted example: (input ids, labels), both int64 [n], labels -100 where nothing is to be predicted.
+        """Return the corrupted example: (input ids, labels), both int64 [n], with label -100 at tokens without a
+        prediction.
 
-        `ids` int64 [n] are framed with [CLS] and [SEP] and carry no padding, n at most the sequence length.
-        `word_starts` bool [n] is True at the first token of each word and at special tokens; it may be None where
-        `needs_word_starts` is False.
+        `ids` int64 [n] include [CLS] and [SEP] but no padding; n is at most the sequence length. `word_starts` bool [n]
+        is True at the first token of each word and at special tokens; it may be None if `needs_word_starts` is False.
         """
 
 
 def masking_rule(
     settings: MaskingSettings, sequence_length: int, vocab_size: int, special: "SpecialIds"
 ) -> MaskingRule:
-    """The rule that `settings` asks for, at sequences of nominally `sequence_length` tokens.
+    """Return the rule of `settings` for a nominal `sequence_length`.
 
-    Where the share of tokens to be predicted changes in training, it is that of the end. Raises TrainingError when the
+    If the share of tokens to predict changes in training, the rule has the final share. Raises TrainingError if the
     vocabulary has no ordinary token.
     """
     from hatchery.objectives.special_ids import Corruption

@@ -1,8 +1,8 @@
-"""Spans of one to three subwords tile the text and share one decision; so many of them are hidden as the rate asks for.
+"""Masking of spans of one to three subwords, which tile the text; each span has one decision, up to the rate.
 
-Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), whose priorities weigh how often a token
-was hidden before; ours draw every epoch alike. Whole spans are hidden, so that a text gets somewhat more
-than its share: about 0.6 subwords.
+Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), whose priorities depend on how often a
+token was hidden before; here every epoch has the same distribution. Whole spans are hidden, so a text exceeds its share
+by about 0.6 subwords.
 """
 
 from dataclasses import dataclass, replace
@@ -18,10 +18,11 @@ LONGEST = 3
 
 
 def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, wanted: int) -> np.ndarray:
-    """Which tokens are hidden, bool [n]: those of the first spans in `order` that hold `wanted` tokens or more.
+    """Return which tokens are hidden, bool [n]: those of the first spans in `order` that contain at least `wanted`
+    tokens.
 
-    `maskable` bool [n], `span_of` int64 [n] the span of each token, `order` fp64 [spans] a random number of each: low
-    ones come first. Where there are fewer maskable tokens, all of them are hidden.
+    `maskable` bool [n], `span_of` int64 [n] is the span of each token, `order` fp64 [spans] a random number of each
+    span: low numbers come first. If there are fewer maskable tokens, all of them are hidden.
     """
     priority = np.where(maskable, order[span_of], np.inf)
     wanted = min(wanted, int(np.count_nonzero(maskable)))
@@ -34,8 +35,8 @@ def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, 
 class ShortSpanMasking:
     """Hides spans until the rate is reached; decides about each span as a whole.
 
-    The number of tokens is n * rate, rounded up or down at random, at least one with `at_least_one`; n are the tokens
-    that could be hidden and, as published, those that could not.
+    The number of tokens is n * rate, rounded up or down at random, at least one with `at_least_one`; n is the number of
+    maskable tokens or, as published, of all tokens.
     """
 
     needs_word_starts: ClassVar[bool] = False
@@ -45,16 +46,16 @@ class ShortSpanMasking:
     special_tokens_maskable: bool
     at_least_one: bool = True
     as_published: bool = False
-    """Whether a text with fewer maskable tokens than are wanted is hidden as a whole, special tokens included."""
+    """Whether a text with fewer maskable tokens than wanted is hidden as a whole, including special tokens."""
 
     def at(self, rate: float) -> "ShortSpanMasking":
-        """The same rule with another share of tokens to be predicted."""
+        """Return the same rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(input ids, labels) int64 [n] of `ids` int64 [n]; `word_starts` is not looked at."""
+        """Return (input ids, labels) int64 [n] of `ids` int64 [n]; `word_starts` is ignored."""
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         length_draw, order, decision = generator.random((3, len(ids)))
         ends = np.cumsum(1 + (length_draw * LONGEST).astype(np.int64))
@@ -74,6 +75,6 @@ class ShortSpanMasking:
 
 
 def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> ShortSpanMasking:
-    """The rule that `settings` asks for."""
+    """Return the rule of `settings`."""
     common = (settings.mask_probability, corruption, settings.special_tokens_maskable, settings.at_least_one)
     return ShortSpanMasking(*common, settings.reading == "as_published")

@@ -1,4 +1,4 @@
-"""Every subword is chosen by itself.
+"""Masking of subwords, each chosen independently.
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". With no random and no kept tokens this is the
 always-[MASK] objective of the reduced-vocabulary study, Section 3.5. The number of tokens is binomial: a short example
@@ -16,8 +16,11 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 def published_shares(random_probability: float, keep_probability: float) -> tuple[float, float]:
-    """Shares of random and of kept tokens in the published code: a token that does not become [MASK] is random with
-    probability r / (r + k + 1e-6), a guard against 0 / 0 that favours kept tokens by less than a millionth."""
+    """Return the shares of random and of kept tokens in the published code.
+
+    There a token that does not become [MASK] is random with probability r / (r + k + 1e-6), a guard against 0 / 0 that
+    favours kept tokens by less than a millionth.
+    """
     visible = random_probability + keep_probability
     as_random = visible * random_probability / (visible + 1e-6)
     return as_random, visible - as_random
@@ -25,7 +28,7 @@ def published_shares(random_probability: float, keep_probability: float) -> tupl
 
 @dataclass(frozen=True)
 class SubwordMasking:
-    """Chooses each maskable token with `mask_probability`; decides about each by itself."""
+    """Chooses each maskable token with `mask_probability`; each token has its own decision."""
 
     needs_word_starts: ClassVar[bool] = False
 
@@ -34,13 +37,15 @@ class SubwordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "SubwordMasking":
-        """The same rule with another share of tokens to be predicted."""
+        """Return the same rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(input ids, labels) int64 [n] of the framed example `ids` int64 [n]; `word_starts` is not looked at."""
+        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with special tokens; `word_starts` is
+        ignored.
+        """
         inputs, labels = ids.copy(), np.full(len(ids), UNLABELLED, dtype=np.int64)
         maskable = np.flatnonzero(self.corruption.special.maskable(ids, self.special_tokens_maskable))
         choice, decision = generator.random((2, len(maskable)))
@@ -53,7 +58,7 @@ class SubwordMasking:
 
 
 def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> SubwordMasking:
-    """The rule that `settings` asks for."""
+    """Return the rule of `settings`."""
     if settings.reading == "as_published":
         as_random, kept = published_shares(corruption.random_probability, corruption.keep_probability)
         corruption = replace(corruption, random_probability=as_random, keep_probability=kept)

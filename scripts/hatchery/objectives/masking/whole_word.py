@@ -1,8 +1,8 @@
-"""Every word is chosen by itself, with all its subwords.
+"""Masking of whole words, each chosen independently with all its subwords.
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of words is binomial: a short example can
-have none. The share of tokens in chosen words is right in expectation only; a word that a segment cut left without its
-first token belongs to no word and is never chosen, as published.
+have none. The share of tokens in chosen words is correct only in expectation. If a segment begins inside a word, the
+rest of that word is never chosen, as published.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 @dataclass(frozen=True)
 class WholeWordMasking:
-    """Chooses each word with `mask_probability`; decides about each word as a whole."""
+    """Chooses each word with `mask_probability`; each word has one decision."""
 
     needs_word_starts: ClassVar[bool] = True
 
@@ -27,17 +27,17 @@ class WholeWordMasking:
     special_tokens_maskable: bool = False
 
     def at(self, rate: float) -> "WholeWordMasking":
-        """The same rule with another share of tokens to be predicted."""
+        """Return the same rule with another share of tokens to predict."""
         return replace(self, mask_probability=rate)
 
     def __call__(
         self, ids: np.ndarray, word_starts: np.ndarray | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(input ids, labels) int64 [n] of the framed example `ids` int64 [n] with `word_starts` bool [n].
+        """Return (input ids, labels) int64 [n] of the example `ids` int64 [n] with `word_starts` bool [n].
 
         A word starts where `word_starts` is True at an ordinary token, and ends before the next start or special token.
-        A special token is never part of a word; where special tokens are maskable, each is a unit of its own.
-        Raises TrainingError without `word_starts`.
+        A special token is never part of a word; if special tokens are maskable, each is a separate unit. Raises
+        TrainingError without `word_starts`.
         """
         if word_starts is None:
             raise TrainingError("objective.kind whole_word: got tokens without word starts, expected word starts")
@@ -47,7 +47,7 @@ class WholeWordMasking:
         unit_starts = word_starts | ~ordinary
         firsts = np.flatnonzero(unit_starts)
         choice, decision = generator.random((2, len(firsts)))
-        # One extra unit in front, never chosen, takes tokens that continue before anything has started.
+        # An extra first unit, never chosen, contains tokens that continue a word before any word start.
         unit = np.cumsum(unit_starts)
         in_word = np.append(False, ordinary[firsts])[unit]
         alone = unit_starts & special.maskable(ids, self.special_tokens_maskable)
@@ -60,5 +60,5 @@ class WholeWordMasking:
 
 
 def rule(settings: MaskingSettings, corruption: Corruption, sequence_length: int) -> WholeWordMasking:
-    """The rule that `settings` asks for."""
+    """Return the rule of `settings`."""
     return WholeWordMasking(settings.mask_probability, corruption, settings.special_tokens_maskable)
