@@ -309,7 +309,7 @@ def test_comments_processing_instructions_and_cdata_leave_no_trace(source_of: Ma
         (written('<div level="7000000000"/>'), "line 3: level='7000000000' of a <div>, expected a number from 1 to 20"),
         (spoken('<u who="P1">\n<p/></u>'), "line 4: element <p> is not expected in <u>"),
         (spoken(f"<u>{SENTENCE}</u>"), "line 3: <u> has no `who`, expected the id of its speaker"),
-        ("<html/>", "line 1: expected <bncDoc> with a <teiHeader> in first place"),
+        ("<html/>", "line 1: expected <bncDoc> with <teiHeader> as its first child"),
         (f"<bncDoc>{HEADER}</bncDoc>", "line 1: expected <wtext> or <stext> after the header"),
         ("<bncDoc>\n<teiHeader/><wtext/></bncDoc>", "line 2: the header has no title"),
         (f'<bncDoc xml:id="a/../b">{HEADER}<wtext/></bncDoc>', "line 1: not well-formed XML: xml:id"),

@@ -161,8 +161,8 @@ def test_a_wrong_size_is_told_before_the_file_is_fetched(
     [
         (lambda number: 401, "the server answers 401 ", 1),
         (lambda number: 404, "the server answers 404 ", 1),
-        (lambda number: 503, "gave up after 6 attempts: the server answers 503 .* set its `path` in config/config", 6),
-        (lambda number: CUT if number % 2 else 416, "gave up after 6 attempts: ", 6),
+        (lambda number: 503, "stopped after 6 attempts: the server answers 503 .* set its `path` in config/config", 6),
+        (lambda number: CUT if number % 2 else 416, "stopped after 6 attempts: ", 6),
     ],
 )
 def test_a_file_that_the_server_does_not_give_is_told_in_one_line(
@@ -177,7 +177,7 @@ def test_a_file_that_the_server_does_not_give_is_told_in_one_line(
 
 
 def test_a_server_that_cannot_be_reached_is_told_in_one_line(web: Any, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="gave up after 6 attempts: the connection failed") as caught:
+    with pytest.raises(SourceError, match="stopped after 6 attempts: the connection failed") as caught:
         fetch(Download("http://127.0.0.1:9/data.bin", 1, "0" * 64), tmp_path, no_pause)
     assert "\n" not in str(caught.value)
 
@@ -209,7 +209,9 @@ def test_a_disk_that_fills_up_is_told_in_one_line_and_the_beginning_is_kept(
     web: Any, download: Download, small_disk: Path, tree: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(downloads, "_check_space", lambda folder, missing: None)
-    with pytest.raises(SourceError, match=r"cannot be written: No space left on device; what came is kept") as caught:
+    with pytest.raises(
+        SourceError, match=r"cannot be written: No space left on device; the downloaded part is kept"
+    ) as caught:
         fetch(download, small_disk, no_pause)
     assert "\n" not in str(caught.value)
     assert tree(small_disk) == [".data.bin.partial", ".data.bin.partial.json"]

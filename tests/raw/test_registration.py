@@ -143,7 +143,9 @@ def test_sources_that_were_exchanged_are_refused(folder: Path, tmp_path: Path) -
         one.rename(tmp_path / "kept")
         other.rename(one)
         (tmp_path / "kept").rename(other)
-    with pytest.raises(SourceError, match=r"sources/a\.json: is that of the source 'b'; remove it to have the source"):
+    with pytest.raises(
+        SourceError, match=r"sources/a\.json: is the manifest of the source 'b'; remove it to have the source"
+    ):
         open_source(first)
 
 

@@ -56,7 +56,10 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
         ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: '\.\./evil' is not a plain file name"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "'' is not a plain file name; set `file`"),
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
-        ({"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]}, r"a\.rar is none of \.zip"),
+        (
+            {"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]},
+            r"a\.rar has no suffix of \.zip",
+        ),
     ],
 )
 def test_an_impossible_value_is_told_with_its_key(changes: dict[str, Any], reason: str) -> None:

@@ -114,7 +114,7 @@ def test_the_special_tokens_are_those_that_the_shards_were_encoded_with(tokens: 
     ("record", "message"),
     [
         (None, "not a record"),
-        ({"order": ["[UNK]", "[MASK]"], "unknown": 0}, r"no known set is \[UNK\] \[MASK\]"),
+        ({"order": ["[UNK]", "[MASK]"], "unknown": 0}, r"no known set has the tokens \[UNK\] \[MASK\]"),
         ({**SPECIAL_SETS["bnc"].record(), "pad": 4}, "the ids of the record are not those of the set"),
     ],
 )

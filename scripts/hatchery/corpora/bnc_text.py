@@ -69,7 +69,7 @@ def convert_text(
     begins with the line if the header or the body is missing, or an element is not expected at its position.
     """
     if root.tag != "bncDoc" or not len(root) or root[0].tag != "teiHeader":
-        raise SourceError("line 1: expected <bncDoc> with a <teiHeader> in first place")
+        raise SourceError("line 1: expected <bncDoc> with <teiHeader> as its first child")
     page = Page(reading, rejections)
     page.heading(1, title_of(root[0], page, identifier))
     speakers = Speakers(root[0], page, draw_name)

@@ -3,9 +3,9 @@ counted.
 
 Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks, and a large file
 that its reader can divide is several tasks. Each is read to one file of documents in one process. The documents in the
-shards are ordered by source, as configured, and by file name, whatever the number of processes, so the same sources
-give the same bytes. Memory stays flat: a process holds one row group of documents. A killed conversion goes on with the
-files that are missing; a damaged source leaves no shard and no table behind.
+shards are ordered by source, as configured, and by file name, for any number of processes, so the same sources give the
+same bytes. Memory stays flat: a process holds one row group of documents. A killed conversion goes on with the files
+that are missing; a damaged source leaves no shard and no table.
 """
 
 import shutil
@@ -212,9 +212,11 @@ def convert(
     """Convert the sources of a corpus; see the stage `convert_corpus`."""
     names = [each.name for each in settings.sources]
     if set(names) != set(source):
-        raise ConfigError(f"source: got {', '.join(sorted(source))}, the settings name {', '.join(sorted(names))}")
+        raise ConfigError(f"source: got {', '.join(sorted(source))}, expected the settings' {', '.join(sorted(names))}")
     if (settings.sentence_model is None) != (sentence_model is None):
-        raise ConfigError(f"sentence_model: got {sentence_model}, the settings name {settings.sentence_model}")
+        raise ConfigError(
+            f"sentence_model: got {sentence_model}, expected {settings.sentence_model} as in the settings"
+        )
     for index, each in enumerate(settings.sources):
         reader_and_options(each.reader, each.options, f"sources[{index}]")
     groups = [

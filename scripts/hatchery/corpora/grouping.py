@@ -2,8 +2,8 @@
 words.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are put together, in order,
-while the words, times 1.2 tokens per word, stay below the 128 tokens of the input. `as_published` keeps what the
-authors' code does: an item is added with a space after it, and the pieces between spaces are counted, so the last space
+while the words, times 1.2 tokens per word, stay below the 128 tokens of the input. `as_published` reproduces the
+authors' code: an item is added with a space after it, and the pieces between spaces are counted, so the last space
 makes one empty piece and a sequence has at most 105 words; if the first item does not fit, an empty sequence is written
 before it; the last, partial sequence is lost; sequences run across corpora (inferred). `corrected` counts words, writes
 no empty sequence and loses no sequence, ends a sequence with its selection, and separates the items by newlines, so

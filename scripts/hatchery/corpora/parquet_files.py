@@ -1,7 +1,7 @@
 """Rows and texts of Parquet files, such as the data sets of the Hugging Face hub.
 
-Row groups are read in batches, and the pages of a column through a small buffer, so that memory stays flat whatever the
-size of file and row group.
+Row groups are read in batches, and the pages of a column through a small buffer, so that memory stays flat for any size
+of file and row group.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -
 def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> None:
     """Raise SourceError for two columns of one name, and for a column `a.b` next to a column `a`.
 
-    Arrow selects columns by dotted paths: for such a name, the data of another column would come, too.
+    Arrow selects columns by dotted paths: for this name, Arrow would also select another column.
     """
     fields = list(fields)
     counts = Counter(field.name for field in fields)

@@ -133,7 +133,7 @@ NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None]
 
 @dataclass(frozen=True)
 class ProseOptions(Settings):
-    """How running text becomes documents."""
+    """Settings that turn running text into documents."""
 
     paragraphs: Literal["blank_line", "line"] = "blank_line"
     """What ends a paragraph: a blank line (lines are wrapped) or every line."""

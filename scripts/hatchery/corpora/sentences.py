@@ -203,7 +203,7 @@ def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> P
             if len(row) != fields or not all(row):
                 raise SourceError(f"{where(name)}: line {number}: expected {fields} fields, got {line[:80]!r}")
             if name == ORTHOGRAPHY and not (row[1].isascii() and row[1].isdigit() and len(row[1]) <= 3):
-                raise SourceError(f"{where(name)}: line {number}: {row[1][:80]!r} is no orthographic context")
+                raise SourceError(f"{where(name)}: line {number}: {row[1][:80]!r} is not an orthographic context")
             yield row
 
     return PunktModel(

@@ -45,7 +45,7 @@ def group(
     """Group selections into sequences; see the stage `group_sequences`."""
     names = settings.selections
     if set(names) != set(selection):
-        raise ConfigError(f"--selection: got {', '.join(sorted(selection))}, the settings name {', '.join(names)}")
+        raise ConfigError(f"--selection: got {', '.join(sorted(selection))}, expected the settings' {', '.join(names)}")
     if held_out is not None and any(group.development or group.test for group in settings.groups):
         raise ConfigError("development, test: must be 0 where the held-out sequences are those of another corpus")
     folder = run.folder / ".grouping"

@@ -120,7 +120,7 @@ class SamplePart(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSettings(SampleKeys, Sharded):
-    """How much is drawn, and what becomes of the splits."""
+    """The amount of a sample, and the splits of its documents."""
 
     characters: Count | None = None
     """Number of characters to reach; null uses that of the corpus `size_of`."""

@@ -47,7 +47,7 @@ def bytes_per_word(premium: float) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class WordCounting(Settings):
-    """How the words of a corpus are counted."""
+    """The rule that counts the words of a corpus."""
 
     word_count: WordCountName = omitted_at_default("white_space")
     """The rule."""

@@ -27,7 +27,7 @@ class EncoderSizes(Settings):
         "vocabulary_bias": "pretraining.output_bias.kind",
         "sentence_pair_head": "pretraining.objective.sentence_pairs",
     }
-    """Keys of a configuration that no file states, with what decides them."""
+    """Keys of a configuration that no file states, with the inputs that determine them."""
 
     hidden_size: Annotated[int, Range(ge=2)]
     """Width of the hidden states; a multiple of `num_attention_heads`."""

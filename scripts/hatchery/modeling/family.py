@@ -39,7 +39,7 @@ class Exported:
 
     module: str
     """The modelling file, without its suffix, and the module of `hatchery.export` that it is made from. An encoder with
-    a head has no such module: `export/model_folder.py` writes its file.
+    a head has no export module: `export/model_folder.py` writes its file.
     """
     classes: str
     """Prefix of the names of its classes."""

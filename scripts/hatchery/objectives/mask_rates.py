@@ -99,7 +99,9 @@ class TokenPreference(Settings):
         defaults = {"interval_steps": 200, "memory": 0.2}
         for key, default in defaults.items():
             if (value := getattr(self, key)) != default:
-                raise refused(key, value, "no such key with by: frequency, which never changes")
+                raise refused(
+                    key, value, "this key only with by: loss or accuracy, because by: frequency never changes"
+                )
 
     @property
     def adapts(self) -> bool:

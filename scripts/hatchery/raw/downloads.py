@@ -86,8 +86,8 @@ def _transfer(session: requests.Session, download: Download, partial: "_Partial"
                 reason = _reason(error)
                 if failures >= ATTEMPTS:
                     raise SourceError(
-                        f"{download.url}: gave up after {failures} attempts: {reason}; what came is kept: "
-                        "run again to go on, or get it yourself and set its `path` in config/config.yaml"
+                        f"{download.url}: stopped after {failures} attempts: {reason}; the downloaded part is kept: "
+                        "run again to continue, or download the file yourself and set its `path` in config/config.yaml"
                     ) from error
                 asked = error.after_seconds if isinstance(error, _TransientError) else None
                 seconds = min(2.0 ** (failures - 1) if asked is None else asked, LONGEST_PAUSE_SECONDS)
@@ -242,5 +242,5 @@ def _disk(folder: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise SourceError(
-            f"{error.filename or folder}: cannot be written: {error.strerror or error}; what came is kept"
+            f"{error.filename or folder}: cannot be written: {error.strerror or error}; the downloaded part is kept"
         ) from error

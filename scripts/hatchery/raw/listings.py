@@ -88,10 +88,10 @@ def _walk(
 def _check_link(place: str, follow_links: bool) -> None:
     target = Path(place).readlink()
     if not Path(place).exists():
-        raise SourceError(f"{place}: a link ({target}) to nothing that can be read")
+        raise SourceError(f"{place}: a link ({target}) to a missing or unreadable file")
     if not follow_links:
         raise SourceError(
-            f"{place}: a link ({target}), which is not followed; set `follow_links: true` beside the `path` of the data"
+            f"{place}: a link ({target}), which is not followed; set `follow_links: true` next to the data's `path`"
         )
 
 

@@ -152,7 +152,7 @@ def open_source(manifest_path: str | Path) -> RawSource:
             expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)
             expected.check_digest(hashlib.sha256(content).hexdigest())
         if path.parent.name == Path(REGISTERED).name and value["name"] != path.stem:
-            raise SourceError(f"{path}: is that of the source {value['name']!r}; {remedy}")
+            raise SourceError(f"{path}: is the manifest of the source {value['name']!r}; {remedy}")
         if value["kind"] == "zip" and Path(about["root"]).is_file():
             remedy = f"to unpack it: snakemake --cores 1 --force {path}"
             raise SourceError(f"{path}: was registered when archives were still read in place; {remedy}")

@@ -86,7 +86,7 @@ class Download(Settings):
         if not name or name.startswith(".") or Path(name).name != name or "\\" in name:
             raise RefusedError("file", f"{name!r} is not a plain file name; set `file`")
         if self.unpack and archive_suffix(name) is None:
-            raise RefusedError("unpack", f"{name} is none of {', '.join(SUFFIXES)}")
+            raise RefusedError("unpack", f"{name} has no suffix of {', '.join(SUFFIXES)}")
 
     @property
     def file_name(self) -> str:

@@ -7,7 +7,7 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class SourceTerms(Settings):
-    """What a reader of a card must know before using a raw input."""
+    """Facts that a reader of a card must know before using a raw input."""
 
     name: str
     """Name of the raw input in the configuration; several sources of a corpus may come from one."""

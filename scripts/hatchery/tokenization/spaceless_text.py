@@ -1,10 +1,10 @@
 """A limit on the amount of text without spaces in the training of a tokenizer, set by memory.
 
 A trainer stores every distinct word with its pairs of symbols. In Chinese, Japanese or Thai, the text between two
-punctuation marks is one word to the trainer, and nearly every such word is new, so memory grows with the text: some 110
-bytes for each byte. Text of other scripts repeats its words, and needs no limit. Whole lines are left out instead of
-dividing lines into pieces, because short pieces lose the pairs at their ends, and gave longer encodings of other text
-(docs/babylm.md, "The multilingual track").
+punctuation marks is one word to the trainer, and nearly every one of these words is new, so memory grows with the text:
+some 110 bytes for each byte. Text of other scripts repeats its words, and needs no limit. Whole lines are left out
+instead of dividing lines into pieces, because short pieces lose the pairs at their ends, and gave longer encodings of
+other text (docs/babylm.md, "The multilingual track").
 """
 
 import math
@@ -22,7 +22,7 @@ _SPACELESS = re.compile(
 
 
 def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int, most: float) -> float:
-    """Return the share, at most 1, of a text of `total_bytes` such that its distinct words without spaces have `most`
+    """Return the share, at most 1, of a text of `total_bytes` so that its distinct words without spaces have `most`
     bytes.
 
     `sample` are lines spread over the text, split into words by `backend`. Their distinct words in half and in all

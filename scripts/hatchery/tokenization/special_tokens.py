@@ -99,7 +99,9 @@ def special_tokens(names: Sequence[str]) -> SpecialTokens:
         if special.order == tuple(names):
             return special
     known = "; ".join(f"{name}: {' '.join(special.order)}" for name, special in SPECIAL_SETS.items())
-    raise TokenizationError(f"special_tokens: no known set is {' '.join(names) or 'empty'}; known are {known}")
+    raise TokenizationError(
+        f"special_tokens: no known set has the tokens {' '.join(names) or '(none)'}; known are {known}"
+    )
 
 
 # Converters write these two tokens into documents: `[UNK]` for unclear speech (BNC), `[TAB]` for an indented line

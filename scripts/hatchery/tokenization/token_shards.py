@@ -140,7 +140,7 @@ class _Shard:
             if reader.schema not in schemas:
                 raise TokenizationError(f"{path}: has the columns {reader.schema.names}, expected {schemas[0].names}")
             if batches != 1:
-                raise TokenizationError(f"{path}: has {batches} record batches, a token shard has one")
+                raise TokenizationError(f"{path}: has {batches} record batches, expected 1")
             batch = reader.get_batch(0)
             batch.validate()
             batch.column("doc_id").validate(full=True)

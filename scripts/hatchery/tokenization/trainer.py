@@ -203,8 +203,8 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
             kept = max(1, int(kept * share))
             print(
                 f"training on {kept:,} of {total:,} lines, spread evenly: this text has no spaces, and every distinct "
-                f"stretch of it takes memory; `spaceless_megabytes` ({settings.spaceless_megabytes:g}) and "
-                "`sentences_limit` set how much is learnt from",
+                f"piece of the text takes memory; `spaceless_megabytes` ({settings.spaceless_megabytes:g}) and "
+                "`sentences_limit` set the amount of training text",
                 file=sys.stderr,
             )
     return (kept, total) if kept < total else None

@@ -109,7 +109,7 @@ class TokenizerSettings(Settings):
         marked = self.pre_tokenizer in (*BYTE_LEVEL, "metaspace")
         key = "continuing_subword_prefix"
         if kind != "wordpiece" and self.continuing_subword_prefix:
-            raise RefusedError(key, f"only wordpiece has one, {kind} must leave it empty")
+            raise RefusedError(key, f"only wordpiece has a prefix; {kind} must leave it empty")
         if kind == "byte_bpe" and self.pre_tokenizer not in BYTE_LEVEL:
             raise RefusedError("pre_tokenizer", f"byte_bpe needs {' or '.join(BYTE_LEVEL)}, got {self.pre_tokenizer!r}")
         if kind != "byte_bpe" and self.pre_tokenizer == "gpt_bert":
@@ -117,6 +117,6 @@ class TokenizerSettings(Settings):
         if kind in ("bpe", "unigram") and self.pre_tokenizer != "metaspace":
             raise RefusedError("pre_tokenizer", f"{kind} needs metaspace, got {self.pre_tokenizer!r}")
         if kind == "wordpiece" and marked and self.continuing_subword_prefix:
-            raise RefusedError(key, f"{self.pre_tokenizer} marks word starts already, so it must be empty")
+            raise RefusedError(key, f"{self.pre_tokenizer} marks word starts already, so the prefix must be empty")
         if kind == "wordpiece" and not marked and not self.continuing_subword_prefix:
-            raise RefusedError(key, f"{self.pre_tokenizer} does not mark word starts, give one")
+            raise RefusedError(key, f"{self.pre_tokenizer} does not mark word starts; give a prefix")

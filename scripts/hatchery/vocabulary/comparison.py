@@ -7,9 +7,9 @@ is counted as a word but never looked up. Words are defined as follows:
 - Separators. as_published: all but letters, digits and underscore. corrected: all but letters, digits and apostrophes
   within words; ’ and ʼ count as apostrophes.
 - Single letters. as_published: neither looked up nor counted. corrected: words like any other.
-- Numerals. as_published: a run of digits at the start of a word, whatever follows (`4th` is a numeral and the word
-  `th`, `2nd` is rejected for `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and their endings (4th,
-  2nd, 1990s) are one numeral. Digits elsewhere belong to the word (mp3) in both.
+- Numerals. as_published: a run of digits at the start of a word, with any characters after it (`4th` is a numeral and
+  the word `th`, `2nd` is rejected for `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and their endings
+  (4th, 2nd, 1990s) are one numeral. Digits elsewhere belong to the word (mp3) in both.
 - Contractions. as_published: stem and ending are separate words (`don't` is `don` and a dropped `t`; `didn't` is
   rejected for `didn`). corrected: one word, known when the list has it without its apostrophe, or when its stem is
   known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; two endings at most (shouldn't've).

@@ -53,7 +53,9 @@ def select(
 ) -> None:
     """Select text and write it; see the stage `select_text`."""
     if (settings.sentence_model is None) != (sentence_model is None):
-        raise ConfigError(f"sentence_model: got {sentence_model}, the settings name {settings.sentence_model}")
+        raise ConfigError(
+            f"sentence_model: got {sentence_model}, expected {settings.sentence_model} as in the settings"
+        )
     read_vocabulary(vocabulary)
     tasks = list(_tasks(settings, source, vocabulary, sentence_model))
     texts = opened_texts(source, settings.options)

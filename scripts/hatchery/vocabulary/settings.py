@@ -68,7 +68,7 @@ class SelectionKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionSettings(SelectionKeys):
-    """What is selected from a source, and how."""
+    """The texts that are selected from a source, and the rule of the selection."""
 
     name: str
     """Name of the selection."""

@@ -1,9 +1,9 @@
 """The ten corpora of BabyLM 2023: a normaliser for each corpus, and the steps that several normalisers share.
 
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". `as_published` gives the bytes of
-the published scripts, with what they lose and garble, as far as the golden files and that page show; `corrected` mends
-that. Where a docstring says "inferred", we concluded from the order of the steps what the scripts do, and nothing else
-shows it. Every line of text that a normaliser leaves out is counted, in both readings.
+the published scripts, including their losses and errors, as far as the golden files and that page show; `corrected`
+mends that. Where a docstring says "inferred", the behaviour of the scripts is concluded only from the order of their
+steps. Every line of text that a normaliser leaves out is counted, in both readings.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """
@@ -16,8 +16,8 @@ from hatchery.corpora.cleaning import BABYLM_PUBLISHED_RULES, BABYLM_RULES, clea
 from hatchery.corpora.documents import Rejections
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
-# What subtitles use for type: `<i>`, `</i>`, `<font color="red">`. Possessive, so that a hostile line of many `=` takes
-# linear time. Without attributes, `a <b and c> d` is no tag.
+# Tags for the type of subtitles: `<i>`, `</i>`, `<font color="red">`. Possessive, so that a hostile line of many `=`
+# takes linear time. Without attributes, `a <b and c> d` is no tag.
 _SUBTITLE_TAG = re.compile(r"</?(?:b|i|u|s|em|strong|font|span|br)(?:\s[^<>=]*+=[^<>]*+)?\s*/?>", re.IGNORECASE)
 
 

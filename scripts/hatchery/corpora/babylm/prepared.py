@@ -1,7 +1,7 @@
 """The six corpora of BabyLM since 2024: text that the organisers have prepared, read without cleaning.
 
 Source: the organisers' preparation scripts of 2024, whose layouts later editions keep: one utterance or paragraph a
-line, `= = = name = = =` before what was a file, a book or an article. Each run of white space becomes one space, wrong
+line, `= = = name = = =` before each former file, book or article. Each run of white space becomes one space, wrong
 decodings are undone, and quotes, accents and ligatures made uniform, as in the minimal cleaning of the corpora of 2023.
 Nothing else is changed: the words are those that the challenge counts. A header ends a document. The header of an
 article is its title and the first line of its text; headers that name a file are left out.

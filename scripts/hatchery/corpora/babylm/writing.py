@@ -195,8 +195,8 @@ def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str
 
     Corrected:
     - the last line of a file is kept; as published it is lost;
-    - a stub sentence removes the title only when nothing else of the article is left; as published it removes whatever
-      line is above it, also the title or a line of a longer article;
+    - a stub sentence removes the title only when nothing else of the article is left; as published it removes the line
+      above it, even the title or a line of a longer article;
     - an article that ends in a stub sentence still ends there; as published it fuses with the next one;
     - a line with nothing left after cleaning vanishes; as published it is a boundary (inferred);
     - entities are decoded to the last level, not to the second.

@@ -2,7 +2,7 @@
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". With no random and no kept tokens this is the
 always-[MASK] objective of the reduced-vocabulary study, Section 3.5. The number of tokens is binomial: a short example
-can have none.
+can have no hidden token.
 """
 
 from dataclasses import dataclass, replace

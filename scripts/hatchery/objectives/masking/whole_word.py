@@ -1,8 +1,8 @@
 """Masking of whole words, each chosen independently with all its subwords.
 
 Source: LTG-BERT, Section 5.1; docs/papers/ltg-bert.md, "Masking". The number of words is binomial: a short example can
-have none. The share of tokens in chosen words is correct only in expectation. If a segment begins inside a word, the
-rest of that word is never chosen, as published.
+have no hidden word. The share of tokens in chosen words is correct only in expectation. If a segment begins inside a
+word, the rest of that word is never chosen, as published.
 """
 
 from dataclasses import dataclass, replace

@@ -9,8 +9,7 @@ of a type.
 
 The choice (reduced-vocabulary study, Section 3.3): for each type, choose the size whose ratio is closest to that of the
 type's pretrained reference, and then the type with the highest ESMS. Ratios are compared as they are printed; the paper
-does not say what happens in a tie, but it chooses the smaller of WordPiece 16,000 and 17,000, both printed as 1.17, and
-so do we.
+does not describe ties, but it chooses the smaller of WordPiece 16,000 and 17,000, both printed as 1.17, and so do we.
 """
 
 from collections.abc import Mapping, Sequence
