@@ -234,9 +234,9 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
     sizes = [group.bytes // 1000 for group in groups]
     parts = []
     with Progress(sum(sizes), "read sources", "kB") as progress:
-        made = make_parts(groups, write_documents, [group.key() for group in groups], folder, workers)
+        parts_made = make_parts(groups, write_documents, [group.key() for group in groups], folder, workers)
         try:
-            for size, part in zip(sizes, made, strict=True):
+            for size, part in zip(sizes, parts_made, strict=True):
                 parts.append(part)
                 progress.update(size)
         except MemoryError as error:
@@ -269,9 +269,9 @@ def _report_skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) ->
     """
     for source in settings.sources:
         reader, options = reader_of(source)
-        found = None if reader.skipped is None else reader.skipped(opened(manifests[source.name]), options)
-        if found:
-            print(f"source {source.name!r}: files not read: {_most_frequent(found)}", file=sys.stderr)
+        skipped = None if reader.skipped is None else reader.skipped(opened(manifests[source.name]), options)
+        if skipped:
+            print(f"source {source.name!r}: files not read: {_most_frequent(skipped)}", file=sys.stderr)
 
 
 def _merge(
@@ -290,10 +290,10 @@ def _merge(
         Progress(len(duplicates.splits), "write corpus", "documents") as progress,
     ):
         corpus.duplicates = duplicates.rows()
-        found = Counter[str]()
+        documents_by_source = Counter[str]()
         index = 0
         for group, part in zip(groups, parts, strict=True):
-            found[group.source.name] += part.facts["documents"]
+            documents_by_source[group.source.name] += part.facts["documents"]
             rejected = Rejections(Counter(part.facts["rejected"]), part.facts["samples"])
             corpus.rejections[group.source.name].merge(rejected)
             corpus.assumed[group.source.name].update(part.facts["assumed"])
@@ -315,11 +315,11 @@ def _merge(
         for name, rejections in corpus.rejections.items():
             if corpus.assumed[name]:
                 progress.note(f"source {name!r}: read as (assumed.csv): {_most_frequent(corpus.assumed[name])}")
-            if found[name] and rejections.counts:
+            if documents_by_source[name] and rejections.counts:
                 progress.note(f"source {name!r}: left out (rejected.csv): {_most_frequent(rejections.counts)}")
             if note := duplicates_note(corpus.duplicates, name):
                 progress.note(f"source {name!r}: {note} ({DUPLICATES}; `duplicates` of the corpus leaves them out)")
-            if not found[name]:
+            if not documents_by_source[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")
 

@@ -47,21 +47,21 @@ def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
     A line `sep=;` sets the delimiter; without that line it is `delimiter`, and without both it is the most frequent
     delimiter in the header. Raises SourceError for a header that is not well formed or names two columns alike.
     """
-    whole = Lines(lines.source, lines.name, lines.encoding, has_options=lines.has_options)
-    whole.where, whole.mark = lines.where, lines.mark
-    first, said = "", ""
-    for line in whole:
-        if not said and (found := _SEPARATOR_LINE.fullmatch(line)):
-            said = found[1]
+    all_lines = Lines(lines.source, lines.name, lines.encoding, has_options=lines.has_options)
+    all_lines.where, all_lines.mark = lines.where, lines.mark
+    first, stated_delimiter = "", ""
+    for line in all_lines:
+        if not stated_delimiter and (separator_line := _SEPARATOR_LINE.fullmatch(line)):
+            stated_delimiter = separator_line[1]
         elif line.strip(f" {DELIMITERS}"):
             first = line
             break
-    delimiter = said or delimiter or _most_frequent(first)
-    place = whole.place
-    columns = _first_record(first, whole, delimiter)
-    end = whole.line
+    delimiter = stated_delimiter or delimiter or _most_frequent(first)
+    place = all_lines.place
+    columns = _first_record(first, all_lines, delimiter)
+    end = all_lines.line
     _check_columns(columns, place, delimiter, lines.has_options)
-    if _lacks_name_of_row_names(first, list(islice(_records(whole, delimiter, len(columns)), ROWS_SEEN)), columns):
+    if _lacks_name_of_row_names(first, list(islice(_records(all_lines, delimiter, len(columns)), ROWS_SEEN)), columns):
         columns = ["", *columns]
     return TableHead(columns, delimiter, end)
 
@@ -98,8 +98,8 @@ def has_surplus(row: Mapping[str, Any]) -> bool:
 def _most_frequent(header: str) -> str:
     """Return the most frequent delimiter outside quotes in a header; a blank if only blanks separate quoted names."""
     bare = _QUOTED.sub("", header)
-    found = max(DELIMITERS, key=bare.count)
-    return " " if found not in bare and _QUOTED_BETWEEN_BLANKS.fullmatch(header.strip()) else found
+    delimiter = max(DELIMITERS, key=bare.count)
+    return " " if delimiter not in bare and _QUOTED_BETWEEN_BLANKS.fullmatch(header.strip()) else delimiter
 
 
 def _first_record(first: str, rest: Lines, delimiter: str) -> list[str]:
@@ -171,8 +171,8 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
         # Spreadsheets export columns without a name.
         if count > 1 and column:
             raise SourceError(f"{place}: {count} columns are called {column!r}; rename all but one")
-    if len(columns) == 1 and (found := [mark for mark in DELIMITERS if mark in columns[0]]):
-        remedy = f"set the option `delimiter`, perhaps to {found[0]!r}" if has_options else "rename it"
+    if len(columns) == 1 and (other_delimiters := [mark for mark in DELIMITERS if mark in columns[0]]):
+        remedy = f"set the option `delimiter`, perhaps to {other_delimiters[0]!r}" if has_options else "rename it"
         raise SourceError(f"{place}: one column, {columns[0]!r}, with the delimiter {delimiter!r}; {remedy}")
 
 

@@ -53,9 +53,9 @@ def without_lines(text: str, dropped: Iterable[bool]) -> str:
 
 def repeated(keys: Uints) -> Bools:
     """Return which keys occurred before, shape as `keys`."""
-    found = np.ones(len(keys), dtype=np.bool_)
-    found[np.unique(keys, return_index=True)[1]] = False
-    return found
+    is_repeated = np.ones(len(keys), dtype=np.bool_)
+    is_repeated[np.unique(keys, return_index=True)[1]] = False
+    return is_repeated
 
 
 @dataclass(frozen=True)

@@ -94,12 +94,12 @@ def parquet_rows(
     number, where = 0 if piece is None else piece.first, where or where_in(source, name)
     last = None if piece is None else number + piece.count
     with _opened(source, name, where, lambda: number) as file:
-        there = file.schema_arrow.names
-        columns = [column for column in there if wanted is None or column in wanted]
+        column_names = file.schema_arrow.names
+        columns = [column for column in column_names if wanted is None or column in wanted]
         for column in () if wanted is None else columns:
             if not _is_json(kind := file.schema_arrow.field(column).type):
                 raise SourceError(f"{where}: column {column!r} holds {kind}, expected text or numbers; save it as text")
-        unread = {column: UNREAD for column in there if column not in columns}
+        unread = {column: UNREAD for column in column_names if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
             # The number of rows is not taken from the columns, because a file may have no wanted column.
@@ -208,9 +208,11 @@ def _check_column(schema: pa.Schema, field: str, where: str) -> None:
         raise SourceError(f"{where}: there is no column {field!r}; there are: {', '.join(sorted(schema.names))}")
     kind = schema.field(top).type
     for part in below:
-        there = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-        if part not in there:
-            raise SourceError(f"{where}: column {field!r}: it has no field {part!r}, only: {', '.join(there) or kind}")
+        field_names = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        if part not in field_names:
+            raise SourceError(
+                f"{where}: column {field!r}: it has no field {part!r}, only: {', '.join(field_names) or kind}"
+            )
         kind = kind.field(part).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

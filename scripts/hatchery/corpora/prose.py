@@ -77,13 +77,13 @@ class LineForm:
         if self.margin is None:
             return [" ".join(block)]
         lines = [line.strip() for line in block]
-        found = lines[:1]
+        joined = lines[:1]
         for line, following in pairwise(lines):
             if _reaches(line, following, self.margin) and not _BEGINS_LINE.match(following):
-                found[-1] += f" {following}"
+                joined[-1] += f" {following}"
             else:
-                found.append(following)
-        return found
+                joined.append(following)
+        return joined
 
 
 def recognised(lines: Iterable[str]) -> LineForm:

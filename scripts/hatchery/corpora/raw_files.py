@@ -170,7 +170,7 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     ASCII bytes must stand for nothing but their characters in the encoding. White space between documents is dropped;
     an empty text is one empty document.
     """
-    buffer, begin, found = b"", 0, False
+    buffer, begin, has_document = b"", 0, False
     for block in chain(blocks, [None]):
         buffer += block or b""
         # Until the text ends, split only where the end of a document is certain.
@@ -179,11 +179,11 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
             end = _end(buffer, begin)
             content = buffer[begin:end]
             if not content.isspace():
-                found = True
+                has_document = True
                 yield Cut(offset + begin, content)
             begin = end
         buffer, offset, begin = buffer[begin:], offset + begin, 0
-    if not found:
+    if not has_document:
         yield Cut(offset, b"")
 
 

@@ -205,17 +205,17 @@ def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
 
 
 def _header(line: str, place: str) -> tuple[str, str]:
-    found = _HEADER.fullmatch(line.strip())
-    attributes = dict(_ATTRIBUTE.findall(found.group(1))) if found else {}
-    if found is None or "id" not in attributes:
+    header = _HEADER.fullmatch(line.strip())
+    attributes = dict(_ATTRIBUTE.findall(header.group(1))) if header else {}
+    if header is None or "id" not in attributes:
         raise SourceError(f'{place}: expected <doc id="..." url="..." title="...">, got {line[:80]!r}')
-    return attributes["id"], _title(found.group(1))
+    return attributes["id"], _title(header.group(1))
 
 
 def _title(attributes: str) -> str:
     # Titles such as "Heroes" are written with their quotation marks unescaped.
-    found = re.search(r'title="(.*)"\s*$', attributes)
-    return html.unescape(found.group(1)).strip() if found else ""
+    match = re.search(r'title="(.*)"\s*$', attributes)
+    return html.unescape(match.group(1)).strip() if match else ""
 
 
 def _body(lines: list[str], title: str) -> str:

@@ -111,8 +111,8 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
             return
         if not is_first:
             if not rest.startswith(",", at):
-                found = rest[at : at + 20]
-                raise SourceError(f"{place()}: not JSON: expected ',' or ']' after an item, got {found!r}")
+                following = rest[at : at + 20]
+                raise SourceError(f"{place()}: not JSON: expected ',' or ']' after an item, got {following!r}")
             at += 1
         is_first, step = False, 1
         while True:
@@ -130,8 +130,8 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
 
 
 def _after_blanks(text: str, at: int) -> int:
-    found = _NOT_BLANK.search(text, at)
-    return len(text) if found is None else found.start()
+    match = _NOT_BLANK.search(text, at)
+    return len(text) if match is None else match.start()
 
 
 def _is_table_of_columns(value: Any) -> bool:

@@ -116,16 +116,16 @@ def as_they_stand(sentences: list[str], text: str) -> list[str]:
     A no-break space never splits a text, because its author asked for no break.
     """
     words = [match.span() for match in _WORD.finditer(text)]
-    found: list[str] = []
+    sentences_in_text: list[str] = []
     begin = first = 0
     for sentence in sentences:
         following = first + len(sentence.split())
         end = words[following - 1][1]
         if following == len(words) or not _NO_BREAK.search(text, end, words[following][0]):
-            found.append(text[words[begin][0] : end])
+            sentences_in_text.append(text[words[begin][0] : end])
             begin = following
         first = following
-    return found
+    return sentences_in_text
 
 
 def split_sentences(text: str) -> list[str]:
@@ -178,14 +178,14 @@ def parameter_files(source: RawSource) -> list[str]:
 
 
 def _member(source: RawSource, name: str, language: str) -> str:
-    found = source.names(name)
-    exact = [path for path in found if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]
+    members = source.names(name)
+    exact = [path for path in members if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]
     # A single model counts as English with any folder name; a model of another language needs its name.
-    for choice in (exact, found if language == ENGLISH else []):
+    for choice in (exact, members if language == ENGLISH else []):
         if len(choice) == 1:
             return choice[0]
-    alone = f"{len(found)} files are called {name}, none alone in a folder `{language}`"
-    problem = alone if found else f"no file {name}"
+    alone = f"{len(members)} files are called {name}, none alone in a folder `{language}`"
+    problem = alone if members else f"no file {name}"
     raise SourceError(f"{source.root}: {problem}; expected the Punkt parameters {', '.join(PARAMETER_FILES)}")
 
 

@@ -58,13 +58,13 @@ class WordCounting(Settings):
 
     def premium(self, source: str) -> float:
         """Return the byte premium of a source. Raises ConfigError if it has none."""
-        found = self.byte_premiums.get(source, self.byte_premium)
-        if found is None:
+        premium = self.byte_premiums.get(source, self.byte_premium)
+        if premium is None:
             raise RefusedError(
                 "byte_premium",
                 f"the source {source!r} has no premium; expected a number for all sources, or one for each of them",
             )
-        return found
+        return premium
 
 
 BETWEEN_WHITE_SPACE = WordCounting()

@@ -189,8 +189,8 @@ class LayeredEncoder(Encoder):
         assert mask is not None, "causal sequences have a mask"
         if positions is not None:
             positions = positions.of_queries_from(before, length)
-        asked = inputs._replace(positions=positions, mask=mask[:, before:], probabilities=probabilities)
-        return self._run(embedded[:, before:], asked, caches)
+        new_inputs = inputs._replace(positions=positions, mask=mask[:, before:], probabilities=probabilities)
+        return self._run(embedded[:, before:], new_inputs, caches)
 
     def set_dropout(self, probability: float) -> None:
         """Use `probability` at every dropout of the encoder, as fine-tuning protocols do. Raises ModelError."""
@@ -246,10 +246,10 @@ class LayeredEncoder(Encoder):
         mask = inputs.mask
         if mask is not None:
             mask = mask.expand(len(embedded), *mask.shape[1:]).index_select(0, of)
-        asked = inputs._replace(query_rows=query_rows, mask=mask)
+        row_inputs = inputs._replace(query_rows=query_rows, mask=mask)
         if sums is not None:
-            return last(outputs[-1].index_select(0, of), asked, sums.at(rows), len(layers))
-        output = last(self.mixture(tuple(outputs)).index_select(0, of), asked)
+            return last(outputs[-1].index_select(0, of), row_inputs, sums.at(rows), len(layers))
+        output = last(self.mixture(tuple(outputs)).index_select(0, of), row_inputs)
         if not self.weighting.output_mixture:
             return output
         return self.mixture([*(one.flatten(0, 1).index_select(0, rows) for one in outputs), output])

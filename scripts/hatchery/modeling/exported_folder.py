@@ -31,8 +31,8 @@ class ExportedModel:
 
 def exported_family(values: Mapping[str, Any]) -> Family | None:
     """Return the family of the content of an exported config.json; None for the configuration of another library."""
-    found = [one for one in FAMILIES.values() if one.exported.model_type == values.get("model_type")]
-    return found[0] if found else None
+    families = [one for one in FAMILIES.values() if one.exported.model_type == values.get("model_type")]
+    return families[0] if families else None
 
 
 def load_exported(folder: Path, values: Mapping[str, Any]) -> ExportedModel:
@@ -45,9 +45,11 @@ def load_exported(folder: Path, values: Mapping[str, Any]) -> ExportedModel:
         raise ModelError(
             f"{folder}: model_type: got {values.get('model_type')!r}, expected a model exported by Hatchery"
         )
-    known = {field.name for field in fields(family.configuration)} | {"family"}
+    field_names = {field.name for field in fields(family.configuration)} | {"family"}
     heads = tuple(name.removeprefix(family.exported.classes) for name in values.get("architectures", ()))
-    config = build(family.configuration, {key: value for key, value in values.items() if key in known}, str(folder))
+    config = build(
+        family.configuration, {key: value for key, value in values.items() if key in field_names}, str(folder)
+    )
     path = folder / WEIGHTS_FILE
     tensors = read_tensors(path)
     if family.exported.bare:

@@ -102,9 +102,9 @@ def check_tensors(
             raise ModelError(f"{path}: lacks the tensor {shown}")
         if name not in expected:
             raise ModelError(f"{path}: contains the tensor {shown}, which the configuration does not have")
-        found, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
-        if found != wanted:
-            raise ModelError(f"{path}: tensor {shown} has the shape {found}, the configuration asks for {wanted}")
+        shape, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
+        if shape != wanted:
+            raise ModelError(f"{path}: tensor {shown} has the shape {shape}, the configuration asks for {wanted}")
         if not tensors[name].is_floating_point():
             raise ModelError(f"{path}: tensor {shown} holds {tensors[name].dtype}, expected floating-point numbers")
 

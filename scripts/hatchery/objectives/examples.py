@@ -112,10 +112,10 @@ def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
     """Return rows [n] as an array of the shape [B, T], padded with zeros; rows [] as an array [B]."""
     if rows[0].ndim == 0:
         return np.stack(rows)
-    found = np.zeros(shape, dtype=rows[0].dtype)
+    padded = np.zeros(shape, dtype=rows[0].dtype)
     for row, values in enumerate(rows):
-        found[row, : len(values)] = values
-    return found
+        padded[row, : len(values)] = values
+    return padded
 
 
 def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:

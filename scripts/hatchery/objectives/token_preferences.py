@@ -25,18 +25,18 @@ def chances(preferences: np.ndarray, rate: float) -> np.ndarray:
     """Return probabilities in proportion to positive `preferences` [n] with the mean `rate`, at most 1 each: float64
     [n].
     """
-    found = np.empty(len(preferences))
+    probabilities = np.empty(len(preferences))
     free = np.ones(len(preferences), dtype=np.bool_)
     left = rate * len(preferences)
     while free.any():
-        found[free] = preferences[free] * (left / preferences[free].sum())
-        above = free & (found > 1)
+        probabilities[free] = preferences[free] * (left / preferences[free].sum())
+        above = free & (probabilities > 1)
         if not above.any():
             break
-        found[above] = 1.0
+        probabilities[above] = 1.0
         free &= ~above
         left -= np.count_nonzero(above)
-    return found
+    return probabilities
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ class PreferredMasking:
 def chosen(ids: np.ndarray, choice: np.ndarray, preferences: np.ndarray, rate: float) -> np.ndarray:
     """Return which tokens `ids` int64 [n] are hidden: bool [n]; `preferences` are float64 [V]."""
     maskable = choice > 0
-    found = np.zeros(len(ids), dtype=np.bool_)
-    found[maskable] = choice[maskable] > 1.0 - chances(preferences[ids[maskable]], rate)
-    return found
+    is_chosen = np.zeros(len(ids), dtype=np.bool_)
+    is_chosen[maskable] = choice[maskable] > 1.0 - chances(preferences[ids[maskable]], rate)
+    return is_chosen
 
 
 def hidden(ids: np.ndarray, where: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -58,16 +58,16 @@ def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
         partial = _Partial(folder / f".{download.file_name}.partial", download)
         _check_space(folder, download.bytes - partial.size)
         _transfer(session, download, partial, pause)
-        found = partial.finished()
-        if found != download.sha256 and partial.stitched:
+        sha256 = partial.finished()
+        if sha256 != download.sha256 and partial.stitched:
             # If a server sends no version, the parts may come from two versions: download once more from the beginning.
             partial.drop()
             _transfer(session, download, partial, pause)
-            found = partial.finished()
-        if found != download.sha256:
+            sha256 = partial.finished()
+        if sha256 != download.sha256:
             partial.drop()
             raise SourceError(
-                f"{download.url}: checksum mismatch: expected sha256 {download.sha256}, got {found}; "
+                f"{download.url}: checksum mismatch: expected sha256 {download.sha256}, got {sha256}; "
                 "the file was removed"
             )
         partial.publish(target)
@@ -89,8 +89,10 @@ def _transfer(session: requests.Session, download: Download, partial: "_Partial"
                         f"{download.url}: stopped after {failures} attempts: {reason}; the downloaded part is kept: "
                         "run again to continue, or download the file yourself and set its `path` in config/config.yaml"
                     ) from error
-                asked = error.after_seconds if isinstance(error, _TransientError) else None
-                seconds = min(2.0 ** (failures - 1) if asked is None else asked, LONGEST_PAUSE_SECONDS)
+                requested_pause = error.after_seconds if isinstance(error, _TransientError) else None
+                seconds = min(
+                    2.0 ** (failures - 1) if requested_pause is None else requested_pause, LONGEST_PAUSE_SECONDS
+                )
                 progress.note(f"{download.url}: {reason}; trying again in {seconds:.0f} s")
                 pause(seconds)
 
@@ -135,14 +137,14 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
         raise SourceError(f"{download.url}: the server answers {status} {response.reason}")
     start, total = 0, response.headers.get("Content-Length", "*")
     if status == 206:
-        found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        if found is None or int(found[1]) != partial.size:
+        content_range = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        if content_range is None or int(content_range[1]) != partial.size:
             partial.drop()
             raise _TransientError("the server sent another range than requested; the transfer starts again", 0.0)
         if partial.version and _version(response) not in ("", partial.version):
             partial.drop()
             raise _TransientError("the file has changed on the server; the transfer starts again", 0.0)
-        start, total = int(found[1]), found[2]
+        start, total = int(content_range[1]), content_range[2]
     if total.isdecimal() and int(total) != download.bytes:
         partial.drop()
         raise SourceError(f"{download.url}: has {int(total):,} bytes, expected {download.bytes:,}")

@@ -156,8 +156,8 @@ def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
 def _expected(stream: IterableDataset, hub: Hub, split: str) -> int:
     """Return the number of expected documents, or 0 if unknown."""
     info = (stream.info.splits or {}).get(split)
-    known = int(info.num_examples or 0) if info is not None else 0
-    return min(known or hub.documents or 0, hub.documents or known)
+    n_examples = int(info.num_examples or 0) if info is not None else 0
+    return min(n_examples or hub.documents or 0, hub.documents or n_examples)
 
 
 def _state_path(work: Path, split: str) -> Path:
@@ -205,10 +205,10 @@ def _fetch_files(
 
 
 def _matching(patterns: tuple[str, ...], where: str, names: list[str]) -> list[str]:
-    found = [name for name in sorted(names) if any(fnmatch(name, pattern) for pattern in patterns)]
-    if not found:
+    matching = [name for name in sorted(names) if any(fnmatch(name, pattern) for pattern in patterns)]
+    if not matching:
         raise SourceError(f"{where}: no file matches {', '.join(patterns)}; there are: {', '.join(sorted(names)[:8])}")
-    return found
+    return matching
 
 
 def fetch_hub_model(model: HubModel, folder: Path) -> Path:

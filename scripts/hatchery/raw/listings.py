@@ -72,8 +72,8 @@ def _walk(
             if link and strict:
                 _check_link(place, follow_links)
             if entry.is_dir(follow_symlinks=follow_links):
-                found = entry.stat()
-                here = (found.st_dev, found.st_ino)
+                status = entry.stat()
+                here = (status.st_dev, status.st_ino)
                 if here not in above:
                     yield from _walk(
                         place, f"{prefix}{entry.name}/", strict, follow_links, (*above, here) if follow_links else ()

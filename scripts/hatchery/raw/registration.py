@@ -63,9 +63,9 @@ class RawSource:
         """
         names: list[str] = next(filter(None, map(self.names, patterns)), [])
         if len(names) != 1:
-            found = f"{len(names)} ({', '.join(names[:3])}{', ...' if names[3:] else ''})" if names else "none"
+            matches = f"{len(names)} ({', '.join(names[:3])}{', ...' if names[3:] else ''})" if names else "none"
             wanted = " or ".join(map(repr, patterns))
-            raise SourceError(f"{self.root}: expected one file that matches {wanted}, found {found}")
+            raise SourceError(f"{self.root}: expected one file that matches {wanted}, found {matches}")
         return names[0]
 
     def only(self, names: Iterable[str]) -> "RawSource":

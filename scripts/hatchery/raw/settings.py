@@ -192,10 +192,10 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
     """
     state, fetch = "has no path", ""
     if source.path is not None:
-        found = path_problem(source.path)
-        if found is None and listing_of(source.path, most=1, follow_links=source.follow_links):
+        problem = path_problem(source.path)
+        if problem is None and listing_of(source.path, most=1, follow_links=source.follow_links):
             return None
-        state = found or f"lies at {source.path}, a folder without files"
+        state = problem or f"lies at {source.path}, a folder without files"
         fetch = ", or to null to have it fetched" if source.hub or source.hub_model or source.download else ""
     elif source.hub or source.hub_model or source.download:
         return None

@@ -90,8 +90,8 @@ _SHORT_NUMBER = re.compile("^([1-9][0-9]*)([KM])$")
 
 
 def _written_out(value: Any) -> Any:
-    found = _SHORT_NUMBER.match(value) if isinstance(value, str) else None
-    return value if found is None else int(found[1]) * {"K": 1_000, "M": 1_000_000}[found[2]]
+    number = _SHORT_NUMBER.match(value) if isinstance(value, str) else None
+    return value if number is None else int(number[1]) * {"K": 1_000, "M": 1_000_000}[number[2]]
 
 
 @dataclass(frozen=True)
@@ -152,16 +152,21 @@ class ChosenBy:
             return Discriminator(self.key).__get_pydantic_core_schema__(source, handler)
         members = get_args(source)
         hints = [hints_of(_settings_class(member)) for member in members]
-        known = {str(get_args(of_member[self.key])[0]): of_member for of_member in hints}
+        classes_by_value = {str(get_args(of_member[self.key])[0]): of_member for of_member in hints}
         are_whole = all(is_dataclass(member) for member in members)
 
         def chosen(value: Any) -> Any:
             given = value if isinstance(value, dict) else {}
             if are_whole or self.key in given:
                 return given.get(self.key, self.default)
-            return max(known, key=lambda name: (len(known[name].keys() & given.keys()), name == self.default))
+            return max(
+                classes_by_value,
+                key=lambda name: (len(classes_by_value[name].keys() & given.keys()), name == self.default),
+            )
 
-        choices = {value: handler.generate_schema(member) for value, member in zip(known, members, strict=True)}
+        choices = {
+            value: handler.generate_schema(member) for value, member in zip(classes_by_value, members, strict=True)
+        }
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def among(self, classes: Iterable[Any]) -> Any:
@@ -204,11 +209,11 @@ def _partial(cls: type) -> Any:
     from typing_extensions import TypedDict
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
-    made: Any = TypedDict(f"Partial{cls.__name__}", fields, total=False)  # type: ignore[misc]
+    partial_type: Any = TypedDict(f"Partial{cls.__name__}", fields, total=False)  # type: ignore[misc]
     attributes = {"__pydantic_config__": Settings.__pydantic_config__, "__doc__": cls.__doc__, "settings": cls}
     for name, value in attributes.items():
-        setattr(made, name, value)
-    return made
+        setattr(partial_type, name, value)
+    return partial_type
 
 
 def partial_hint(hint: Any) -> Any:
@@ -270,14 +275,14 @@ def key_paths(cls: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 @cache
 def sentences(cls: type) -> dict[str, str]:
     """Return the docstring of each field of a class of settings, including inherited fields."""
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
         for field, below in pairwise(body):
             is_text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-                found[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
-    return found
+                docstrings[field.target.id] = inspect.cleandoc(str(below.value.value)).replace("\n", " ")
+    return docstrings
 
 
 # Settings that override others.
@@ -285,25 +290,25 @@ def sentences(cls: type) -> dict[str, str]:
 
 def hint_below(hint: Any, key: str) -> Any:
     """Return the type of the value at `key` in a value of the type `hint`; Any if the type is not known."""
-    found = []
+    hints_at_key = []
     for member in _settings_members(hint):
         hints: Mapping[str, Any] = hints_of(member) if is_dataclass(member) else {}  # type: ignore[arg-type]
         if key in hints:
-            found.append(hints[key])
+            hints_at_key.append(hints[key])
         elif get_origin(member) is dict:
-            found.append(get_args(member)[1])
-    return reduce(operator.or_, found) if found else Any
+            hints_at_key.append(get_args(member)[1])
+    return reduce(operator.or_, hints_at_key) if hints_at_key else Any
 
 
 def other_ways(hint: Any, key: str) -> set[str]:
     """Return the keys that `key` excludes, if a value of the type `hint` has exactly one of several groups of keys."""
-    found: set[str] = set()
+    excluded: set[str] = set()
     for member in _settings_members(hint):
         groups = list(member.ONE_OF) if isinstance(member, type) and issubclass(member, OneOfKeys) else []
         own = {other for group in groups if key in group for other in group}
         if own:
-            found |= {other for group in groups for other in group} - own
-    return found
+            excluded |= {other for group in groups for other in group} - own
+    return excluded
 
 
 def may_be_null(hint: Any) -> bool:

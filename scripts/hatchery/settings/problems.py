@@ -66,7 +66,7 @@ def alternatives(word: str, known: Iterable[str], introduction: str = "; there a
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
     """Return pairs of a key (`runs.a.model`, "" for the whole) and its problem, ordered by key, each once."""
-    found: dict[tuple[str, str], None] = {}
+    lines: dict[tuple[str, str], None] = {}
     for detail in sorted(error.errors(include_url=False), key=_order):
         # pydantic counts only the valid entries.
         if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
@@ -74,8 +74,8 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
             for part in detail["loc"]:
                 place = place.at(part)
             if not _is_other_member(detail, place):
-                found.setdefault(_explained(detail, place))
-    return list(found)
+                lines.setdefault(_explained(detail, place))
+    return list(lines)
 
 
 def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
@@ -230,10 +230,10 @@ def _home(key: str, own: type, above: Place) -> str:
         files: Mapping[str, type] = getattr(cls, "other_files", dict)()
         for file, other in {"": cls, **files}.items():
             of_file = f" of {file}" if file else ""
-            found = [path[:-1] for path in key_paths(other) if path[-1] == key]
-            if () in found and file:
+            positions = [path[:-1] for path in key_paths(other) if path[-1] == key]
+            if () in positions and file:
                 return f"belongs to the top level{of_file}"
-            if places := " or ".join(f"`{'.'.join(path)}`" for path in found[:MOST_HOMES] if path):
+            if places := " or ".join(f"`{'.'.join(path)}`" for path in positions[:MOST_HOMES] if path):
                 return f"belongs under {places}{of_file}"
     return ""
 

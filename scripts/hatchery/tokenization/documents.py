@@ -73,8 +73,8 @@ def watch_shards(manifest: Path) -> Callable[[], None]:
     ]
 
     def stamps() -> dict[Path, tuple[int, int]]:
-        found = {path: path.stat() for path in shards if path.exists()}
-        return {path: (status.st_size, status.st_mtime_ns) for path, status in found.items()}
+        statuses = {path: path.stat() for path in shards if path.exists()}
+        return {path: (status.st_size, status.st_mtime_ns) for path, status in statuses.items()}
 
     before = stamps()
 

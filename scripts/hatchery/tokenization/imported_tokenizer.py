@@ -46,13 +46,13 @@ def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, 
 
     Raises TokenizationError if the file is not a usable tokenizer or has another size than in the settings.
     """
-    made = run.folder / "tokenizer.json"
+    tokenizer_json = run.folder / "tokenizer.json"
     if tokenizer_file.suffix == SENTENCEPIECE:
-        write_text(made, tokenizer_text(tokenizer_file))
-        tokenizer = load_tokenizer(made)
+        write_text(tokenizer_json, tokenizer_text(tokenizer_file))
+        tokenizer = load_tokenizer(tokenizer_json)
     else:
         tokenizer = load_tokenizer(tokenizer_file)
-        write_bytes(made, tokenizer_file.read_bytes())
+        write_bytes(tokenizer_json, tokenizer_file.read_bytes())
     if tokenizer.vocabulary_size != settings.vocabulary_size:
         raise TokenizationError(
             f"{tokenizer_file}: vocabulary_size: got {settings.vocabulary_size}, expected "
@@ -181,10 +181,10 @@ def _message(data: bytes) -> dict[int, list[Value]]:
     """Return the fields of a message by number: varints as numbers, all others as bytes. Raises ValueError,
     IndexError.
     """
-    found: dict[int, list[Value]] = {}
+    message_fields: dict[int, list[Value]] = {}
     for number, value in _fields(data):
-        found.setdefault(number, []).append(value)
-    return found
+        message_fields.setdefault(number, []).append(value)
+    return message_fields
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Value]]:

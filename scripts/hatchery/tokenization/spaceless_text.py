@@ -35,16 +35,16 @@ def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes
         # Most text has no letter of these scripts, and splitting it into words would take a tenth of the training's
         # time.
         parts = backend.pre_tokenizer.pre_tokenize_str(normalised) if _SPACELESS.search(normalised) else []
-        found = {word for _, (start, end) in parts if _SPACELESS.search(word := normalised[start:end])}
+        spaceless_words = {word for _, (start, end) in parts if _SPACELESS.search(word := normalised[start:end])}
         # The half follows the Thue-Morse sequence, so it matches no period of the text, such as alternating lines of
         # two languages.
         for part in (0, 1) if index.bit_count() % 2 else (1,):
-            words[part].update(found)
+            words[part].update(spaceless_words)
             read[part] += len(line.encode())
-    half, whole = (sum(len(word.encode()) for word in known) for known in words)
-    if not whole:
+    bytes_of_half, bytes_of_all = (sum(len(word.encode()) for word in known) for known in words)
+    if not bytes_of_all:
         return 1.0
-    exponent = math.log(whole / half) / math.log(read[1] / read[0]) if half else 1.0
+    exponent = math.log(bytes_of_all / bytes_of_half) / math.log(read[1] / read[0]) if bytes_of_half else 1.0
     exponent = min(1.0, max(0.1, exponent))
-    foretold = whole * (total_bytes / read[1]) ** exponent
+    foretold = bytes_of_all * (total_bytes / read[1]) ** exponent
     return min(1.0, (most / foretold) ** (1 / exponent))

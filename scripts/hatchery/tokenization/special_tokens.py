@@ -98,9 +98,9 @@ def special_tokens(names: Sequence[str]) -> SpecialTokens:
     for special in SPECIAL_SETS.values():
         if special.order == tuple(names):
             return special
-    known = "; ".join(f"{name}: {' '.join(special.order)}" for name, special in SPECIAL_SETS.items())
+    known_sets = "; ".join(f"{name}: {' '.join(special.order)}" for name, special in SPECIAL_SETS.items())
     raise TokenizationError(
-        f"special_tokens: no known set has the tokens {' '.join(names) or '(none)'}; known are {known}"
+        f"special_tokens: no known set has the tokens {' '.join(names) or '(none)'}; known are {known_sets}"
     )
 
 

@@ -28,7 +28,7 @@ def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.nda
     tokens_before = np.concatenate([[0], np.cumsum(~structure)])
     filled = np.diff(tokens_before[bounds]) > 0
     sizes = (len(text.encode()) for text, has_tokens in zip(texts, filled.tolist(), strict=True) if has_tokens)
-    found = Counter({ORDINARY: sum(sizes)})
+    byte_counts = Counter({ORDINARY: sum(sizes)})
     special = np.flatnonzero((ids < tokenizer.n_special) & ~structure)
     affected = np.unique(np.searchsorted(bounds, special, side="right") - 1).tolist()
     for first in range(0, len(affected), SENTENCES_PER_CALL):
@@ -38,9 +38,9 @@ def represented_bytes(tokenizer: Tokenizer, texts: Sequence[str], bounds: np.nda
             for index in np.flatnonzero(own < tokenizer.n_special).tolist():
                 before = spans[index - 1][1] if index else 0
                 size = len(texts[number][before : spans[index][1]].encode())
-                found[tokenizer.special.order[own[index]]] += size
-                found[ORDINARY] -= size
-    return found
+                byte_counts[tokenizer.special.order[own[index]]] += size
+                byte_counts[ORDINARY] -= size
+    return byte_counts
 
 
 def paragraph_bytes(tokenizer: Tokenizer, ends_paragraph: Sequence[bool]) -> Counter[str]:

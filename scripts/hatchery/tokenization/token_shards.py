@@ -235,8 +235,8 @@ class TokenShards:
     @property
     def text_words(self) -> int | None:
         """Return the number of words of the split, by `word_count`; None for shards without this count."""
-        found = self.manifest.measures.get("text_words", {}).get(self.split)
-        return None if found is None else int(found)
+        words_of_split = self.manifest.measures.get("text_words", {}).get(self.split)
+        return None if words_of_split is None else int(words_of_split)
 
     @property
     def word_count(self) -> str:
@@ -246,8 +246,8 @@ class TokenShards:
     @property
     def text_bytes(self) -> int | None:
         """Return the size of the documents of the split in UTF-8 bytes; None for shards without this measure."""
-        found = self.manifest.measures.get("text_bytes", {}).get(self.split)
-        return None if found is None else int(found)
+        bytes_of_split = self.manifest.measures.get("text_bytes", {}).get(self.split)
+        return None if bytes_of_split is None else int(bytes_of_split)
 
     def tokens_per_byte(self, counts: np.ndarray) -> float | None:
         """Return the number of predicted tokens of the split per byte (UTF-8) of the text that these tokens represent.
@@ -255,8 +255,8 @@ class TokenShards:
         `counts`, int64 [V], is the number of predictions of each token; a special token with count 0 is never
         predicted. None for shards without the measure of their tokens' bytes.
         """
-        found = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
-        n_bytes = sum(size for name, size in found.items() if name == ORDINARY or counts[self.special.ids[name]])
+        token_bytes = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
+        n_bytes = sum(size for name, size in token_bytes.items() if name == ORDINARY or counts[self.special.ids[name]])
         return int(counts.sum()) / n_bytes if n_bytes else None
 
     @property

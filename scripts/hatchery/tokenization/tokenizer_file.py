@@ -150,8 +150,8 @@ def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> 
     for token, index in special.ids.items():
         spelling = _hidden_spelling(token) if token in hidden else token
         if vocabulary.get(spelling) != index:
-            found = f"has id {vocabulary[spelling]}" if spelling in vocabulary else "is missing"
-            raise TokenizationError(f"{path}: the special token {token} {found}, expected id {index}")
+            state = f"has id {vocabulary[spelling]}" if spelling in vocabulary else "is missing"
+            raise TokenizationError(f"{path}: the special token {token} {state}, expected id {index}")
     if sorted(vocabulary.values()) != list(range(len(vocabulary))):
         raise TokenizationError(f"{path}: the ids of the vocabulary are not 0 to {len(vocabulary) - 1} without gaps")
     if backend.decoder is None:
@@ -198,16 +198,18 @@ def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
 
 
 def _special_tokens(path: Path, definition: Definition) -> SpecialTokens:
-    found = {token["content"]: token["id"] for token in definition["added_tokens"]}
+    added_ids = {token["content"]: token["id"] for token in definition["added_tokens"]}
     # The set that shares most names with the file; in a tie, the smaller set.
-    special = max(SPECIAL_SETS.values(), key=lambda known: (sum(n in found for n in known.order), -len(known.order)))
-    if not any(name in found for name in special.order):
+    special = max(
+        SPECIAL_SETS.values(), key=lambda known: (sum(n in added_ids for n in known.order), -len(known.order))
+    )
+    if not any(name in added_ids for name in special.order):
         raise TokenizationError(f"{path}: has none of the known sets of special tokens: {', '.join(SPECIAL_SETS)}")
     for token, index in special.ids.items():
-        if token not in found:
+        if token not in added_ids:
             raise TokenizationError(f"{path}: the special token {token} is missing from added_tokens")
-        if found[token] != index:
-            raise TokenizationError(f"{path}: the special token {token} has id {found[token]}, expected id {index}")
+        if added_ids[token] != index:
+            raise TokenizationError(f"{path}: the special token {token} has id {added_ids[token]}, expected id {index}")
     return special
 
 

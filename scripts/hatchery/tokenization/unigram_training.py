@@ -231,7 +231,7 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
     alphabet, codes = np.unique(codes, return_inverse=True)
     positions = np.arange(len(codes))
     grams = codes
-    found: list[tuple[int, str]] = []
+    candidates: list[tuple[int, str]] = []
     pending: tuple[np.ndarray, np.ndarray, int] | None = None
     for length in range(2, LONGEST_PIECE + 2):
         going_on = positions + length <= ends[positions]
@@ -247,12 +247,12 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
             np.maximum.at(longest, parents[first], counts)
             for index in np.flatnonzero((longest < previous) & (previous >= 2)).tolist():
                 start = int(starts[index])
-                found.append((int(previous[index]), joined[start : start + length - 1]))
+                candidates.append((int(previous[index]), joined[start : start + length - 1]))
         pending = (positions[first], counts, len(counts))
         frequent = counts[grams] >= 2 if len(grams) else np.zeros(0, bool)
         positions, grams = positions[frequent], grams[frequent]
-    found.sort(key=lambda piece: (-piece[0] * len(piece[1]), piece[1]))
-    return {text: count for count, text in found[:most]}
+    candidates.sort(key=lambda piece: (-piece[0] * len(piece[1]), piece[1]))
+    return {text: count for count, text in candidates[:most]}
 
 
 def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:

@@ -29,11 +29,11 @@ def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, 
     Raises EvaluationError without any sentence, or for another number of references.
     """
     _check_numbers(translations, references)
-    found = {}
+    scores_by_metric = {}
     for name, metric in _metrics().items():
         value = metric.corpus_score(list(translations), [list(references)]).score
-        found[name] = CorpusScore(float(value), str(metric.get_signature()))
-    return found
+        scores_by_metric[name] = CorpusScore(float(value), str(metric.get_signature()))
+    return scores_by_metric
 
 
 class Difference(NamedTuple):
@@ -63,19 +63,19 @@ def paired_differences(
     drawn = np.random.default_rng(seed).choice(count, size=(samples, count), replace=True)
     # Number of times that each sentence was drawn: products with it are the sums of the sentences' counts.
     times = np.stack([np.bincount(row, minlength=count) for row in drawn])
-    found = {}
+    differences_by_metric = {}
     for name, metric in _metrics().items():
-        whole, resampled = [], []
+        full_scores, resampled = [], []
         for system in (translations, others):
             statistics = np.array(metric._extract_corpus_statistics(list(system), [list(references)]))
-            whole.append(metric._compute_score_from_stats(statistics.sum(axis=0)).score)
+            full_scores.append(metric._compute_score_from_stats(statistics.sum(axis=0)).score)
             resampled.append(np.array([metric._compute_score_from_stats(row).score for row in times @ statistics]))
-        value, differences = whole[0] - whole[1], resampled[0] - resampled[1]
+        value, differences = full_scores[0] - full_scores[1], resampled[0] - resampled[1]
         low, high = np.quantile(differences, (0.025, 0.975))
         sizes = np.abs(differences)
         beyond = int((sizes - sizes.mean() > abs(value)).sum())
-        found[name] = Difference(float(value), float(low), float(high), (beyond + 1) / (samples + 1))
-    return found
+        differences_by_metric[name] = Difference(float(value), float(low), float(high), (beyond + 1) / (samples + 1))
+    return differences_by_metric
 
 
 def _metrics() -> dict[str, Any]:

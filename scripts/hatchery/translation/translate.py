@@ -165,7 +165,7 @@ def translate_ids(
     """
     sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
     special = never_written(tokenizer)
-    found: list[str] = [""] * len(sources)
+    translations: list[str] = [""] * len(sources)
     for rows in batches_by_length([len(source) for source in sources], tokens_per_batch or TOKENS_PER_BATCH):
         width = max(len(sources[row]) for row in rows)
         ids = torch.full((len(rows), width), tokenizer.pad_id, dtype=torch.int64)
@@ -174,9 +174,9 @@ def translate_ids(
         mask = torch.arange(width)[None] < torch.tensor([len(sources[row]) for row in rows])[:, None]
         hypotheses = beam_search(model, ids.to(device), mask.to(device), limits, special)
         for row, best in zip(rows, hypotheses, strict=True):
-            found[row] = tokenizer.decode(best[0].ids, skip_special_tokens=True).strip()
+            translations[row] = tokenizer.decode(best[0].ids, skip_special_tokens=True).strip()
         done(len(rows))
-    return found
+    return translations
 
 
 def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:

@@ -51,8 +51,8 @@ def build(
         theirs = open_source(released)
         listed = _rows(theirs, theirs.names(), settings.encoding)
     if settings.kind == "transcripts":
-        known = None if dictionary is None else dictionary_words(open_source(dictionary), settings.encoding)
-        built = from_transcripts(raw, settings, known, listed)
+        dictionary_set = None if dictionary is None else dictionary_words(open_source(dictionary), settings.encoding)
+        built = from_transcripts(raw, settings, dictionary_set, listed)
     else:
         if dictionary is not None:
             raise ConfigError(

@@ -102,9 +102,9 @@ class Corrected:
         typed = self._typed(text)
         if not self._digit.search(typed):
             return self._word.findall(typed), 0
-        found = self._numeral_or_word.findall(typed)
-        words = [word for _, word in found if word]
-        return words, len(found) - len(words)
+        groups = self._numeral_or_word.findall(typed)
+        words = [word for _, word in groups if word]
+        return words, len(groups) - len(words)
 
     def pieces(self, text: str) -> list[str]:
         """Return as Comparison."""

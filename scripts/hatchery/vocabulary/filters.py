@@ -130,13 +130,13 @@ class SpanFilter:
                 begin += stride
                 continue
             end = min(begin + self._window, number)
-            found = self._unknown_word(document, folded, words, max(begin, proved), end)
+            unknown_word = self._unknown_word(document, folded, words, max(begin, proved), end)
             proved = end
-            if found < 0:
+            if unknown_word < 0:
                 self._take(self._text(words, begin // stride), outcome, examples)
                 begin += stride
                 continue
-            following = found - found % stride + stride
+            following = unknown_word - unknown_word % stride + stride
             if examples and not unknown:
                 outcome.examples[UNKNOWN] = self._text(words, begin // stride)
             unknown += (following - begin) // stride

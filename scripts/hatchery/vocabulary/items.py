@@ -92,13 +92,13 @@ def without_surrogates(text: str) -> str:
 
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
     """Return the marks of all texts of all parts, in order, as an array of shape (texts, 2)."""
-    found = [np.empty((0, 2), np.uint64)]
+    mark_arrays = [np.empty((0, 2), np.uint64)]
     for path in paths:
         for table in read_groups(path, ["mark"]):
             for chunk in table.column("mark").chunks:
                 marks = np.frombuffer(chunk.buffers()[1], ">u8", 2 * len(chunk), offset=chunk.offset * MARK_BYTES)
-                found.append(marks.astype(np.uint64).reshape(-1, 2))
-    return np.concatenate(found)
+                mark_arrays.append(marks.astype(np.uint64).reshape(-1, 2))
+    return np.concatenate(mark_arrays)
 
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:

@@ -63,13 +63,13 @@ def corpus_files(source: RawSource, corpus: str, track: Track | None, patterns: 
     names = [
         name for suffix in SPLIT_OF_SUFFIX for ending in _ENDINGS for name in source.names(f"{corpus}{suffix}{ending}")
     ]
-    found = {name: _track_of(source, name) for name in names}
+    tracks = {name: _track_of(source, name) for name in names}
     if track is not None:
-        names = [name for name, own in found.items() if own in _tracks_to_read(track, name)]
+        names = [name for name, own in tracks.items() if own in _tracks_to_read(track, name)]
         if not any(_suffix(name) == _own_suffix(track) for name in names):
             raise SourceError(
                 f"{source.root}: there is no file babylm_{track}/{corpus}{_own_suffix(track)} of the track {track}"
-                f"{_but_has(found)}"
+                f"{_but_has(tracks)}"
             )
     if not names:
         raise SourceError(f"{source.root}: no file matches {corpus}.train, {corpus}.dev, {corpus}.test")
@@ -145,8 +145,8 @@ class BabylmOptions(Settings):
     """Since 2024: whether what names the speaker of a line (`*MOT:`, `A:`) is text."""
 
     def __post_init__(self) -> None:
-        known = PREPARED if self.edition == 2024 else NORMALISERS
-        require(self.corpus in known, "corpus", self.corpus, f"one of edition {self.edition}: {', '.join(known)}")
+        corpora = PREPARED if self.edition == 2024 else NORMALISERS
+        require(self.corpus in corpora, "corpus", self.corpus, f"one of edition {self.edition}: {', '.join(corpora)}")
         is_read = self.edition == 2023 or self.reading == "corrected"
         require(is_read, "reading", self.reading, "corrected since edition 2024, for which nothing is published")
         named = self.speakers or (self.edition == 2024 and self.corpus in WITH_SPEAKERS)

@@ -114,7 +114,7 @@ def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[S
     """Yield split, file and partner of every input."""
     matched_by: dict[str, str] = {}
     for split, patterns in options.files.items():
-        known: Split | None = None if split == "any" else split
+        document_split: Split | None = None if split == "any" else split
         sides = [matching_names(source, (pattern,)) for pattern in patterns]
         for pattern, names in zip(patterns, sides, strict=True):
             place = f"files.{split}: {pattern}"
@@ -129,9 +129,9 @@ def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[S
         if len(sides) == 1 and options.columns is None:
             raise ConfigError(f"files.{split}: one table, {patterns[0]}, needs `columns`, the two columns of the pairs")
         if len(sides) == 1:
-            yield from ((known, file, None) for file in sides[0])
+            yield from ((document_split, file, None) for file in sides[0])
         else:
-            yield from ((known, *pair) for pair in _partners(source, split, patterns, sides))
+            yield from ((document_split, *pair) for pair in _partners(source, split, patterns, sides))
 
 
 def _partners(
@@ -164,8 +164,8 @@ def _shared(pattern: str, name: str) -> tuple[str, ...]:
         groups[part[0]].format(part.replace("[!", "[^")) if index % 2 else re.escape(part)
         for index, part in enumerate(parts)
     )
-    found = re.fullmatch(text, name, re.DOTALL)
-    return found.groups() if found else (name,)
+    match = re.fullmatch(text, name, re.DOTALL)
+    return match.groups() if match else (name,)
 
 
 def _entry(source: RawSource, file: str, options: ParallelTextOptions) -> tuple[Split | None, str, str | None]:

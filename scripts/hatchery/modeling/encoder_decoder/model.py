@@ -57,10 +57,12 @@ class TranslationModel(Decoding, LanguageModel):
         `device`.
         """
         rows = labelled_positions(batch["labels"])
-        there = {name: tensor.to(device) for name, tensor in batch.items()}
-        hidden = self.decode(there["target_ids"], self.begin(there["input_ids"], there.get("attention_mask")))
+        moved_batch = {name: tensor.to(device) for name, tensor in batch.items()}
+        hidden = self.decode(
+            moved_batch["target_ids"], self.begin(moved_batch["input_ids"], moved_batch.get("attention_mask"))
+        )
         labelled = rows.to(device)
-        return hidden.flatten(0, 1).index_select(0, labelled), there["labels"].flatten()[labelled]
+        return hidden.flatten(0, 1).index_select(0, labelled), moved_batch["labels"].flatten()[labelled]
 
 
 @torch.no_grad()

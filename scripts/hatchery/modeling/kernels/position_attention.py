@@ -43,10 +43,12 @@ def use_kernels_(model: nn.Module, device: torch.device) -> list[DisentangledSel
         return []
     if torch.cuda.get_device_capability(device) < (9, 0):
         return []
-    found = [module for module in model.modules() if isinstance(module, DisentangledSelfAttention) and serves(module)]
-    for attention in found:
+    served_modules = [
+        module for module in model.modules() if isinstance(module, DisentangledSelfAttention) and serves(module)
+    ]
+    for attention in served_modules:
         attention.attend_at_once = attend_with_positions
-    return found
+    return served_modules
 
 
 def serves(attention: DisentangledSelfAttention) -> bool:

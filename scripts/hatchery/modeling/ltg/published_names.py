@@ -115,8 +115,8 @@ def count_layers(state: Mapping[str, Tensor]) -> int:
 def _pair_head(state: Mapping[str, Tensor]) -> dict[str, str]:
     """Return our names of the four unknown tensors with the shapes of a pair head, if they exist."""
     layers = re.compile(r"transformer\.layers\.\d+\.")
-    known = {*_WHOLE_MODEL, OUTPUT_MATRIX, OUTPUT_MIXTURE}
-    unknown = [name for name in state if name not in known and not layers.match(name)]
+    known_names = {*_WHOLE_MODEL, OUTPUT_MATRIX, OUTPUT_MIXTURE}
+    unknown = [name for name in state if name not in known_names and not layers.match(name)]
     size = state[WORD_EMBEDDING].shape[-1] if WORD_EMBEDDING in state else 0
     shapes = {
         torch.Size((size, size)): "pair_head.linear.weight",

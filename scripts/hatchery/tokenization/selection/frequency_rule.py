@@ -116,5 +116,5 @@ def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least
             low = middle
         else:
             high = middle
-    found = None if low < 0 else sizes[low]
-    return SearchResult(found, [Probe(size, seen[size]) for size in sorted(seen)])
+    largest = None if low < 0 else sizes[low]
+    return SearchResult(largest, [Probe(size, seen[size]) for size in sorted(seen)])

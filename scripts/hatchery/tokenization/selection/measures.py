@@ -111,13 +111,13 @@ def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
     part = definition.get("pre_tokenizer") or {}
     is_byte_level = any(inner.get("type") == "ByteLevel" for inner in part.get("pretokenizers", [part]))
     byte_level = decoders.ByteLevel() if is_byte_level else None
-    found = []
+    surface_texts = []
     for index, token in enumerate(tokens):
         letters = token.removeprefix(prefix) if index else token
         letters = byte_level.decode([letters]) if byte_level is not None else letters.replace(WORD_MARKER, "")
         if letters := letters.strip():
-            found.append(letters)
-    return found
+            surface_texts.append(letters)
+    return surface_texts
 
 
 def tokens_of(backend: Backend, texts: Sequence[str]) -> Iterator[list[str]]:
