@@ -1,7 +1,7 @@
 """`hatchery.evaluate` and `hatchery.surprisals`: any model on any suite, without an experiment.
 
-The numbers are those of the workflow's stages, to the last bit, because the same functions compute them. Nothing is
-written but temporary files.
+The numbers equal those of the workflow's stages to the last bit, because the same functions compute them. Only
+temporary files are written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ from hatchery.typed import build, keys_of, plain, validated
 
 PAIRS, TASKS, READING_TIMES = "minimal_pairs", "finetuning", "reading_times"
 OF_FILES = ("description", "base", "data", "embedded", "variants")
-"""Keys of the file of a suite that say where it is, and not how it is scored."""
+"""Keys of a suite's file that name the location of its data and do not change scoring."""
 NORMAL_95 = 1.96
 COLUMNS = {
     "suite": pl.String,
@@ -69,11 +69,11 @@ TIES_CORRECT = "ties_correct"
 
 @dataclass(frozen=True)
 class EvaluationResult:
-    """Numbers of one model on one suite.
+    """The numbers of one model on one suite.
 
-    `rows` has a row for each number, of the columns COLUMNS; `summary` has the few that stand for the whole. `tables`
-    are those that the workflow writes, by file name (scores of single items, say), `texts` other files, and `facts`
-    what the workflow notes in a manifest. A metric's unit is in its name.
+    `rows` has a row for each number, with the columns COLUMNS; `summary` has the main numbers. `tables` are the
+    workflow's tables by file name (scores of single items, for example), `texts` other files, and `facts` the measures
+    of a manifest. A metric's name contains its unit.
     """
 
     model: str
@@ -115,17 +115,17 @@ def evaluate(
     """Return the numbers of a model on a suite.
 
     `model` is a folder of ours, an exported folder, a folder in the layout of `transformers`, a name on the hub, or a
-    module with its `tokenizer` (see `evaluation.opening.open_model`), or what `hatchery.train` returned. For the age of
+    module with its `tokenizer` (see `evaluation.opening.open_model`), or the result of `hatchery.train`. For the age of
     `acquisition`, it is a mapping from numbers of words seen to the checkpoints of one training, or the folder of a
-    training that kept some. `suite` is the name of a suite or a task of ours,
-    the name of a kind of evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table or
-    a list of (good, bad). `data` is the file, folder or archive with its data, or a table; None: where config.yaml
-    says. Other `settings` are keys of the file, such as `pairs_per_paradigm=100`. By default, a folder is evaluated on
-    a GPU if there is one, and a module where it is; `architecture` is needed only if neither the model nor the folder
-    of its tokenizer tells it.
+    training with stored checkpoints. `suite` is the name of a suite or a task of ours, the name of a kind of evaluation
+    (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table or a list of (good, bad). `data` is the
+    file, folder or archive with its data, or a table; None means the location in config.yaml. Other `settings` are keys
+    of the file, such as `pairs_per_paradigm=100`. By default, a folder is evaluated on a GPU if there is one, and a
+    module on its own device; `architecture` is needed only if neither the model nor the folder of its tokenizer
+    determines it.
 
-    Raises HatcheryError in one line: ConfigError for an unknown suite, with the nearest, and for wrong settings;
-    EvaluationError naming file and line for wrong data; what `open_model` raises.
+    Raises HatcheryError with one line: ConfigError for an unknown suite, naming the nearest, and for wrong settings;
+    EvaluationError naming file and line for wrong data; and the errors of `open_model`.
     """
     kind, name, asked, where = _suite_of(suite, data, settings)
     record = evaluations()[kind]
@@ -150,7 +150,7 @@ def reading(
     tokens_per_batch: int | None = None,
     **settings: Any,
 ) -> EvaluationResult:
-    """Return how much better regressions predict the times of a table with the surprisals of a model.
+    """Return the gain in likelihood of regressions of a table's reading times by the surprisals of a model.
 
     `model` is that of `evaluate`. `table` is a table of polars or pandas, or a file or folder, with a row for each word
     that a person read. `like` is the name of a file of config/reading_tables/, such as `meco_l1_eng`, whose keys are
@@ -175,15 +175,15 @@ def surprisals(
     tokens_per_batch: int | None = None,
     **settings: Any,
 ) -> pl.DataFrame:
-    """Return the surprisal of every word in bits: a row for each word, of the columns of `surprisal.words.SCHEMA`.
+    """Return the surprisal of every word in bits: a row for each word, with the columns of `surprisal.words.SCHEMA`.
 
-    `model` is that of `evaluate`. `texts` are a list of texts, a table with the texts in `column`, or a `Path` of a
-    file or folder (docs/surprisal.md lists the kinds). A table keeps its own columns behind ours; a file also has
-    columns `file` and `line`. Other `settings` are those of docs/surprisal.md: `scoring`, `separator`,
-    `leading_blank`, and `text` and `order` if each row is one word.
+    `model` is as in `evaluate`. `texts` are a list of texts, a table with the texts in `column`, or a `Path` of a file
+    or folder (docs/surprisal.md lists the kinds). A table keeps its own columns, after ours; a file also has columns
+    `file` and `line`. Other `settings` are those of docs/surprisal.md: `scoring`, `separator`, `leading_blank`, and
+    `text` and `order` if each row is one word.
 
-    Raises EvaluationError naming the number of a text that is none, or too long for the model; ConfigError for a
-    column that is not there and for wrong settings; what `open_model` raises.
+    Raises EvaluationError naming the number of a value that is no text, or of a text that is too long for the model;
+    ConfigError for a missing column and for wrong settings; and the errors of `open_model`.
     """
     given, tokenizer = model.opened_as(tokenizer) if isinstance(model, Training) else (model, tokenizer)
     opened = open_model(given, tokenizer, architecture)
@@ -195,7 +195,8 @@ def surprisals(
 
 
 def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
-    """Return the context that puts back the state of PyTorch and of a model; checkpoints are opened one by one."""
+    """Return a context that restores the state of PyTorch and of a model at its end; checkpoints are opened one by
+    one."""
     return kept_settings() if isinstance(opened, Checkpoints) else kept_numerics(opened)
 
 
@@ -210,21 +211,21 @@ def _shown(model: Any) -> str:
 def _prepared(
     model: Any, opened: Pretrained | Checkpoints, device: DeviceName | None, tokens_per_batch: int | None
 ) -> tuple[torch.device, EvaluationRuntime]:
-    """The device, by default that of a module, and `auto` of a folder, and how the evaluation is carried out."""
+    """Return the device (by default that of a module, and `auto` for a folder) and the runtime settings."""
     own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
     wanted: DeviceName = device or ("auto" if own is None else "cpu")
     at = prepare_device(wanted)
-    # The caller's module stays as it is.
+    # The caller's module stays unchanged.
     runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="auto" if own is None else "off")
     return (at if own is None or device is not None else device_of(own)), runtime
 
 
 def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any], Any]:
-    """The kind of an evaluation, the name of the suite or task, its settings with those of the caller, and its data."""
+    """Return the kind of an evaluation, the name of the suite or task, its settings with the caller's, and its data."""
     kinds = [kind for kind, evaluation in evaluations().items() if evaluation.direct]
     if not isinstance(suite, str | Path):
         if data is not None:
-            raise ConfigError("data: got some with pairs in memory, expected none: the pairs are the data")
+            raise ConfigError("data: got a value with pairs in memory, expected none: the pairs are the data")
         return PAIRS, "pairs", settings, suite
     if Path(suite).suffix in (".yaml", ".yml"):
         path = Path(suite).expanduser()
@@ -253,7 +254,7 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
 
 
 def _project() -> Project:
-    """The configuration in this folder, if there is one, with what the library ships; or that alone."""
+    """Return the configuration in the current folder, if any, with the shipped one; or the shipped one alone."""
     return open_project() if Path("config").is_dir() else Project(shipped_config())
 
 
@@ -270,7 +271,7 @@ def suites() -> pl.DataFrame:
 
 
 def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Settings of a task with a protocol: that of the caller, the name of one or the keys that differ from defaults."""
+    """Return settings of a task with a protocol: the caller's, a named one, or the keys that differ from defaults."""
     unknown = set(settings) - {"protocol", "head_options"}
     if unknown:
         key = min(unknown)
@@ -285,7 +286,7 @@ def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str,
 
 
 def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, data: Any) -> Any:
-    """The data that the caller gave, or the path that config.yaml says; None if it says none."""
+    """Return the caller's data, or the path in config.yaml; None if it has no path."""
     if data is not None:
         return data
     found = project.config.data.get(block.data) if isinstance(block.data, str) else None
@@ -296,7 +297,7 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
 
 
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
-    """Return what rows are told of a model that has no manifest: whether it was imported, and its objective."""
+    """Return a manifest's facts that rows need for a model without one: whether it was imported, and its objective."""
     if isinstance(opened, Checkpoints):
         return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")
     if not isinstance(opened, ModelOfOthers):
@@ -323,7 +324,7 @@ def _result(kind: str, name: str, model: str, trained: Manifest, answer: Answer)
 
 
 def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
-    """Return rows of the tidy table as a frame of COLUMNS."""
+    """Return rows of the tidy table as a frame with COLUMNS."""
     cells = []
     for row in rows:
         value, deviation = row["value"], row.get("sampling_deviation")
@@ -337,9 +338,9 @@ def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
 
 
 def summary_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that stand for the whole: averages, splits and tasks, of ties counted by the suite's own rule.
+    """Return the main rows: averages, splits and tasks; ties are counted by the suite's own rule.
 
-    Of several fine-tunings, it is the mean over runs, with Student's 95 % interval of the mean.
+    For several fine-tuning runs, the row has the mean over runs, with Student's 95 % interval of the mean.
     """
     found = rows.filter(pl.col("level").is_in(IN_SUMMARY) & ~pl.col("metric").str.contains(TIES_CORRECT))
     if found.is_empty():

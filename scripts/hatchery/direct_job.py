@@ -1,7 +1,7 @@
 """`hatchery.job`: the settings and inputs of any job of the workflow, for a notebook or a debugger.
 
-The job is what Snakemake would start, without Snakemake: the same record of the stage makes its settings and inputs.
-Paths are relative to the checkout, in which this is called.
+The job is the one that Snakemake would start, run without Snakemake: the same record of the stage makes its settings
+and inputs. Paths are relative to the current folder, the checkout.
 """
 
 import json
@@ -24,12 +24,12 @@ from hatchery.workflow.registry import stage_of
 from hatchery.workflow.resources import Resources
 
 NOT_NAMES = ("jobs", "results", "of", "project")
-"""Arguments of a record's functions that are not names."""
+"""Arguments of a record's functions that are not names of wildcards."""
 
 
 @dataclass(frozen=True)
 class StageJob:
-    """One job: `names` are those of its wildcards, and `call` what its file in results/settings/ holds."""
+    """One job: `names` are its wildcards' values, and `call` is the content of its file in results/settings/."""
 
     record: Stage
     names: Mapping[str, str]
@@ -52,22 +52,23 @@ class StageJob:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The names of the files that `run` writes, by their names in the record; further files are next to them."""
+        """File names of the outputs that `run` writes, by their names in the record; further files are in the same
+        folder."""
         files = {name: path for name, path in self.record.outputs.items() if isinstance(path, str)}
         return {name: PurePosixPath(path).name.format(**self.names) for name, path in files.items()}
 
     def run(self, into: str | Path) -> Path:
-        """Run the job in this process, with its outputs in the folder `into`; returns the first of them.
+        """Run the job in this process, with its outputs in the folder `into`; returns the path of the first output.
 
-        The results of the experiment stay as they are. Raises what the stage raises: ManifestError for an input that
-        is missing, and for other files of a training's folder.
+        The results of the experiment stay unchanged. Raises the errors of the stage: ManifestError for a missing input,
+        and for other files in a training's folder.
         """
         folder, function = Path(into).resolve(), function_of(self.record.name)
         folder.mkdir(parents=True, exist_ok=True)
         arguments = arguments_of(function)
         places = {name: str(folder / file) for name, file in self.outputs.items() if name in arguments}
         if "checkpoints" in arguments:
-            # Unfinished work of the experiment's own jobs is left alone.
+            # Unfinished work of the experiment's own jobs is not used.
             places["checkpoints"] = str(folder / "checkpoints")
         output = folder / next(iter(self.outputs.values()))
         given = {**self.given, **self.models, **places}
@@ -78,10 +79,9 @@ class StageJob:
 
 
 def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
-    """Return a job of the workflow: `names` are its experiment, run, suite and so on, as in the place of its result.
+    """Return a job of the workflow: `names` are its experiment, run, suite and so on, as in the path of its result.
 
-    Raises ConfigError for a stage, an experiment or another name that there is not, with the nearest match, and for a
-    name that is missing.
+    Raises ConfigError for an unknown stage, experiment or other name, naming the nearest match, and for a missing name.
     """
     record, jobs = stage_of(stage), Jobs(Project(config))
     own = (*parameters(record.settings)[1:], *(name for name in parameters(record.inputs) if name not in NOT_NAMES))
@@ -103,7 +103,7 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
 
 
 def _model_address(record: Stage, jobs: Jobs, names: Mapping[str, str]) -> str:
-    """The address of the model that a job makes or measures; empty for stages without one."""
+    """Return the storage path of the model that a job makes or measures; empty for stages without a model."""
     if record.shared is None or "run" not in names:
         return ""
     own = [names[name] for name in record.shared.names]

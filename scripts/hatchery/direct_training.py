@@ -1,8 +1,8 @@
 """`hatchery.train`: from texts to a tokenizer and a language model in a folder, without an experiment.
 
-The stages of the workflow do the work, with settings that their own classes check, so a training has the losses of the
-workflow's run with the same settings. Each stage that is finished is taken as it is, and an interrupted training goes
-on from its last checkpoint.
+The stages of the workflow do the work, with settings checked by their own classes, so a training has the same losses as
+the workflow's run with the same settings. A finished stage is reused, and an interrupted training continues from its
+last checkpoint.
 """
 
 import json
@@ -52,35 +52,35 @@ from hatchery.training.watchers import Watcher
 from hatchery.typed import keys_of, validated
 
 Texts = str | Path | Iterable[str]
-"""A file or folder of texts, the folder of a corpus of ours, or texts."""
+"""A file or folder of texts, the folder of a corpus of ours, or texts in memory."""
 Block = str | Path | Mapping[str, Any]
-"""A name in the configuration that comes with the library, a YAML file, or its keys."""
+"""A name in the configuration that comes with the library, a YAML file, or a mapping of its keys."""
 TOKENIZER: Mapping[str, Any] = {"kind": "wordpiece", "vocabulary_size": 4096, "allow_smaller": True}
-"""The tokenizer that is trained by default; a small text supports fewer entries."""
+"""Largest number of entries of the default tokenizer; a small text supports fewer entries."""
 PARTS = "training"
-"""Folder next to the model for text, tokenizer, tokens and checkpoints of the training."""
+"""Folder next to the model, for text, tokenizer, tokens and checkpoints of the training."""
 NAME = "texts"
 CORPUS_STAGES = ("convert_corpus", "sample_corpus", "group_sequences")
 
 
 @dataclass(frozen=True)
 class Training:
-    """A finished training: its `folder` is one of `hatchery.model`, and of `hatchery.evaluate`."""
+    """A finished training: `hatchery.model` and `hatchery.evaluate` accept its `folder`."""
 
     folder: Path
     module: nn.Module | None = None
-    """The module that the caller gave, or that the caller's function made, with its trained weights."""
+    """The caller's module, or the module made by the caller's function, with its trained weights."""
 
     def __fspath__(self) -> str:
         return str(self.folder)
 
     @cached_property
     def model(self) -> AskedModel:
-        """The model, to be asked; a module of the caller's is put in evaluation mode, and answers from its logits."""
+        """The model for questions; a module of the caller's is set to evaluation mode, and its logits are used."""
         return AskedModel(open_model(*self.opened_as()))
 
     def opened_as(self, tokenizer: Any = None) -> tuple[Path | nn.Module, Any]:
-        """Return the model and the tokenizer by which `open_model` opens it: its folder, or the caller's module."""
+        """Return the arguments model and tokenizer of `open_model`: its folder, or the caller's module."""
         return (self.folder, tokenizer) if self.module is None else (self.module, tokenizer or self.folder)
 
     @cached_property
@@ -106,21 +106,20 @@ def train(
 ) -> Training:
     """Train a tokenizer and a language model on texts, and return the training, whose model is in the folder `into`.
 
-    `texts` are a file or folder (docs/corpora.md lists the formats), the folder of a corpus of ours, or texts, each of
-    which is a document. A file and a single text are divided into documents; if the text is too short for two, no
-    development text is held out, and a line on standard error says so.
+    `texts` are a file or folder (docs/corpora.md lists the formats), the folder of a corpus of ours, or a list of
+    texts, each of which is a document. A file and a single text are divided into documents; if the text is too short
+    for two documents, no development text is held out, and a line on standard error reports this.
 
     `model` is a name of `config/models/`, a YAML file or a mapping of the same keys; or a module of your own, or a
-    function that makes one of the size of the vocabulary (`training.own_model` says its interface).
-    `tokenizer` is a name of `config/tokenizers/`, a YAML file or a mapping of the same keys, or the folder of a trained
-    tokenizer or model. `corpus` holds keys of a corpus file, such as `split`, and `options` of the reader
-    `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`,
-    `optimizer` and so on. `runtime` holds keys of `compute`, which change no result. `watchers` see the training
-    (docs/adding.md).
+    function that makes one for a vocabulary size (`training.own_model` describes its interface). `tokenizer` is a name
+    of `config/tokenizers/`, a YAML file or a mapping of the same keys, or the folder of a trained tokenizer or model.
+    `corpus` holds keys of a corpus file, such as `split`, and `options` of the reader `plain_text`. `settings` are keys
+    of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`, `optimizer` and so on. `runtime` holds
+    keys of `compute`, which change no result. `watchers` observe the training (docs/adding.md).
 
-    The same call goes on after an interruption: Ctrl-C saves a checkpoint and raises KeyboardInterrupt. A call with
-    other settings replaces the model. Raises HatcheryError in one line: ConfigError for wrong settings, naming the key
-    and the nearest match, and for a value among `texts` that is no text, naming its number; TrainingError for a
+    The same call continues after an interruption: Ctrl-C saves a checkpoint and raises KeyboardInterrupt. A call with
+    other settings replaces the model. Raises HatcheryError with one line: ConfigError for wrong settings, naming the
+    key and the nearest match, and for a value among `texts` that is no text, naming its number; TrainingError for a
     training that diverges.
     """
     folder = _checked_folder(Path(into).expanduser())
@@ -161,14 +160,14 @@ def train(
 
 
 def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -> nn.Module:
-    """The caller's module with the weights in `folder`, on the CPU, also where the training was finished before."""
+    """Return the caller's module with the weights in `folder`, on the CPU, also if the training had finished before."""
     own = own_model(model, int(read_manifest(tokens).measures["vocabulary_size"]))
     own.load_state_dict({f"module.{name}": tensor for name, tensor in load_file(folder / WEIGHTS_FILE).items()})
     return own.module
 
 
 def _checked_folder(folder: Path) -> Path:
-    """The folder, absolute. Raises ConfigError for one that holds other files than those of a training."""
+    """Return the absolute folder. Raises ConfigError if it holds other files than those of a training."""
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: a file, expected a folder for the model")
@@ -178,7 +177,7 @@ def _checked_folder(folder: Path) -> Path:
 
 
 def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") -> Any:
-    """A file of the configuration as an object of its class: by name, as a YAML file, or its keys."""
+    """Return a configuration file as an object of its class: from a name, a YAML file, or its keys."""
     if isinstance(value, Mapping):
         return validated(FILES[kind], {**value, **more}, f"train: {kind}")
     path, known = Path(value), shipped_config() / FOLDERS[kind]
@@ -192,25 +191,25 @@ def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") 
 
 
 def _settings(function: Callable[..., None], blocks: Any, **names: str) -> Mapping[str, Any]:
-    """The settings of a stage, as its record makes them of blocks of the configuration."""
+    """Return the settings of a stage, as its record makes them from blocks of the configuration."""
     record = record_of(function)
     return json.loads(record.canonical_settings(blocks, **names))
 
 
 def _made(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> Path:
-    """Run a stage, unless its results at `output` are of these settings and inputs; returns `output`."""
+    """Run a stage, unless its results at `output` have these settings and inputs; returns `output`."""
     if not is_made_from(output, settings, Job(settings, inputs_of(function, given), output).digests):
         run_stage(function, settings, output, **given)
     return output
 
 
 def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, WordCounting]:
-    """Return the manifest of the corpus of `texts`, and how its words are counted."""
+    """Return the manifest of the corpus of `texts`, and the rule by which its words are counted."""
     if isinstance(texts, str | Path):
         root = Path(texts).expanduser()
         if not root.exists():
             raise ConfigError(
-                f"texts: got {str(texts)!r}, which is no file or folder here; a text of its own is given in a list"
+                f"texts: got {str(texts)!r}, which is no file or folder; to pass a text itself, put it into a list"
             )
         manifest = root if root.name == MANIFEST else root / MANIFEST
         if manifest.is_file() and read_manifest(manifest).stage in CORPUS_STAGES:
@@ -271,7 +270,7 @@ def _written(texts: Iterable[str], folder: Path) -> Path:
 
 
 def _tokenizer(tokenizer: Block, corpus: Path, parts: Path) -> tuple[Path, str]:
-    """The manifest of the tokenizer, and the unit of text that is encoded at once."""
+    """Return the manifest of the tokenizer, and the unit of text that is encoded at once."""
     if not isinstance(tokenizer, Mapping) and (Path(tokenizer).expanduser() / MANIFEST).is_file():
         return (Path(tokenizer).expanduser() / MANIFEST).resolve(), "sentences"
     block = _block("tokenizer", tokenizer, {"corpus": NAME}, without="corpora")

@@ -1,7 +1,7 @@
-"""What `import hatchery` offers people, in notebooks and in programs of their own; docs/python.md shows it at work.
+"""The public interface of `import hatchery`, for notebooks and programs; docs/python.md has examples.
 
-Results and models are read where they lie; nothing here writes, and nothing needs Snakemake. Every mistake is a
-`HatcheryError`. Nothing in the library imports this module.
+Results and models are read in place; nothing here writes results or needs Snakemake. Every error is a `HatcheryError`.
+Nothing in the library imports this module.
 """
 
 from collections.abc import Sequence
@@ -40,9 +40,9 @@ from hatchery.workflow.stages.write_cost import cost_settings
 
 
 class Results:
-    """The tables of a finished experiment or study as polars frames, each read when it is first asked for.
+    """The tables of a finished experiment or study as polars frames, each read on first use.
 
-    docs/tables.md lists their columns. Raises ManifestError for a table that is missing, or was altered.
+    docs/tables.md lists their columns. Raises ManifestError for a missing or altered table.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,7 +99,7 @@ def _read_view(path: Path) -> pl.DataFrame:
 
 
 class Experiment:
-    """An experiment as its file says: checked, with sweeps and grids written out, before anything is trained."""
+    """An experiment as described by its file: checked, with sweeps and grids expanded, before any training."""
 
     def __init__(self, project: Project, name: str) -> None:
         self.name = name
@@ -108,27 +108,28 @@ class Experiment:
 
     @property
     def runs(self) -> pl.DataFrame:
-        """The models that are pretrained: a row of `run`, `model`, `seed` and `label` for each."""
+        """A row of `run`, `model`, `seed` and `label` for each pretrained model."""
         rows = [(run.name, run.model, run.seed, run.title) for run in self._project.seeded_runs(self.name)]
         return pl.DataFrame(rows, schema=["run", "model", "seed", "label"], orient="row")
 
     def settings(self, run: str) -> dict[str, Any]:
-        """Everything that the weights of a run depend on, apart from its data: model, objective, training, seed.
+        """Return all settings that determine a run's weights, apart from its data: model, objective, training, seed.
 
-        Raises ConfigError with the nearest match for a run that there is not.
+        Raises ConfigError for an unknown run, naming the nearest match.
         """
         found: dict[str, Any] = plain(pretraining_settings(self._project, self.name, run))
         return found
 
     @property
     def costs(self) -> pl.DataFrame:
-        """What pretraining will cost: a row for each run with parameters, FLOPs, hours and bytes, as in cost.csv."""
+        """The expected cost of pretraining: a row for each run with parameters, FLOPs, hours and bytes, as in
+        cost.csv."""
         settings = build(CostSettings, cost_settings(self._project, self.name), "cost")
         return pl.DataFrame([asdict(cost) for cost in estimate(settings)])
 
 
 def results(path: str | Path) -> Results:
-    """The results in a folder such as `results/demo`. Raises ManifestError for a folder without tables."""
+    """Return the results in a folder such as `results/demo`. Raises ManifestError for a folder without tables."""
     folder, tables = Path(path), f"{MEASUREMENTS.name}.parquet"
     if not (folder / tables).is_file():
         example = f"expected a folder such as {RESULTS}/demo"
@@ -139,7 +140,8 @@ def results(path: str | Path) -> Results:
 
 
 def experiment(path: str | Path) -> Experiment:
-    """The experiment in a file such as `config/experiments/demo.yaml`. Raises ConfigError for every mistake in it."""
+    """Return the experiment in a file such as `config/experiments/demo.yaml`. Raises ConfigError for any error in
+    it."""
     file = Path(path)
     if file.parent.name != FOLDERS["experiment"] or file.suffix != ".yaml":
         raise ConfigError(f"{file}: expected a file such as config/{FOLDERS['experiment']}/demo.yaml")
@@ -154,12 +156,13 @@ def model(
     tokenizer: Any = None,
     architecture: Named | None = None,
 ) -> AskedModel:
-    """Return a model to be asked; see `AskedModel` for its answers, and `opening.open_model` for all that it may be.
+    """Return a model for questions; see `AskedModel` for its methods, and `opening.open_model` for the accepted values.
 
     `path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, an exported folder, a name on the hub or a
-    folder in the layout of `transformers`, a module with its `tokenizer`, or what `hatchery.train` returned.
+    folder in the layout of `transformers`, a module with its `tokenizer`, or the result of `hatchery.train`.
 
-    Raises ManifestError for a folder without a model, with the nearest that lies beside it, and what `AskedModel` does.
+    Raises ManifestError for a folder without a model, naming the nearest folder with one, and the errors of
+    `AskedModel`.
     """
     if isinstance(path, Training):
         path, tokenizer = path.opened_as(tokenizer)
@@ -167,7 +170,7 @@ def model(
 
 
 def _beside(folder: Path, file: str) -> str:
-    """The folders that lie beside `folder` and have `file`, of very many the nearest; nothing without any."""
+    """Return the folders next to `folder` that have `file`, the nearest of very many; an empty text without any."""
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{file}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
     return listed(folder.name, names)

@@ -120,7 +120,7 @@ def running(folder: Path, job_id: str) -> bool:
 def test_each_goes_on_where_it_was_and_ends_with_the_weights_of_an_undisturbed_one(
     run: str, stories: dict[str, Story], local_project: Path
 ) -> None:
-    assert "goes on after step" in stories[run].log
+    assert "continues after step" in stories[run].log
     undisturbed = local_project / "results/long/pretraining" / run / "model.safetensors"
     assert stories[run].weights == undisturbed.read_bytes()
 
@@ -131,7 +131,7 @@ def test_a_cancelled_job_saves_before_it_ends(stories: dict[str, Story]) -> None
     # The signal comes to both processes, and where one has it a step sooner, the other stops for its sake.
     stopped = re.search(r"[01]: .*stopped by SIGTERM after step (\d+) of", story.first_log)
     assert stopped, story.first_log
-    assert f"goes on after step {stopped[1]} from" in story.log
+    assert f"continues after step {stopped[1]} from" in story.log
 
 
 def test_a_job_that_ran_into_its_time_limit_was_ended_by_it(stories: dict[str, Story]) -> None:

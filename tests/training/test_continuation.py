@@ -167,5 +167,5 @@ def test_a_run_that_goes_on_and_is_killed_ends_with_the_same_bits(make_command: 
     whole.finish()
     command = make_command(**changes)
     command.kill_after(27)
-    assert "goes on after step" in command.finish()
+    assert "continues after step" in command.finish()
     assert command.digests() == whole.digests()

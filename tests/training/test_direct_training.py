@@ -168,7 +168,7 @@ def test_ctrl_c_saves_a_checkpoint_from_which_the_same_call_goes_on(train: Any, 
     with pytest.raises(KeyboardInterrupt, match="stopped by SIGINT after step 7 of 12; a checkpoint is saved"):
         train(watchers=[Stops(7)])
     found = train()
-    assert "goes on after step 7" in capfd.readouterr().err
+    assert "continues after step 7" in capfd.readouterr().err
     assert found.curve.equals(train(into="whole").curve)
 
 

@@ -179,7 +179,7 @@ def test_a_killed_run_stops_at_the_same_step_with_the_same_bits(stopped: Any, ma
     exported = read_manifest(stopped.output).measures["early_stopping"]["exported_step"]
     # After the best evaluation: its weights have to come out of the checkpoint.
     command.kill_after(exported + 6)
-    assert "goes on after step" in command.finish()
+    assert "continues after step" in command.finish()
     assert command.digests() == stopped.digests()
 
 

@@ -93,8 +93,8 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
         assert "Traceback" not in err and not command.output.exists()
         assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else EXIT_STATUS_INTERRUPTED), err
         if expected_step is not None:
-            assert err.count("going back to the checkpoint before it") == 1
-            assert f"goes on after step {expected_step:,} " in err
+            assert err.count("the previous checkpoint is used") == 1
+            assert f"continues after step {expected_step:,} " in err
         if number == signal.SIGTERM:
             # The last step is saved, the writing under way was waited for, and the last line says how to go on.
             assert "SIGTERM" in err.splitlines()[-1] and "run the same command again" in err.splitlines()[-1]
@@ -109,7 +109,7 @@ def test_twenty_kills_and_two_damaged_checkpoints_do_not_change_one_bit(make_com
             expected_step = checkpoint_step(damage_newest(command.run_folder, damages[kill]))
     log = command.finish()
     assert half_written >= 3
-    assert "goes on after step" in log
+    assert "continues after step" in log
     assert command.digests() == uninterrupted.digests()
     # The time of all attempts, not of the last one.
     assert all(earlier < later for earlier, later in pairwise(seconds))
@@ -147,7 +147,7 @@ def test_a_run_goes_on_with_another_number_of_processes_and_sees_the_same_batche
     assert [process.returncode for process in both] == [EXIT_STATUS_INTERRUPTED] * 2, errors
     assert "of another process" in errors[0] and "SIGTERM" in errors[1]
     stopped_at = changing.finished_steps()
-    assert f"goes on after step {stopped_at} " in changing.finish()
+    assert f"continues after step {stopped_at} " in changing.finish()
 
     expected, found = alone.rows(), changing.rows()
     # The tokens of a batch tell which sequences it holds; dropout, which belongs to a process, moves the loss a little.
@@ -173,7 +173,7 @@ def test_a_signal_while_libraries_are_imported_is_one_line_and_not_lost(
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == EXIT_STATUS_INTERRUPTED, err
-    assert err == f"stopped by {number.name} outside of training; run the same command again to go on\n"
+    assert err == f"stopped by {number.name} outside of training; run the same command again to continue\n"
 
 
 def test_shards_that_change_while_they_are_read_end_the_training_before_a_checkpoint_has_seen_them(
@@ -228,7 +228,7 @@ def test_before_the_time_limit_training_stops_by_itself_and_goes_on_with_the_nex
     process = command.start()
     command.wait_for_step(process, first + 1)
     process.terminate()
-    assert f"goes on after step {first} " in process.communicate(timeout=60)[1]
+    assert f"continues after step {first} " in process.communicate(timeout=60)[1]
 
 
 def test_a_kill_while_a_finished_run_is_removed_leaves_no_checkpoint_for_a_run_that_starts_anew(

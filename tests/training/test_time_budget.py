@@ -26,7 +26,7 @@ def test_a_killed_run_keeps_its_steps_and_ends_like_one_with_so_many_steps(make_
     timed.kill_after(2)
     log = timed.finish()
     # Not timed again.
-    assert "goes on after step" in log and "are timed" not in log
+    assert "continues after step" in log and "timing" not in log
     found = read_manifest(timed.output)
     steps = found.measures["planned_steps"]
     assert found.measures["steps"] == steps > 2 and f"the budget is spent in {steps:,} steps" in log

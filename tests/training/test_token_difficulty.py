@@ -98,7 +98,7 @@ def test_a_killed_run_and_two_processes_come_to_the_same_weights(make_command: A
     )
     whole.finish()
     killed.kill_after(5)
-    assert "goes on after step" in killed.finish()
+    assert "continues after step" in killed.finish()
     assert whole.digests() == killed.digests()
     two.finish(2)
     for name, tensor in whole.weights().items():

@@ -81,10 +81,10 @@ def test_a_killed_process_ends_the_other_with_its_rank_and_the_next_attempt_give
     _, err = processes[0].communicate(timeout=120)
     processes[1].communicate()
     assert processes[0].returncode == 1
-    assert re.search(r"^error: process 0 of 2: the other processes are lost: .*look for the message", err, re.MULTILINE)
+    assert re.search(r"^error: process 0 of 2: the other processes are lost: .*see the message", err, re.MULTILINE)
     assert "Traceback" not in err
     log = finish(start_step(command))[0]
-    assert "goes on after step 10 " in log
+    assert "continues after step 10 " in log
     assert command.digests() == undisturbed
 
 
@@ -99,7 +99,7 @@ def test_signals_that_come_twice_and_to_both_let_them_save(make_command: Make, u
     assert [process.returncode for process in processes] == [EXIT_STATUS_INTERRUPTED] * 2, errors
     stopped = re.search(r"stopped by SIGTERM after step (\d+) of", errors[0])
     assert stopped, errors
-    assert f"goes on after step {stopped[1]} " in finish(start_step(command))[0]
+    assert f"continues after step {stopped[1]} " in finish(start_step(command))[0]
     assert command.digests() == undisturbed
 
 
@@ -121,7 +121,7 @@ def test_a_job_that_is_started_again_takes_the_run_over_from_the_one_that_still_
         process.terminate()
     log, _ = (process.communicate(timeout=SECONDS)[1] for process in second)
     assert f"waiting: another process trains in {command.run_folder}" in log
-    assert f"goes on after step {stopped[1]} " in log
+    assert f"continues after step {stopped[1]} " in log
 
 
 def test_what_another_attempt_finished_meanwhile_is_taken_as_it_is(

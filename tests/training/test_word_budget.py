@@ -254,7 +254,7 @@ def test_epochs_and_the_words_of_the_text_are_limits_too() -> None:
     assert most_words(by_bytes, 10, 60) == 100
     with pytest.raises(ConfigError, match="corpus_bytes: the text has 61 bytes, expected at most 60"):
         most_words(by_bytes, 10, 61)
-    with pytest.raises(ConfigError, match="corpus_bytes: nobody has counted the bytes of the text; encode it again"):
+    with pytest.raises(ConfigError, match="corpus_bytes: the bytes of the text were not counted; encode it again"):
         most_words(by_bytes, 10)
     with pytest.raises(ConfigError, match="words_seen: got 100, expected about 50 at most: 10 times the 5 words"):
         most_words(limits, 5)
@@ -291,7 +291,7 @@ def test_marks_survive_a_kill_and_add_up_over_a_chain(make_command: Make, tmp_pa
     # Between the marks, when one of them has been kept.
     killed.runtime["checkpoint_interval_steps"] = 1
     killed.kill_after(steps["chck_500"] + 1)
-    assert "goes on after step" in killed.finish()
+    assert "continues after step" in killed.finish()
     assert contents(killed.output.parent) == contents(whole.output.parent)
 
     # The last mark is the finished model, the second and the third are one; each is known by a manifest.

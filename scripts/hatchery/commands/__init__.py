@@ -1,8 +1,8 @@
-"""The program `hatchery`: commands for one model or one text, a file each. Whole experiments are Snakemake's.
+"""The program `hatchery`: commands for one model or one text, a file each. Snakemake runs whole experiments.
 
-A file is called like its command, perhaps with an underscore behind it, and has the function `command`. The first line
-of its docstring is what `hatchery --help` shows, in at most 60 characters. `typer` reads the function's arguments,
-writes the help and completes words. Modules that are slow to import are imported inside the function.
+A file is named after its command, perhaps with a trailing underscore, and has the function `command`. The first line of
+its docstring is shown by `hatchery --help`, in at most 60 characters. `typer` reads the function's arguments, writes
+the help and completes words. Modules with slow imports are imported inside the function.
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ Experiments with many runs, seeds and tables are a workflow: see README.md, and 
 
 def app() -> typer.Typer:
     """Return the program with all its commands."""
-    # Words in brackets are words, not markup.
+    # Text in square brackets is plain text, not markup.
     program = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     for path in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         module: Any = import_module(f"{__name__}.{path.stem}")
@@ -31,5 +31,5 @@ def app() -> typer.Typer:
 
 
 def main() -> NoReturn:
-    """Run the program; a user's mistake is one line, and the status 1."""
+    """Run the program; a user's error prints one line, and the exit status is 1."""
     leave_after(app())

@@ -15,7 +15,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[DeviceName, typer.Option(help="auto is a GPU if there is one.")]
 Architecture = Annotated[
     Literal["masked", "causal", "encoder_decoder"] | None,
-    typer.Option(help="Of a public model whose config.json does not tell.", show_default=False),
+    typer.Option(help="Needed for a public model whose config.json does not determine it.", show_default=False),
 ]
 Set = Annotated[
     list[str] | None,
@@ -27,7 +27,7 @@ Project = Annotated[Path, typer.Option(help="The folder with config/ and results
 def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> dict[str, Any]:
     """Return settings written as `KEY=VALUE`, with values as in YAML.
 
-    Raises ConfigError for another word, and for a key that the command has as one of its `arguments`.
+    Raises ConfigError for a word of another form, and for a key that is one of the command's own `arguments`.
     """
     import yaml
 
@@ -46,7 +46,7 @@ def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> d
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; a number that is none is null."""
+    """Print a value as JSON; NaN and infinity become null."""
 
     def finite(part: Any) -> Any:
         if isinstance(part, float) and (part != part or part in (float("inf"), float("-inf"))):

@@ -1,4 +1,4 @@
-"""`hatchery compare`: two experiments beside each other."""
+"""`hatchery compare`: compare two experiments."""
 
 from pathlib import Path
 from typing import Annotated

@@ -53,7 +53,7 @@ def command(
     try:
         made = hatchery.train(texts, folder, **settings)
     except KeyboardInterrupt as interruption:
-        print(str(interruption) or "interrupted; run the same command again to go on", file=sys.stderr)
+        print(str(interruption) or "interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(EXIT_STATUS_INTERRUPTED)
     last = made.curve.row(-1, named=True) if made.curve.height else {}
     if json:

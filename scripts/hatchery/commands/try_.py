@@ -25,21 +25,21 @@ def command(
     hatchery try demo
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
-        # What is no UTF-8 is no reason to stop.
+        # Bytes that are not UTF-8 are replaced, because they are no reason to stop.
         sys.stdin.reconfigure(errors="replace")
     with suppress(ImportError):
-        # Arrow keys and earlier lines; not every Python has it.
+        # Arrow keys and a history of lines; not every Python has this module.
         import readline  # noqa: F401
     try:
         answer_lines(_models(asked, project / "results"))
         sys.stdout.flush()
     except BrokenPipeError:
-        # With `| head`, nobody reads on.
+        # With `| head`, the reader closes the pipe early.
         leave_output_unread()
 
 
 def _models(asked: str, results: Path) -> dict[str, Any]:
-    """The folders of the models of an experiment by their names, or the one model."""
+    """Return the folders of an experiment's models by name, or the one model."""
     is_experiment = (results / asked).is_dir() or not (Path(asked).exists() or "/" in asked)
     try:
         return dict(finished_models(asked, results))
@@ -55,7 +55,7 @@ def answer_lines(models: dict[str, Any]) -> None:
     for number, name in enumerate(names, start=1):
         print(f"{number:3}  {name}")
     print(f"\n{HELP}\n")
-    # It loads PyTorch, and is needed from the first answer on.
+    # Imported here, because it loads PyTorch, which is needed from the first answer on.
     from hatchery.public import model
 
     loaded: dict[str, Any] = {}
@@ -64,7 +64,7 @@ def answer_lines(models: dict[str, Any]) -> None:
         try:
             line = input(f"{name}> ").strip()
             if not sys.stdin.isatty():
-                # Nobody has seen it being typed.
+                # Input from a pipe was not echoed, so the line is printed.
                 print(line)
             if not line:
                 continue
@@ -78,7 +78,7 @@ def answer_lines(models: dict[str, Any]) -> None:
         except HatcheryError as error:
             print(f"  {error}")
         except KeyboardInterrupt:
-            # It gives up a line or an answer, as in a shell.
+            # Ctrl-C cancels a line or an answer, as in a shell.
             if not sys.stdin.isatty():
                 raise
             print()

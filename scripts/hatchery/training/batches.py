@@ -1,9 +1,9 @@
-"""The micro-batches of each step for one process, a pure function of the step, and who draws them ahead of training.
+"""The micro-batches of each step for one process, a pure function of the step, prepared ahead of the training loop.
 
-Examples are drawn from (seed, epoch, index), so drawing ahead, in a thread or in processes changes nothing. A thread
-shares the interpreter with the loop, which is enough while the device computes outside of it; processes are for fast
-devices. Workers are forked, so they share the memory-mapped shards, and they end with the training: at its end, at its
-error, and when it is killed. For a GPU the batches are put into page-locked memory here.
+Examples are drawn from (seed, epoch, index), so drawing ahead, in a thread or in processes, changes nothing. A thread
+shares the interpreter with the loop, which suffices while the device computes; processes are for fast devices. Workers
+are forked, so they share the memory-mapped shards, and they end with the training: at its end, at its error, and when
+it is killed. For a GPU the batches are copied to page-locked memory here.
 """
 
 import signal
@@ -31,36 +31,36 @@ from hatchery.training.topology import Topology
 
 @dataclass(frozen=True)
 class StepBatch:
-    """What one process computes in one step; counts are those of this process."""
+    """One process's part of one step; counts are those of this process."""
 
     micro_batches: list[dict[str, Tensor]]
-    # Positions with a label, then what else the objective counts.
+    # Number of positions with a label, then the objective's other counts.
     counted: tuple[int, ...]
-    # Tokens, padding not counted.
+    # Number of tokens, without padding.
     tokens: int
-    # Words between white space that begin in its text.
+    # Number of words, separated by white space, that begin in the text.
     words: int = 0
-    # The number, from 0, that the first sequence of this process has in the global batch.
+    # Index, from 0, of this process's first sequence in the global batch.
     first_sequence: int = 0
 
     @property
     def labelled(self) -> int:
-        """Positions with a label."""
+        """Number of positions with a label."""
         return self.counted[0]
 
     @property
     def sequences(self) -> int:
-        """Sequences of this process."""
+        """Number of sequences of this process."""
         return sum(len(batch["input_ids"]) for batch in self.micro_batches)
 
     def pin_memory(self) -> "StepBatch":
-        """The same tensors in page-locked memory, from where a GPU fetches them on its own."""
+        """Return the same tensors in page-locked memory, which a GPU reads directly."""
         pinned = [{key: value.pin_memory() for key, value in batch.items()} for batch in self.micro_batches]
         return replace(self, micro_batches=pinned)
 
 
 class TrainingBatches:
-    """Batches by step; `examples_of_length` makes the examples for a sequence length."""
+    """Batches by step; `examples_of_length` returns the examples for a sequence length."""
 
     def __init__(
         self,
@@ -71,22 +71,23 @@ class TrainingBatches:
         examples_of_length: Callable[[int], Examples],
         order: Callable[[StepPlan, int, Callable[[int], Any]], Order] = DataOrder,
     ) -> None:
-        """`order` makes what says which sequences a step has, of the plan, the seed and the examples by length."""
+        """`order` builds the function that selects each step's sequences, from the plan, the seed and the examples
+        by length."""
         self.plan, self.seed, self.topology, self.micro_batch_size = plan, seed, topology, micro_batch_size
         self._examples = lru_cache(maxsize=1)(examples_of_length)
         self.order = order(plan, seed, self._examples)
 
     @property
     def steps(self) -> int:
-        """Steps of the whole run."""
+        """Number of steps of the whole run."""
         return self.plan.steps
 
     def examples_at(self, step: int) -> Examples:
-        """The examples that `step` draws from; indexed at the first call for a length."""
+        """Return the examples that `step` draws from; they are indexed at the first call for a length."""
         return self._examples(self.plan.at(step).sequence_length)
 
     def at(self, step: int) -> StepBatch:
-        """The batch of step number `step`, counted from 0."""
+        """Return the batch of step number `step`, counted from 0."""
         planned = self.plan.at(step)
         whole = self.order(planned)
         examples = self._examples(planned.sequence_length)
@@ -113,9 +114,9 @@ def _draw(
 
 
 def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool]) -> dict[str, Tensor]:
-    """One batch from several; each tensor is padded on the right with its filler to the longest of its kind.
+    """Join several batches; each tensor is padded on the right with its filler to the longest of its name.
 
-    Masks [B, T, T] grow on both sides. Tensors [B] have no length to be padded.
+    Masks [B, T, T] are padded in both dimensions. Tensors [B] have no length to pad.
     """
     if len(parts) == 1:
         return parts[0]
@@ -128,12 +129,12 @@ def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool
     return {key: joined(key) for key in parts[0]}
 
 
-# Batches that are drawn while one is trained on, and those of each worker process.
+# Number of batches that are drawn ahead, per worker process.
 AHEAD = 2
 
 
 class BatchLoader:
-    """The batches of a run in order; `waited_seconds` is how long the training stood still for them."""
+    """The batches of a run in order; `waited_seconds` is the time that training waited for them."""
 
     def __init__(self, batches: TrainingBatches, workers: int = 0, pin_memory: bool = False) -> None:
         """`workers` 0 is a thread, otherwise the number of processes; `pin_memory` is for training on a GPU."""
@@ -142,20 +143,20 @@ class BatchLoader:
 
     @contextmanager
     def from_step(self, first_step: int) -> Iterator[Iterator[StepBatch]]:
-        """The batches of `first_step` and all later steps; who draws them lives inside of the block only.
+        """Yield the batches from `first_step` on; the thread or processes that draw them end with the block.
 
-        Raises TrainingError when a worker process has died, wherever the block is then.
+        Raises TrainingError anywhere in the block if a worker process has died.
         """
         drawn = self._by_processes(first_step) if self.workers else self._by_thread(first_step)
         try:
             try:
                 yield self._measured(drawn)
             finally:
-                # Not left to the garbage collector: a thread that still draws when the interpreter ends takes the
-                # process down with "terminate called without an active exception".
+                # The thread is ended explicitly: a thread that still draws when the interpreter ends aborts the process
+                # with "terminate called without an active exception".
                 drawn.close()
         except RuntimeError as error:
-            # torch raises it from a signal handler, wherever the training is at that moment.
+            # torch raises this error from a signal handler, at any point of the training.
             if "DataLoader worker" not in str(error):
                 raise
             reason = first_line(error)
@@ -191,7 +192,7 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # Before the fork, so that all workers share the index of the first length and know where each length begins.
+        # Before the fork, so that all workers share the index of the first length and the start of each length.
         self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(
@@ -211,21 +212,22 @@ class BatchLoader:
                     raise drawn
                 yield drawn if isinstance(drawn, StepBatch) else drawn.step_batch()
         finally:
-            # There is no public way to end workers before the last batch, other than waiting for the collector.
+            # torch has no public way to end workers before the last batch, except garbage collection.
             iterator._shutdown_workers()  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class _FlatBatch:
-    """A step's micro-batches on their way between processes: one flat array per name.
+    """A step's micro-batches for transfer between processes: one flat array per name.
 
-    Arrays and not tensors, which travel as files in shared memory: those run out in containers, and so do descriptors.
+    Arrays are used because tensors travel as files in shared memory, and containers run out of shared memory and of
+    file descriptors.
     """
 
     arrays: dict[str, np.ndarray]
-    # Of each micro-batch, by name.
+    # Shapes of each micro-batch, by name.
     shapes: list[dict[str, torch.Size]]
-    # The rest of it.
+    # The other fields of the batch.
     without_tensors: StepBatch
 
     @staticmethod
@@ -236,11 +238,11 @@ class _FlatBatch:
         return _FlatBatch(flat, shapes, replace(batch, micro_batches=[]))
 
     def pin_memory(self) -> StepBatch:
-        """What torch's loader calls where memory is to be page-locked."""
+        """Called by torch's loader to page-lock memory."""
         return self.step_batch({name: torch.from_numpy(array).pin_memory() for name, array in self.arrays.items()})
 
     def step_batch(self, tensors: dict[str, Tensor] | None = None) -> StepBatch:
-        """The micro-batches, as views of `tensors`, by default of the arrays."""
+        """Return the micro-batches, as views of `tensors`, by default of the arrays."""
         tensors = tensors or {name: torch.from_numpy(array) for name, array in self.arrays.items()}
         pieces = {
             name: tensor.split([shapes[name].numel() for shapes in self.shapes]) for name, tensor in tensors.items()
@@ -253,7 +255,7 @@ class _FlatBatch:
 
 
 class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
-    """The steps of a run as a data set of torch, whose loader keeps their order."""
+    """The steps of a run as a torch data set, whose loader keeps their order."""
 
     def __init__(self, batches: TrainingBatches) -> None:
         self.batches = batches
@@ -262,11 +264,12 @@ class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
         try:
             return _FlatBatch.of(self.batches.at(step))
         except HatcheryError as error:
-            # Raised here it would arrive wrapped in the traceback of another process.
+            # An error raised here would arrive wrapped in the traceback of another process.
             return error
 
 
 def _leave_signals_to_the_training(worker: int) -> None:
-    """Ctrl-C and a cluster's signals reach all processes at once; the training still needs batches to end politely."""
+    """Ignore signals: Ctrl-C and a cluster's signals reach all processes at once, and training needs batches to stop
+    cleanly."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

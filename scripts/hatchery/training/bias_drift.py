@@ -1,7 +1,8 @@
-"""How far the bias of the output layer is from where it started and from the unigram distribution.
+"""Distance of the output layer's bias from its initial value and from the unigram distribution.
 
-Source: docs/papers/natural-bias.md, "Drift of the bias". Both directions, and beside the norm, which an arbitrary
-constant decides, what is left of it without that constant; spare rows of the vocabulary are left out.
+Source: docs/papers/natural-bias.md, "Drift of the bias". Both directions of the divergence are measured. The norm
+depends on an arbitrary constant, so the norm without that constant is measured, too. Padding rows of the vocabulary are
+left out.
 """
 
 from typing import TYPE_CHECKING
@@ -25,20 +26,21 @@ DRIFT = (
 )
 """KL(omega || softmax b), KL(softmax b || omega), |b|, |b - mean b|, |b - b_0| (L2) and the largest of |b - b_0|.
 
-b_0 is the bias that the run started from."""
+b_0 is the initial bias of the run.
+"""
 
 
 class BiasDrift:
-    """Compares the bias of a model again and again with where it started and with a distribution."""
+    """Measures a model's bias against its initial value and a distribution."""
 
     def __init__(self, model: LanguageModel, unigram: np.ndarray) -> None:
-        """`model` is on the CPU, with the bias that its run starts from; `unigram` is fp64 [V], above 0."""
+        """`model` is on the CPU, with the initial bias of the run; `unigram` is fp64 [V], above 0."""
         self._unigram = torch.from_numpy(unigram).double()
         self._start = self._bias(model)
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """The measures of DRIFT; `engine.model` is the model. The same in every process."""
+        """Return the measures of DRIFT of `engine.model`, the same in every process."""
         bias, log_unigram = self._bias(engine.model), self._unigram.log()
         log_bias = torch.log_softmax(bias, dim=0)
         change = bias - self._start

@@ -1,8 +1,8 @@
-"""Saving a run's checkpoints, in a thread: where asked, training goes on while copies that were taken are written.
+"""Save a run's checkpoints; in the background, training continues while copies are written.
 
-At most one checkpoint is being written, so a run holds at most one copy of its state. What cannot be written is
-raised in the training loop, at the next checkpoint or at the end, never lost in the thread. Pruning belongs to the
-same thread and follows a successful write, so an older checkpoint goes only when the newer one is safe.
+At most one checkpoint is being written, so a run holds at most one copy of its state. A failed write is raised in the
+training loop, at the next checkpoint or at the end, and is never lost in the thread. The same thread prunes after a
+successful write, so an older checkpoint is removed only when the newer one is safe.
 """
 
 import sys
@@ -26,7 +26,8 @@ from hatchery.training.checkpoints import (
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of one run folder and keeps the newest and the milestones; first process only."""
+    """Writes the checkpoints of one run folder and keeps the newest and the milestones; used in the first process
+    only."""
 
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
         """Keep the newest `keep` checkpoints and those after the steps in `milestones`."""
@@ -42,10 +43,10 @@ class CheckpointWriter:
         extra: Mapping[str, Tensor],
         metrics: str,
     ) -> None:
-        """Save the state as it is now; in the background only copying happens before this returns.
+        """Save the current state; in the background, only copying happens before this method returns.
 
-        Waits for the checkpoint before. Raises CheckpointError when that one or, in the foreground, this one cannot
-        be written.
+        Waits for the previous checkpoint. Raises CheckpointError if that one or, in the foreground, this one cannot be
+        written.
         """
         self.wait()
         snapshot = take_snapshot(model, states, extra, copy=self.background)
@@ -54,13 +55,14 @@ class CheckpointWriter:
             self.wait()
 
     def wait(self) -> None:
-        """Wait until no checkpoint is being written. Raises CheckpointError, once, when the last could not be."""
+        """Wait until no checkpoint is being written. Raises CheckpointError, once, if the last one could not be
+        written."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
 
     def close(self) -> None:
-        """Wait for the last checkpoint and end the thread. Raises CheckpointError when it could not be written."""
+        """Wait for the last checkpoint and end the thread. Raises CheckpointError if it could not be written."""
         try:
             self.wait()
         finally:
@@ -77,7 +79,7 @@ class CheckpointWriter:
         except CheckpointError as failure:
             if error is None:
                 raise
-            # What ended training says more than the checkpoint that failed as well.
+            # The error that ended training says more than the error of the checkpoint.
             print(f"warning: {failure}", file=sys.stderr, flush=True)
 
     def _write(self, position: Position, snapshot: Snapshot, metrics: str) -> None:

@@ -1,10 +1,10 @@
-"""Checkpoints of a run: folders `step_00000123` that appear whole, are verified when read, and survive a kill.
+"""Checkpoints of a run: folders `step_00000123` that are renamed into place, verified when read, and survive a kill.
 
-A run folder lies outside the outputs that Snakemake declares, because Snakemake deletes those before a rerun. Its
-name is the digest of everything that determines the run, so a changed setting never meets an old checkpoint. Tensors
-are stored as safetensors, which cannot carry code. A checkpoint knows its run, so one that was put into the folder of
-another is refused. Nothing in them depends on the number of processes, and generator
-states are not stored: data order, masks and dropout are functions of the seed and of places in the data order.
+A run folder is outside the outputs that Snakemake declares, because Snakemake deletes those before a rerun. Its name is
+the digest of all settings and inputs of the run, so a changed setting never meets an old checkpoint. Tensors are stored
+as safetensors, which cannot contain code. A checkpoint records its run, so a checkpoint in the folder of another run is
+refused. Checkpoints do not depend on the number of processes, and store no generator states: data order, masks and
+dropout are functions of the seed and of positions in the data order.
 """
 
 import json
@@ -38,29 +38,29 @@ MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
 )
 CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
-# In the state, the name of the run's folder.
+# Key in the state: the name of the run's folder.
 RUN = "run"
-# Joins a parameter's name and the name of its optimiser state.
+# Separates a parameter's name from the name of its optimiser state.
 SEPARATOR = "::"
 
 
 States = Mapping[Any, Mapping[str, Tensor]]
-"""The tensors that an optimiser keeps of each parameter, by their names."""
+"""Names of the tensors that an optimiser keeps of each parameter."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """How far a run has come: finished steps, and the tokens (padding not counted) and words seen in them."""
+    """The progress of a run: finished steps, and the tokens (without padding) and words seen in them."""
 
     step: int
     tokens: int
-    # Words between white space; None where the token shards do not know them.
+    # Words separated by white space; None if the token shards have no word counts.
     words: int | None = None
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The tensors of a run between two steps, by name; `extra` is what else changes from step to step."""
+    """The tensors of a run between two steps, by name; `extra` holds other state that changes from step to step."""
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -69,7 +69,8 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a checkpoint holds besides the tensors that were copied into model and optimiser; `extra` is on the CPU."""
+    """The content of a checkpoint besides the tensors that were copied into model and optimiser; `extra` is on the
+    CPU."""
 
     position: Position
     metrics: str
@@ -82,10 +83,10 @@ def take_snapshot(
     extra: Mapping[str, Tensor] | None = None,
     copy: bool = True,
 ) -> Snapshot:
-    """The state of a run as it is now, as copies in main memory; `extra` is for example a loss scaler's state.
+    """Return copies in main memory of a run's current state; `extra` is, for example, a loss scaler's state.
 
-    `states` are those of the optimiser. Without `copy` the tensors share memory with the model: to be saved before the
-    next step.
+    `states` are those of the optimiser. Without `copy` the tensors share memory with the model, and must be saved
+    before the next step.
     """
 
     def taken(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -103,8 +104,8 @@ def take_snapshot(
 def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
     """Write `step_<position.step>` under a temporary name, then rename it; returns the folder.
 
-    A kill at any moment leaves either no such folder or a whole one, on the disk. Raises CheckpointError when it
-    cannot be written (a full disk, missing rights).
+    After a kill at any moment the folder is either absent or complete on the disk. Raises CheckpointError if it cannot
+    be written (a full disk, missing rights).
     """
     target = checkpoint_folder(run_folder, position.step)
     partial = _partial(target)
@@ -132,8 +133,7 @@ def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, me
 def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] = ()) -> None:
     """Remove all but the newest `keep` checkpoints and those whose step is among `milestones`.
 
-    Of these older ones the state of the optimiser goes: their models are exported, and training goes on from the
-    newest.
+    These older ones lose the state of the optimiser: their models are exported, and training continues from the newest.
     """
     for folder in checkpoint_folders(run_folder)[keep:]:
         if checkpoint_step(folder) in milestones:
@@ -143,36 +143,38 @@ def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] =
 
 
 def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
-    """The steps, in order and each once, that lie nearest to `fractions` of a run of `steps`, if it has any."""
+    """Return the steps nearest to `fractions` of a run of `steps`, in order and without duplicates."""
     if steps == 0:
         return ()
     return tuple(sorted({max(1, math.floor(fraction * steps + 0.5)) for fraction in fractions}))
 
 
 def checkpoint_folders(run_folder: Path) -> list[Path]:
-    """The checkpoints of a run, newest first."""
+    """Return the checkpoints of a run, newest first."""
     found = [path for path in run_folder.glob("step_*") if FOLDER_NAME.fullmatch(path.name)]
     return sorted(found, key=checkpoint_step, reverse=True)
 
 
 def checkpoint_folder(run_folder: Path, step: int) -> Path:
-    """Where the checkpoint after `step` finished steps lies, if there is one."""
+    """Return the checkpoint after `step` finished steps, if there is one."""
     return run_folder / step_name(step)
 
 
 def checkpoint_step(folder: Path) -> int:
-    """The number of finished steps that a checkpoint's folder is named after."""
+    """Return the number of finished steps in the name of a checkpoint's folder."""
     return int(folder.name.removeprefix("step_"))
 
 
 def newest_sound_checkpoint(
     run_folder: Path, milestones: Collection[int] = (), required: Collection[int] = ()
 ) -> Path | None:
-    """The newest whole checkpoint whose files match their checksums, or null; damaged ones are removed with a warning.
+    """Return the newest complete checkpoint whose files match their checksums, or None; damaged ones are removed with a
+    warning.
 
-    They have to go: a damaged checkpoint of a later step would otherwise count among the newest that are kept. Where a
-    checkpoint of `milestones` is damaged, or one of `required` is missing, the run has to make it again: it and all
-    later checkpoints are removed. Raises MisplacedError for a sound one of another run, which is left for its owner.
+    They are removed because a damaged checkpoint of a later step would otherwise count among the newest that are kept.
+    If a checkpoint of `milestones` is damaged, or one of `required` is missing, the run has to make it again: it and
+    all later checkpoints are removed. Raises MisplacedError for a sound checkpoint of another run, which is not
+    removed.
     """
     for leftover in run_folder.glob(".step_*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -198,7 +200,7 @@ def _newest_whole(run_folder: Path) -> Path | None:
         try:
             is_whole = verify_checkpoint(folder)
         except CheckpointError as error:
-            print(f"warning: {error}; going back to the checkpoint before it", file=sys.stderr, flush=True)
+            print(f"warning: {error}; the previous checkpoint is used", file=sys.stderr, flush=True)
             _remove(folder)
             continue
         if is_whole:
@@ -209,7 +211,8 @@ def _newest_whole(run_folder: Path) -> Path | None:
 def _first_lost(
     run_folder: Path, newest: int, milestones: Collection[int], required: Collection[int]
 ) -> tuple[int, str] | None:
-    """The first step before `newest` whose milestone is damaged or missing, and what is wrong; null without any."""
+    """Return the first step before `newest` whose milestone is damaged or missing, and the reason; None if there is
+    none."""
     for step in sorted({*milestones, *required}):
         folder = checkpoint_folder(run_folder, step)
         if step >= newest or not (step in required or folder.is_dir()):
@@ -222,10 +225,10 @@ def _first_lost(
 
 
 def verify_checkpoint(folder: Path) -> bool:
-    """Whether training can go on from a checkpoint: a milestone may have lost the state of its optimiser.
+    """Return whether training can continue from a checkpoint: a milestone may have lost the state of its optimiser.
 
-    Raises CheckpointError naming the first file that is missing, differs from its checksum or tells another step.
-    Raises MisplacedError for a checkpoint of another run than that of the folder around it.
+    Raises CheckpointError naming the first file that is missing, differs from its checksum or records another step.
+    Raises MisplacedError for a checkpoint of another run than that of its folder.
     """
     try:
         checksums = _read_checksums(folder)
@@ -242,7 +245,7 @@ def verify_checkpoint(folder: Path) -> bool:
     state, run = _read_state(folder), folder.parent.name
     if state.get(RUN) != run:
         raise MisplacedError(
-            f"{folder}: this checkpoint is of the run {state.get(RUN)}; put it back there, or remove it"
+            f"{folder}: got a checkpoint of the run {state.get(RUN)}; move it back to that run, or remove it"
         )
     step = read_position(folder).step
     if step != checkpoint_step(folder):
@@ -253,10 +256,10 @@ def verify_checkpoint(folder: Path) -> bool:
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state_on_cpu: bool = False
 ) -> Loaded:
-    """Fill `model` and `optimizer` from a verified checkpoint; returns everything else that it holds.
+    """Load `model` and `optimizer` from a verified checkpoint; returns its remaining content.
 
-    The optimiser's state goes where its parameters are, or stays in the CPU's memory for somebody to share it out.
-    Raises CheckpointError when the tensors do not fit the model; the model is then unchanged.
+    The optimiser's state is put on the device of its parameters, or stays on the CPU to be divided among processes.
+    Raises CheckpointError if the tensors do not fit the model; the model is then unchanged.
     """
     states, extra = _read_tensors(folder / OPTIMIZER), _read_tensors(folder / EXTRA)
     position, metrics = read_position(folder), _read_text(folder / METRICS)
@@ -271,7 +274,7 @@ def load_checkpoint(
     load_model(folder, model)
     for key, tensor in states.items():
         name, _, state = key.rpartition(SEPARATOR)
-        # Step counts stay on the CPU, as both optimisers keep them there.
+        # Step counts stay on the CPU, as in both optimisers.
         stays = state_on_cpu or (tensor.ndim == 0 and state == "step")
         device = torch.device("cpu") if stays else parameters[name].device
         optimizer.state[parameters[name]][state] = tensor.to(device)
@@ -279,14 +282,14 @@ def load_checkpoint(
 
 
 def _is_another_size(size: int, whole: int) -> bool:
-    """Whether the size of a state's dimension is neither the parameter's nor 1, that of one number per row."""
+    """Return whether the size of a state's dimension is neither the parameter's nor 1 (one number per row)."""
     return size not in (1, whole)
 
 
 def load_model(folder: Path, model: nn.Module) -> None:
-    """Fill only `model` from a verified checkpoint, to export a milestone.
+    """Load only `model` from a verified checkpoint, to export a milestone.
 
-    Raises CheckpointError when names or shapes differ from those of the model, which is then unchanged.
+    Raises CheckpointError if names or shapes differ from those of the model, which is then unchanged.
     """
     tensors = _read_tensors(folder / MODEL)
     own = {name: tensor.detach() for name, tensor in model.state_dict().items()}
@@ -311,7 +314,7 @@ def _read_text(path: Path) -> str:
 
 
 def read_position(folder: Path) -> Position:
-    """How far the run of a checkpoint had come. Raises CheckpointError."""
+    """Return the progress of a checkpoint's run. Raises CheckpointError."""
     state = _read_state(folder)
     try:
         return Position(**{key: value for key, value in state.items() if key != RUN})
@@ -331,7 +334,7 @@ def _partial(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a checkpoint so that a kill meanwhile leaves nothing under its name."""
+    """Remove a checkpoint; a kill meanwhile leaves no folder of its name."""
     partial = _partial(folder)
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -342,9 +345,9 @@ def _remove(folder: Path) -> None:
 
 
 def _forget_optimizer(folder: Path) -> None:
-    """Remove the state of the optimiser so that a kill meanwhile leaves a checkpoint that is whole, or is not.
+    """Remove the state of the optimiser; a kill meanwhile leaves a checkpoint that is complete, or recognisably not.
 
-    One whose checksums cannot be read stays as it is: who exports it says so.
+    A checkpoint whose checksums cannot be read stays unchanged: the export of its model reports it.
     """
     try:
         checksums = _read_checksums(folder)

@@ -1,7 +1,7 @@
-"""torch.compile of a model's layers: one code serves all of them, so compiling takes seconds and not minutes.
+"""Compile a model's layers with torch.compile: all layers share one code, so compiling takes seconds and not minutes.
 
-A model is compiled for what it is about to do, for training or for evaluation. What else asks it meanwhile, such as the
-evaluation after an epoch, meets other shapes, would compile anew and is computed as it is written.
+A model is compiled for its main work, training or evaluation. Other calls, such as the evaluation after an epoch, have
+other shapes, would be compiled again, and therefore run uncompiled.
 """
 
 import importlib.util
@@ -20,26 +20,28 @@ from hatchery.modeling.layers import EncoderLayer
 from hatchery.settings.base import Compilation, CompilationChoice
 
 COMPILED_FROM_STEPS = 500
-"""In so many steps of pretraining base earns the 10 to 25 s that compiling takes on a GPU (docs/gpu.md)."""
+"""Number of pretraining steps in which the base model saves the 10 to 25 s that compiling takes on a GPU
+(docs/gpu.md)."""
 COMPILATION_TAKES = "layers are compiled by torch.compile, so the first step takes some ten seconds"
-# A mixture is another function for each number of layers that it reads.
+# A mixture is a separate function for each number of layers that it reads.
 MOST_VARIANTS = 64
 
 
 def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bool) -> Compilation:
-    """What `compute.compile` means on `device` for work that is or is not long enough that compiling `pays` there."""
+    """Return what `compute.compile` means on `device`; `pays` is whether the work is long enough for compiling."""
     if choice != "auto":
         return choice
     return "layers" if pays and device.type == "cuda" and _can_compile_for_gpu() else "off"
 
 
 def compilation_of_run(choice: CompilationChoice, device: torch.device, steps: int, zero_stage: int) -> Compilation:
-    """What of a pretraining is compiled; at ZeRO stage 3 a layer's parameters are not whole before its call."""
+    """Return which parts of a pretraining are compiled; at ZeRO stage 3 a layer's parameters are incomplete before
+    its call."""
     return chosen_compilation(choice, device, pays=steps >= COMPILED_FROM_STEPS and zero_stage < 3)
 
 
 def _can_compile_for_gpu() -> bool:
-    """Whether Triton is here, and the C compiler that it asks for."""
+    """Return whether Triton and the C compiler that it needs are installed."""
     compilers = (os.environ.get("CC", ""), "cc", "gcc", "clang")
     return importlib.util.find_spec("triton") is not None and any(map(shutil.which, filter(None, compilers)))
 
@@ -47,22 +49,23 @@ def _can_compile_for_gpu() -> bool:
 def compile_layers_(
     model: nn.Module, backend: str = "inductor", *, evaluated: bool = False, any_length: bool = False
 ) -> list[Any]:
-    """Let what all layers and mixtures of layers compute be compiled; returns the modules that changed.
+    """Compile the functions of all layers and mixtures of layers; returns the changed modules.
 
-    In training mode alone, or, of a model that is `evaluated`, in evaluation mode alone. Batches of `any_length` share
-    one code, which is slower than that of a single shape. Modules that are compiled already stay as they are.
+    Compiled code runs in training mode alone or, if the model is `evaluated`, in evaluation mode alone. Batches of
+    `any_length` share one code, which is slower than that of a single shape. Modules that are compiled already stay
+    unchanged.
     """
     torch._dynamo.config.recompile_limit = MOST_VARIANTS
     found: list[Any] = []
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
-            # Such a layer writes where no other does; its two blocks are those of all others.
+            # This layer writes where no other layer does; its two blocks are the same as in all others.
             found += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             found.append(module)
     found = [module for module in found if "forward" not in vars(module)]
     for module in found:
-        # How many states a mixture reads is no variable length: each is another function.
+        # The number of states of a mixture is no variable length: each number has a function of its own.
         dynamic = any_length or (False if isinstance(module, LayerMixture) else None)
         compiled = torch.compile(module.forward, dynamic=dynamic, backend=backend)
         module.forward = partial(_compiled_in_mode, not evaluated, module, compiled, module.forward)
@@ -70,7 +73,7 @@ def compile_layers_(
 
 
 def compilation_of(model: nn.Module) -> Compilation:
-    """What a manifest says of a model that is evaluated: whether anything of it was compiled."""
+    """Return the manifest's entry on compilation of an evaluated model: whether any part was compiled."""
     return "layers" if any("forward" in vars(module) for module in model.modules()) else "off"
 
 

@@ -1,7 +1,7 @@
-"""Starting a pretraining from another model: that it fits, its weights, and what it had seen before.
+"""Start a pretraining from another model: check that it fits, load its weights, and record its earlier training.
 
-The other model is known by its manifest, of a pretraining here or of `scripts/import_checkpoint.py`. Whatever does not
-fit is refused before anything is trained, in one line.
+The other model is identified by its manifest, of a pretraining here or of `scripts/import_checkpoint.py`. A mismatch is
+refused before training, in one line.
 """
 
 import json
@@ -27,14 +27,14 @@ from hatchery.training.settings import PretrainSettings
 from hatchery.training.start_settings import FREE_KEYS
 
 TOKENIZER_FILE = "tokenizer.json"
-# Beside the exported model, where `keep_training_state` asks for it.
+# Folder next to the exported model, if `keep_training_state` is set.
 STATE_FOLDER = "training_state"
-# The weights of the last step, where an average of them is exported and they are to be kept.
+# The weights of the last step, if an average is exported and the weights are kept, too.
 RAW_WEIGHTS_FOLDER = "raw_weights"
 
 
 def check_initial_model(settings: PretrainSettings, initial: Path | None, tokenizer: Path) -> None:
-    """The files of the initial model are sound, and its vocabulary and training state fit the run.
+    """Check the files of the initial model, and that its vocabulary and training state fit the run.
 
     `initial` and `tokenizer` are manifests. Raises ConfigError for a mismatch, ManifestError for a damaged model.
     """
@@ -54,7 +54,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        # A budget counts its steps from `done` on, so it is not compared.
+        # The steps of a budget are counted from `done` on, so they are not compared.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than the {done} steps that the training state of "
@@ -63,18 +63,18 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
 
 
 def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
-    """Raise ConfigError, naming the first key that differs, unless the initial model is built and read like this."""
+    """Raise ConfigError, naming the first key that differs, unless the initial model has the run's configuration."""
     theirs, ours = description(*load_config(initial.parent)), description(config, causal)
     for key in sorted(theirs.keys() | ours.keys()):
         if key not in FREE_KEYS and theirs.get(key) != ours.get(key):
             raise ConfigError(
                 f"{initial}: the initial model has {key} {_shown(theirs.get(key))}, this run {_shown(ours.get(key))}; "
-                "a model can go on only as it was built: change the run's model, or start from another one"
+                "training continues only with an equal configuration: change the run's model, or start from another one"
             )
 
 
 def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) -> None:
-    """Give `model` (on the CPU) the weights of the model of the manifest `initial`, or those of its milestone `step`.
+    """Load into `model` (on the CPU) the weights of the model of the manifest `initial`, or of its milestone `step`.
 
     Raises ModelError.
     """
@@ -83,12 +83,12 @@ def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) 
 
 
 def milestone_folder(model: Path, name: str) -> Path:
-    """Where a model of inside a training lies beside the finished one in `model`."""
+    """Return the folder of an intermediate checkpoint, inside that of the finished `model`."""
     return model / milestone_place(name)
 
 
 def initial_checkpoint(initial: Path) -> Path:
-    """The kept training state beside the manifest of a model. Raises ConfigError where there is none."""
+    """Return the stored training state next to the manifest of a model. Raises ConfigError if there is none."""
     folders = checkpoint_folders(initial.parent / STATE_FOLDER)
     if not folders:
         raise ConfigError(
@@ -99,14 +99,14 @@ def initial_checkpoint(initial: Path) -> Path:
 
 
 def initial_position(initial: Path) -> Position:
-    """How far the run of a kept training state had come. Raises ConfigError, CheckpointError."""
+    """Return the progress of the run of a stored training state. Raises ConfigError, CheckpointError."""
     return read_position(initial_checkpoint(initial))
 
 
 def keep_training_state(run_folder: Path, step: int, folder: Path) -> list[Path]:
-    """Copy the checkpoint after `step` steps beside the exported model in `folder`; returns the files.
+    """Copy the checkpoint after `step` steps next to the exported model in `folder`; returns the files.
 
-    Raises CheckpointError when the checkpoint is damaged.
+    Raises CheckpointError if the checkpoint is damaged.
     """
     source = checkpoint_folder(run_folder, step)
     verify_checkpoint(source)
@@ -117,16 +117,16 @@ def keep_training_state(run_folder: Path, step: int, folder: Path) -> list[Path]
 
 
 def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any]:
-    """What the manifest records of the training before: null where the initial model was imported.
+    """Return the manifest's record of the earlier training: null values if the initial model was imported.
 
     With `take: training` the earlier steps and tokens are part of the run's own counts, with `weights` they are not.
-    `left_out_steps` and `left_out_tokens` are those that the counts of a training that goes on leave out.
+    `left_out_steps` and `left_out_tokens` are the counts that a continued training's own counts do not include.
     """
     assert settings.initialise_from is not None
     take, manifest = settings.initialise_from.take, read_manifest(initial)
     measures = manifest.measures
     before = measures.get("initial_model") or {}
-    # Steps and tokens of earlier trainings whose weights that model took; its own counts leave them out.
+    # Steps and tokens of earlier trainings whose weights that model started from; its own counts do not include them.
     key = "earlier" if before.get("take") == "weights" else "left_out"
     left_out = {name: before.get(f"{key}_{name}", 0) for name in ("steps", "tokens")}
     if take == "training":
@@ -140,9 +140,10 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
 
 
 def words_before(settings: PretrainSettings, initial: Path | None) -> int | None:
-    """Words that the initial model of a run had seen which the run's own count leaves out; None if nobody knows.
+    """Return the words seen by the initial model that the run's own count does not include; None if unknown.
 
-    Where a training goes on, its count does, too: those that the model had seen before that training are left out.
+    A continued training includes the words of the training that it continues: only words before that training are
+    returned.
     """
     chosen = settings.initialise_from
     if initial is None or chosen is None:

@@ -1,11 +1,11 @@
-"""An order of the sequences of an epoch by how difficult their text is, instead of a random one (a curriculum).
+"""A curriculum: the sequences of an epoch ordered by the difficulty of their text instead of at random.
 
-Every epoch still has every sequence once, so words count as in a random order. The order is a pure function of seed
-and epoch, so a resumed run goes on exactly: sequences are sorted by the rank of their difficulty plus a drawn number.
-`spread` mixes difficulties: with 0 the ranks alone decide, and with 1 a sequence moves by up to the whole epoch.
-Difficulties are computed once, before the first step, in two passes over the text. Sources of the measures: Bengio et
-al. 2009 (words by frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`); packed sequences have
-the means of their texts.
+Every epoch still contains every sequence once, so words count as in a random order. The order is a pure function of
+seed and epoch, so a resumed run continues exactly: sequences are sorted by the rank of their difficulty plus a drawn
+number. `spread` mixes difficulties: with 0 the ranks alone decide, and with 1 a sequence moves by up to the whole
+epoch. Difficulties are computed once, before the first step, in two passes over the text. Sources of the measures:
+Bengio et al. 2009 (words by frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`); packed
+sequences have the means of their texts.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Curriculum(DataOrder):
-    """Which sequences each step has, with ordered epochs."""
+    """The sequences of each step, with ordered epochs."""
 
     def __init__(
         self, settings: CurriculumSettings, plan: "StepPlan", seed: int, examples_of_length: Callable[[int], Any]
@@ -46,7 +46,7 @@ class Curriculum(DataOrder):
         number = len(difficulty)
         ranks = np.empty(number)
         ranks[np.argsort(difficulty, kind="stable")] = np.arange(number) / max(1, number)
-        # Whole numbers of the generator, whose stream numpy guarantees.
+        # Integers of the generator, whose stream numpy guarantees.
         raw = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 2])).random_raw(number)
         drawn = (raw >> np.uint64(11)).astype(np.float64) / 2**53
         order = np.argsort(ranks + self.settings.spread * drawn, kind="stable").astype(np.int64)
@@ -56,7 +56,7 @@ class Curriculum(DataOrder):
 
 @lru_cache(maxsize=2)
 def difficulties(examples: "PaddedExamples", by: Literal["length", "rarity"]) -> np.ndarray:
-    """Return the difficulty of every sequence, as its text is in the first epoch of seed 0: float64 [len(examples)]."""
+    """Return the difficulty of every sequence, for its text in the first epoch of seed 0: float64 [len(examples)]."""
     texts = (examples.texts(0, 0, index) for index in range(len(examples)))
     if by == "length":
         found = [
@@ -78,7 +78,7 @@ def difficulties(examples: "PaddedExamples", by: Literal["length", "rarity"]) ->
 
 
 def order_of(objective: "Objective", plan: "StepPlan", seed: int, examples_of_length: Callable[[int], Any]) -> Order:
-    """Return the order of an objective, if it has its own; otherwise the one that the settings of the plan ask for."""
+    """Return the order of an objective, if it has its own; otherwise the order in the settings of the plan."""
     if isinstance(objective, OrdersItself):
         return objective.order(plan, seed, examples_of_length)
     if plan.settings.order is None:

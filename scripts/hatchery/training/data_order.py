@@ -1,8 +1,8 @@
-"""Which sequences each optimiser step sees: a pure function of (seed, step), the same on 1 or 128 processes.
+"""The sequences of each optimiser step: a pure function of (seed, step), the same for any number of processes.
 
-An epoch is a permutation of all sequences, and batches run through the concatenation of the epochs' permutations, so
-no tail is dropped and a batch may begin in one epoch and end in the next. A process takes a contiguous share of the
-global batch. Nothing has to be stored to resume: the step number says where the data stand.
+An epoch is a permutation of all sequences, and batches run through the concatenation of the epochs' permutations, so no
+sequence is dropped and a batch may begin in one epoch and end in the next. A process takes a contiguous share of the
+global batch. Nothing is stored to resume: the step number determines the position in the data.
 """
 
 from collections.abc import Callable
@@ -30,10 +30,10 @@ class EpochSlice:
 
 @lru_cache(maxsize=4)
 def epoch_permutation(seed: int, epoch: int, sequences: int) -> np.ndarray:
-    """The order of epoch number `epoch`: int64 [sequences], read-only.
+    """Return the order of epoch number `epoch`: int64 [sequences], read-only.
 
-    Sorting the raw output of the Philox generator, whose stream numpy guarantees, gives the same order with every
-    numpy version; `Generator.permutation` promises that for one version only.
+    Sorting the raw output of the Philox generator, whose stream numpy guarantees, gives the same order with every numpy
+    version; `Generator.permutation` promises that for one version only.
     """
     keys = np.random.Philox(np.random.SeedSequence([seed, epoch])).random_raw(sequences)
     order = np.argsort(keys, kind="stable").astype(np.int64)
@@ -42,13 +42,13 @@ def epoch_permutation(seed: int, epoch: int, sequences: int) -> np.ndarray:
 
 
 EpochOrder = Callable[[int], np.ndarray]
-"""The sequences of an epoch by its number, in training order: int64 [sequences]."""
+"""Returns the sequences of an epoch by its number, in training order: int64 [sequences]."""
 
 
 def sequences_from(position: int, count: int, sequences: int, order: EpochOrder) -> list[EpochSlice]:
-    """`count` of the `sequences` of a split from number `position` on, in the concatenation of the epochs.
+    """Return `count` of the `sequences` of a split from number `position` on, in the concatenation of the epochs.
 
-    Raises TrainingError when there is no sequence at all.
+    Raises TrainingError if there is no sequence at all.
     """
     if sequences < 1:
         raise TrainingError("the training split holds no sequence; is the corpus empty or the sequence too long?")
@@ -63,38 +63,39 @@ def sequences_from(position: int, count: int, sequences: int, order: EpochOrder)
 
 
 class Placed(Protocol):
-    """Sequences of one length."""
+    """Sequences of one length with their positions in the text."""
 
     def __len__(self) -> int:
         """Number of sequences in an epoch."""
         ...
 
     def places(self) -> np.ndarray:
-        """The token of the split that each sequence begins with, int64 [len]."""
+        """The index in the split of each sequence's first token, int64 [len]."""
         ...
 
 
 class DataOrder:
-    """Which sequences each step of a plan has; sequences of a second kind are numbered behind all of the first.
+    """The sequences of each step of a plan; sequences of a second kind are numbered after all of the first kind.
 
-    Where sequences become longer, the new ones go on with the text that the epoch has not read yet. So that this text
-    is the same however it is cut, the epoch in which it happens goes through windows of the text, as wide as the
+    If sequences become longer, the longer ones continue with the text that the epoch has not read yet. To make this
+    text independent of how it is divided, the epoch of the change goes through windows of the text, as wide as the
     longest sequence, in a random order; all other epochs are permutations of all sequences.
     """
 
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
         self.plan, self.seed, self._examples = plan, seed, examples_of_length
         self._sizes: dict[int, int] = {}
-        # By stretch and kind: where it begins in the concatenation of its epochs.
+        # By stretch and kind: its start in the concatenation of its epochs.
         self._begins: dict[tuple[int, int], int] = {}
-        # By kind and epoch: in which epochs windows are read.
+        # By kind: the epochs in which windows are read.
         self._windowed: set[tuple[int, int, int]] = set()
         self._window_order = lru_cache(maxsize=4)(self._ordered_by_windows)
         self._chain_of = np.cumsum([stretch.begins_anew for stretch in plan.stretches]).tolist()
         self._width = max(plan.lengths, default=1)
 
     def __call__(self, step: Step) -> list[EpochSlice]:
-        """The global batch of a step, a pure function of its number; raises TrainingError for a split without text."""
+        """Return the global batch of a step, a pure function of its number; raises TrainingError for a split without
+        text."""
         found = []
         for kind, (count, read) in enumerate(zip(step.sequences, step.read, strict=True)):
             size = self._size(step.sequence_length)
@@ -104,7 +105,7 @@ class DataOrder:
         return found
 
     def epochs(self) -> float:
-        """How often all steps together read each sequence; sequences of two kinds are read twice."""
+        """Return the number of times that all steps together read each sequence; with two kinds, each is read twice."""
         sums = (sum(stretch.sequences) / max(1, self._size(stretch.sequence_length)) for stretch in self.plan.stretches)
         return sum(sums)
 
@@ -120,14 +121,15 @@ class DataOrder:
         return epoch_permutation(self.seed, epoch, self._size(length))
 
     def _is_windowed(self, stretch: int, kind: int, epoch: int) -> bool:
-        # All changes of length of a chain are looked at: an epoch is windowed from its beginning.
+        # All changes of length of a chain are checked: an epoch is windowed from its beginning.
         chain = self._chain_of[stretch]
         last = len(self._chain_of) - 1 - self._chain_of[::-1].index(chain)
         self._begin(last, kind)
         return (chain, kind, epoch) in self._windowed
 
     def _begin(self, stretch: int, kind: int) -> int:
-        """Where a stretch begins in its epochs: at the start, or behind the text that the one before it has read."""
+        """Return the start of a stretch in its epochs: 0, or the position after the text read by the previous
+        stretch."""
         if self.plan.stretches[stretch].begins_anew:
             return 0
         if (stretch, kind) not in self._begins:
@@ -144,18 +146,19 @@ class DataOrder:
         return self._begins[stretch, kind]
 
     def _unread_from(self, length: int, read: int, longer: int, epoch: int) -> int:
-        """How many of the longer sequences of an epoch begin in text that the first `read` shorter ones have read."""
+        """Return the number of an epoch's longer sequences that begin in text which the first `read` shorter ones
+        have read."""
         _, keys, places = self._window_order(length, epoch)
         _, longer_keys, longer_places = self._window_order(longer, epoch)
         key, place = keys[read], places[read]
         return int(((longer_keys < key) | ((longer_keys == key) & (longer_places < place))).sum())
 
     def _ordered_by_windows(self, length: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The sequences of an epoch in the order of their windows, and of each the window's draw and its place."""
+        """Return the sequences of an epoch in the order of their windows, with each one's draw of the window and
+        position."""
         places = self._examples(length).places()
         windows = places // self._width
-        # The stream of a generator does not depend on how much of it is asked for: windows have the same draws at all
-        # lengths.
+        # A generator's stream does not depend on the number of draws: windows have the same draws at all lengths.
         draws = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1])).random_raw(int(windows.max()) + 1)
         keys = draws[windows]
         order = np.lexsort((places, keys)).astype(np.int64)
@@ -163,14 +166,14 @@ class DataOrder:
 
 
 def first_of_share(total: int, rank: int, world_size: int) -> int:
-    """The number, from 0, of the first of `total` sequences that is process `rank`'s; that of `world_size` is total."""
+    """Return the index, from 0, of process `rank`'s first sequence of `total`; for `world_size` it is total."""
     return rank * total // world_size
 
 
 def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> list[EpochSlice]:
-    """The contiguous share of process `rank`; the shares of all ranks, in order, are the global batch.
+    """Return the contiguous share of process `rank`; the shares of all ranks, in order, are the global batch.
 
-    Sizes differ by at most one sequence. Raises TrainingError when there are more processes than sequences.
+    Sizes differ by at most one sequence. Raises TrainingError if there are more processes than sequences.
     """
     total = sum(len(part.indices) for part in slices)
     if total < world_size:
@@ -179,7 +182,7 @@ def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> li
 
 
 def micro_batches(slices: list[EpochSlice], micro_batch_size: int | None) -> list[list[EpochSlice]]:
-    """Cut a share into pieces of at most `micro_batch_size` sequences, in order; null means one piece."""
+    """Divide a share into pieces of at most `micro_batch_size` sequences, in order; None means one piece."""
     total = sum(len(part.indices) for part in slices)
     size = micro_batch_size or total
     return [_cut(slices, start, min(start + size, total)) for start in range(0, total, size)]
@@ -196,25 +199,25 @@ def _cut(slices: list[EpochSlice], start: int, stop: int) -> list[EpochSlice]:
 
 
 Order = Callable[[Step], list[EpochSlice]]
-"""The sequences of the global batch of a step, a pure function of the step."""
+"""Returns the sequences of the global batch of a step, a pure function of the step."""
 
 
 @runtime_checkable
 class OrdersItself(Protocol):
-    """An objective with an order of its own, whose batches may have other numbers of sequences than the plan says."""
+    """An objective with an order of its own, whose numbers of sequences per batch may differ from the plan's."""
 
     def order(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Any]) -> Order:
-        """The sequences of each step."""
+        """Return the function that selects the sequences of each step."""
         ...
 
     def epochs(self, examples: Any, plan: StepPlan) -> float:
-        """How often the steps of a run read each of the examples, which are those of its first length."""
+        """Return the number of times that a run reads each of the examples, which are those of its first length."""
         ...
 
 
 def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> float:
-    """How often the steps of a run read each of the examples, which are those of its first length."""
+    """Return the number of times that a run reads each of the examples, which are those of its first length."""
     if isinstance(objective, OrdersItself):
         return objective.epochs(examples, plan)
-    # Longer sequences are fewer, but as many tokens.
+    # Longer sequences are fewer, with the same number of tokens.
     return plan.tokens() / objective.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))

@@ -1,4 +1,4 @@
-"""Which parameters get weight decay.
+"""Select the parameters with weight decay, as groups of the optimiser.
 
 The default is the reading of the BabyLM code (ELC-BERT): every weight matrix; biases, layer norms, embeddings, layer
 weights and learned scales are not decayed, and a word embedding that is tied to the output layer counts as an
@@ -14,10 +14,10 @@ from torch import nn
 
 from hatchery.training.settings import OptimizerSettings
 
-# Never decayed where not all parameters are.
+# Never decayed, unless all parameters are.
 BIASES_AND_NORMS = ("bias", "norm")
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
-# Names in models of all families; the sentence-pair head ("pair_head.") belongs to the body.
+# Names in models of all families; the sentence-pair head ("pair_head.") counts as body.
 HEADS = ("head.", "pair_head.")
 HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_embedding.weight"
 
@@ -25,21 +25,22 @@ GroupName = Literal["body", "head", "undecayed"]
 
 
 def is_decayed(name: str) -> bool:
-    """Whether the parameter called `name` is one that gets weight decay where not all do."""
+    """Return whether the parameter called `name` gets weight decay, if not all parameters do."""
     return not any(part in name for part in UNDECAYED_NAMES)
 
 
 def is_hidden_matrix(name: str, parameter: nn.Parameter) -> bool:
-    """Whether the parameter called `name` is a weight matrix between hidden layers: no embedding, vector or head."""
+    """Return whether the parameter called `name` is a weight matrix between hidden layers: no embedding, vector or
+    head."""
     return parameter.ndim == 2 and is_decayed(name) and not name.startswith(HEADS)
 
 
 def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:
-    """Optimiser groups over all trainable parameters, each in the model's order; empty groups are left out.
+    """Return optimiser groups of all trainable parameters, each in the model's order; empty groups are omitted.
 
-    They are: the decayed parameters; those of the language-model head, if `settings.head_weight_decay` is given; and
-    the undecayed ones. Tied parameters appear once, under their first name. In an untied model the output matrix is
-    decayed in every reading, and `tied_embedding` has nothing to decide.
+    They are: the decayed parameters; those of the language-model head, if `settings.head_weight_decay` is set; and the
+    undecayed ones. Tied parameters appear once, under their first name. In an untied model the output matrix is decayed
+    in every reading, and `tied_embedding` has no effect.
     """
     parameters = dict(model.named_parameters())
     embedding_is_output = settings.tied_embedding == "output" and OUTPUT_MATRIX not in parameters

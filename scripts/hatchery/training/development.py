@@ -1,7 +1,7 @@
-"""Scores of held-out sequences whose choice and masks never change.
+"""Scores of held-out sequences, whose choice and masks never change.
 
-Sequences and masks are drawn with a seed of their own, so every step, run and model of a corpus is judged by the same
-guesses, and the curves of two seeds or two models can be laid over each other.
+Sequences and masks are drawn with a seed of their own, so every step, run and model of a corpus has the same targets,
+and the curves of two seeds or two models are comparable.
 """
 
 import math
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from hatchery.training.engine import Engine
 
 HeldOut = Callable[[LanguageModelOutput, Mapping[str, Tensor]], HeldOutTerms]
-"""What an objective makes of the output for a batch of held-out text."""
+"""Computes an objective's terms from the output for a batch of held-out text."""
 EVALUATION_SEED = 20_231_106
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
-    """The development examples in the first length of the run, so that a curve is comparable over the whole run.
+    """Return development examples in the first length of the run, so that a curve is comparable over the whole run.
 
-    None when the corpus has no development split, when it is empty, or when the settings ask for no sequence.
+    None if the corpus has no development split, if it is empty, or if the settings request 0 sequences.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or settings.evaluation_sequences == 0:
@@ -47,9 +47,9 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
 
 def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
-    """The number of tokens of the development text that a model can be asked for, per byte that these represent.
+    """Return the number of predictable tokens of the development text per byte that these tokens represent.
 
-    None without a development split, and where bits per byte of the loss are not defined.
+    None without a development split, and if bits per byte of the loss are not defined.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or not objective.settings.predicts_text_alone:
@@ -65,7 +65,7 @@ class JudgesItself(Protocol):
     def development(
         self, examples: Any, sequences: int, share: int, topology: Topology, tokenizer: "Callable[[], Tokenizer] | None"
     ) -> "DevelopmentSet":
-        """The development set (see `development_of`)."""
+        """Return the development set (see `development_of`)."""
         ...
 
 
@@ -79,7 +79,7 @@ def development_of(
 ) -> "DevelopmentSet":
     """Return `sequences` development examples, at most `share` of them in a forward pass.
 
-    `tokenizer` loads the run's tokenizer, for objectives that turn predictions into text.
+    `tokenizer` loads the run's tokenizer, for objectives that decode predictions.
     """
     if isinstance(objective, JudgesItself):
         return objective.development(examples, sequences, share, topology, tokenizer)
@@ -97,13 +97,13 @@ class DevelopmentSet:
         topology: Topology,
         terms: HeldOut = lambda output, batch: HeldOutTerms(output.loss_sum),
     ) -> None:
-        """Take `sequences` sequences, or all when there are fewer; at least one must exist.
+        """Take `sequences` sequences, or all if there are fewer; at least one must exist.
 
-        `terms` are what the objective makes of the model's output for a batch.
+        `terms` computes the objective's terms from the model's output for a batch.
         """
         self._terms = terms
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
-        # Every process needs a sequence; where there are fewer sequences than processes, some are scored twice.
+        # Every process needs a sequence; if there are fewer sequences than processes, some are scored twice.
         chosen = np.resize(chosen, max(len(chosen), topology.world_size))
         share = share_of_process([EpochSlice(0, chosen)], topology.rank, topology.world_size)
         pieces = micro_batches(share, micro_batch_size)
@@ -112,14 +112,15 @@ class DevelopmentSet:
         ]
 
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Score the model as it is now, without dropout, as columns of the metrics file; every process has to call it.
+        """Return the scores of the current model, without dropout, as columns of the metrics file; every process has to
+        call this.
 
-        They are the mean negative log-likelihood (natural logarithm) per predicted token, its exponential and, where
-        the objective has sentence pairs, the share that was judged rightly.
+        They are the mean negative log-likelihood (natural logarithm) per predicted token, its exponential and, if the
+        objective has sentence pairs, the share of right judgements.
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
-        # Each part is a wait for the device if it is read; all of them together are one.
+        # Each value that is read waits for the device, so all values are read at once.
         values = torch.stack(parts).tolist()
         loss_sum, labelled, rightly = (plain_sum(column) for column in zip(*values, strict=True))
         loss_sum, labelled, correct, judged = sum_over_processes(
@@ -130,7 +131,7 @@ class DevelopmentSet:
         return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
     def _values(self, engine: "Engine", batch: dict[str, Tensor]) -> Tensor:
-        """Loss sum, the number that it is divided by, and pairs judged rightly: fp64 [3]."""
+        """Return the loss sum, its divisor, and the number of rightly judged pairs: fp64 [3]."""
         there = engine.on_device(batch)
         output = engine.evaluate(there)
         loss_sum, rightly, counted = self._terms(output, there)

@@ -1,4 +1,4 @@
-"""Held-out pairs whose loss is measured and which are translated, for BLEU and chrF of a run while it learns."""
+"""Held-out pairs of a run: their loss, and the BLEU and chrF of their translations during training."""
 
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class TranslatedSet(DevelopmentSet):
-    """Development pairs, some of which are translated as well, each process its share.
+    """Development pairs, some of which are also translated; each process has its share.
 
-    Sources are cut as in training. References are the decoded ids of the whole targets, since a run knows its text in
-    tokens alone: characters that the tokenizer does not know are missing from them. Test sets are compared with their
-    text.
+    Sources are truncated as in training. References are the decoded ids of the whole targets, because a run has its
+    text as tokens alone: characters outside the tokenizer's vocabulary are missing from them. Test sets are compared
+    with their original text.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class TranslatedSet(DevelopmentSet):
         tokenizer: "Tokenizer",
         terms: HeldOut,
     ) -> None:
-        """`translations` are the most pairs that are translated; None translates all."""
+        """`translations` is the largest number of translated pairs; None translates all."""
         super().__init__(examples, sequences, share, topology, terms)
         self._search, self._tokenizer = search, tokenizer
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:translations])
@@ -52,7 +52,7 @@ class TranslatedSet(DevelopmentSet):
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Loss and perplexity, and BLEU and chrF in points."""
+        """Return loss and perplexity, and BLEU and chrF in points."""
         from hatchery.translation.metrics import scores
         from hatchery.translation.translate import translate_ids
 

@@ -1,8 +1,7 @@
-"""When the scores of held-out text end a run early, and the best weights until then.
+"""Early stopping by the scores of held-out text, and the best weights of a run.
 
-Stopping is a pure function of the scores that the metrics hold: a run that goes on from a checkpoint, and every process
-of a run, comes to the same decision at the same step. The best weights travel with the checkpoints, so that they
-survive a kill too.
+Stopping is a pure function of the scores in the metrics: a run resumed from a checkpoint, and every process of a run,
+makes the same decision at the same step. The best weights are saved with the checkpoints, so that they survive a kill.
 """
 
 import math
@@ -19,7 +18,7 @@ from hatchery.training.watchers import Watcher
 if TYPE_CHECKING:
     from hatchery.training.engine import Engine
 
-# Prefix of the names of the best weights among the other tensors of a checkpoint.
+# Prefix of the best weights' names among the other tensors of a checkpoint.
 BEST = "best_weights::"
 
 
@@ -49,7 +48,7 @@ class EarlyStopping(Watcher):
         scores = self.development.scores(step, engine)
         # The initial weights are not exported.
         if step and self.note(step, scores) and self.settings.export == "best":
-            # Every process takes part, and one copies.
+            # Every process takes part in gathering the weights, and one process copies them.
             with engine.whole_parameters():
                 if self._keeps:
                     weights = engine.model.state_dict()
@@ -67,7 +66,7 @@ class EarlyStopping(Watcher):
 
     @property
     def reason_to_stop(self) -> str | None:
-        """Why the run ends after the last evaluation; None while it goes on."""
+        """Return why the run ends after the last evaluation; None while it continues."""
         if self._waited < self.settings.patience_evaluations:
             return None
         end = "highest" if self.criterion.higher_is_better else "lowest"
@@ -87,7 +86,7 @@ class EarlyStopping(Watcher):
         }
 
     def state(self) -> dict[str, Tensor]:
-        """Return the best weights by their names; empty in processes that keep none."""
+        """Return the best weights by name; empty in processes that keep no weights."""
         return {f"{BEST}{name}": tensor for name, tensor in self._weights.items()}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
@@ -95,12 +94,12 @@ class EarlyStopping(Watcher):
         for row in rows:
             if row["step"] and self.criterion.column in row:
                 self.note(int(row["step"]), row)
-        # Without an evaluation of this run, the best weights in `tensors` are those of the run that it continues.
+        # Before the first evaluation of this run, the best weights in `tensors` are those of the run that it continues.
         if self._keeps and self.best_step:
             own = {name: tensor for name, tensor in tensors.items() if name.startswith(BEST)}
             self._weights = {name.removeprefix(BEST): tensor for name, tensor in own.items()}
 
     def finish(self, model: nn.Module) -> None:
-        """Put the best weights into `model`; without an evaluation, the weights stay as they are."""
+        """Load the best weights into `model`; without an evaluation, the weights stay unchanged."""
         if self._weights:
             model.load_state_dict(self._weights)

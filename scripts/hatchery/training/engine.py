@@ -1,10 +1,10 @@
 """The model inside DeepSpeed: our own optimiser, fp32 parameters, half precision by autocast.
 
 ZeRO 1-3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, which would destroy LAMB's norm per tensor;
-stage 0 keeps them whole, and AdamW, which looks at single numbers only, may take another
-(`hatchery.training.zero`). Gradients are summed over micro-batches and processes, never averaged: the loss is
-divided beforehand (`hatchery.training.loop`). Nothing here waits for a GPU, except fp16, whose loss scale has to
-know whether the gradients are finite.
+stage 0 keeps tensors whole. AdamW works on single numbers, so it allows the other stages (`hatchery.training.zero`).
+Gradients are summed over micro-batches and processes, never averaged: the loss is divided beforehand
+(`hatchery.training.loop`). Nothing here waits for a GPU, except fp16, whose loss scale depends on whether the gradients
+are finite.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,12 +32,13 @@ from hatchery.training.zero import Shards, zero_configuration
 
 
 def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, object]:
-    """DeepSpeed's configuration of a run; we own accumulation, precision, the learning rate and, at stage 0, clipping.
+    """Return DeepSpeed's configuration of a run; accumulation, precision, learning rate and, at stage 0, clipping are
+    ours.
 
-    There clipping happens in `Engine`, because DeepSpeed clips without telling the norm.
+    At stage 0, `Engine` clips, because DeepSpeed does not return the norm.
     """
     return {
-        # DeepSpeed wants a batch size for its own speed report, which is off; nothing else reads it here.
+        # DeepSpeed requires a batch size for its own speed report, which is off; nothing else reads it here.
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
         "managed_gradient_accumulation": False,
@@ -54,7 +55,7 @@ def for_model(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def recompute_layers_(model: nn.Module) -> list[Any]:
-    """Let all layers forget what they compute in training until the backward pass asks; returns the layers."""
+    """Have all layers recompute their activations in the backward pass instead of storing them; returns the layers."""
     layers: list[Any] = [module for module in model.modules() if isinstance(module, EncoderLayer | DecoderLayer)]
     recompute_(layers)
     return layers
@@ -62,13 +63,13 @@ def recompute_layers_(model: nn.Module) -> list[Any]:
 
 @dataclass(frozen=True)
 class Update:
-    """What is known of an update once it has been handed to the device."""
+    """The results of an update that was submitted to the device."""
 
     # Global L2 norm before clipping, zero-dimensional, on the device.
     gradient_norm: Tensor
-    # Whether fp16 gradients overflowed, so that nothing was changed.
+    # Whether fp16 gradients overflowed, so that the update was skipped.
     skipped: bool = False
-    # By what the loss of this step was multiplied; null without loss scaling.
+    # The factor of this step's loss; None without loss scaling.
     loss_scale: float | None = None
 
 
@@ -87,19 +88,19 @@ class Engine:
         zero_stage: int = 0,
         recomputed: bool = False,
     ) -> None:
-        """`model` must lie on `device`; process 0's parameters are sent to all others here.
+        """`model` must be on `device`; the parameters of process 0 are sent to all others here.
 
-        Without `max_gradient_norm` nothing is clipped. `compiled` layers go through torch.compile, and `recomputed`
-        ones are computed again in the backward pass; both in place, so that parameters keep their names. Above stage 0
-        a state that `optimizer` holds already is shared among the processes.
+        Without `max_gradient_norm` gradients are not clipped. `compiled` layers are compiled by torch.compile, and
+        `recomputed` layers are computed again in the backward pass; both in place, so that parameters keep their names.
+        Above stage 0 a state that `optimizer` already has is divided among the processes.
         """
         self.model, self.optimizer = model, optimizer
         self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
         self._update = Update(torch.zeros((), device=device))
-        # Seed and number of the step, and where its next micro-batch begins in the global batch.
+        # Seed and number of the step, and the index of its next micro-batch's first sequence in the global batch.
         self._step_key, self._next_sequence = (0, 0), 0
-        # Open from the beginning of a step to its update. At stage 3 nobody keeps whole weights that long.
+        # Open from the beginning of a step to its update. At stage 3 no process keeps whole weights that long.
         self._casts = ExitStack()
         self._casts_once = precision.name != "fp32" and zero_stage < 3
         self._kernels_at = use_kernels_(model, device) if precision.name != "fp32" else []
@@ -109,7 +110,7 @@ class Engine:
         self._hook, states = None, dict(optimizer.state)
         self._averaged_over = topology.world_size if zero_stage == 3 else 1
         if zero_stage == 0:
-            # The gradients are complete only between DeepSpeed's reduction and the update: this hook runs there.
+            # Gradients are complete only between DeepSpeed's reduction and the update: this hook runs there.
             self._hook = optimizer.register_step_pre_hook(self._before_update)
         else:
             optimizer.state.clear()
@@ -127,9 +128,9 @@ class Engine:
         self._engine.train()
 
     def begin_step(self, seed: int, step: int, learning_rate: float, first_sequence: int = 0) -> None:
-        """Say from what the coming micro-batches draw their dropout, and set the learning rate of the coming update.
+        """Set the seed of dropout for the coming micro-batches, and the learning rate of the coming update.
 
-        `first_sequence` is the number, from 0, that the first sequence of this process has in the global batch.
+        `first_sequence` is the index, from 0, of this process's first sequence in the global batch.
         """
         self._step_key, self._next_sequence = (seed, step), first_sequence
         self._casts.close()
@@ -139,10 +140,10 @@ class Engine:
             group["lr"] = learning_rate
 
     def forward(self, batch: dict[str, Tensor]) -> Any:
-        """The model's output for the next micro-batch of the step, on the device and in the run's precision.
+        """Return the model's output for the next micro-batch of the step, on the device and in the run's precision.
 
-        Dropout is drawn from (seed, step, number of the first sequence in the global batch): a resumed run is exact
-        without stored generator states, and the same micro-batch drops the same in any process.
+        Dropout is drawn from (seed, step, index of the first sequence in the global batch): a resumed run is exact
+        without stored generator states, and a micro-batch has the same dropout in any process.
         """
         state = np.random.SeedSequence([*self._step_key, self._next_sequence]).generate_state(1, np.uint64)
         torch.manual_seed(int(state[0]))
@@ -154,7 +155,7 @@ class Engine:
         self._engine.backward(self.precision.scaled(loss * self._averaged_over), scale_wrt_gas=False)
 
     def step(self) -> Update:
-        """Sum gradients over processes, unscale, clip, update, clear; in fp16 an overflow leaves out the update."""
+        """Sum gradients over processes, unscale, clip, update, clear; in fp16 an overflow skips the update."""
         self._casts.close()
         self._engine.step()
         if self._shards is not None:
@@ -163,15 +164,15 @@ class Engine:
         return self._update
 
     def whole_states(self) -> States:
-        """What the optimiser keeps, by parameter, also where it is shared; every process must ask.
+        """Return the optimiser's state by parameter, also if it is sharded; every process must call this.
 
-        A shared state is whole in the first process only, in the memory of its CPU.
+        A sharded state is complete in the first process only, in its CPU memory.
         """
         return self.optimizer.state if self._shards is None else self._shards.whole()
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """For the block, the model's parameters are whole in every process; every process must ask."""
+        """Make the model's parameters whole in every process for the block; every process must call this."""
         if self._shards is None:
             yield
             return
@@ -180,7 +181,7 @@ class Engine:
 
     @torch.no_grad()
     def evaluate(self, batch: dict[str, Tensor]) -> Any:
-        """The model's output without dropout and without gradients."""
+        """Return the model's output without dropout and without gradients."""
         self.model.eval()
         with self.precision.autocast(self.device.type):
             output = self.model(**for_model(self.on_device(batch)))
@@ -191,10 +192,10 @@ class Engine:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Let go of DeepSpeed's objects, so that none of them outlives the process group; the model is whole again.
+        """Release DeepSpeed's objects, so that none of them outlives the process group; the model becomes whole again.
 
-        While an exception passes the other processes may be gone: nobody waits for them, and a model whose parameters
-        are shared stays as it is.
+        After an exception other processes may have ended: no process waits for them, and a model whose parameters are
+        sharded stays so.
         """
         whole: dict[str, Tensor] = {}
         if self._shards is not None and kind is None:
@@ -215,10 +216,10 @@ class Engine:
             attention.attend_at_once = None
 
     def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """A batch where the model is; one that is there already stays as it is."""
+        """Return a batch on the model's device; one that is there already stays unchanged."""
         if self.device.type == "cpu" or "labelled" in batch:
             return batch
-        # Found here and not by the model: a GPU would have to be waited for to learn how many there are.
+        # Computed here and not by the model, which would have to wait for the GPU to count them.
         batch = {**batch, "labelled": labelled_positions(batch["labels"])}
         return {key: moved(value, self.device) for key, value in batch.items()}
 
@@ -226,7 +227,7 @@ class Engine:
         parameters = list(self.model.parameters())
         scale = None if self.precision.scaler is None else self.precision.scaler.scale
         taken = self.precision.unscale_(parameters)
-        # A skipped step has no gradients any more.
+        # After a skipped step there are no gradients.
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         norm = nn.utils.get_total_norm(gradients, foreach=True).to(self.device)
         if taken and self.max_gradient_norm is not None:

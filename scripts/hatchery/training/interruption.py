@@ -1,14 +1,13 @@
-"""A polite end: a signal or a time limit lets the current step finish and a checkpoint be saved.
+"""A clean stop: after a signal or at a time limit the current step is finished and a checkpoint is saved.
 
 The signals are SIGTERM (Slurm's time limit, a preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
-then leaves with status 75 (`EX_TEMPFAIL`: try again later), which Snakemake's `retries` counts as a failure to try
-again, and running it again goes on where it stopped. A second Ctrl-C ends the process at once; a second SIGTERM does
-not, because Slurm sends several to a job that is to end, while the checkpoint is being written, and SIGKILL at last.
+then exits with status 75 (`EX_TEMPFAIL`: try again later), a failure that Snakemake's `retries` repeats; running the
+command again continues from the checkpoint. A second Ctrl-C ends the process at once; a second SIGTERM does not,
+because Slurm sends several to a job that is to end, while the checkpoint is being written, and SIGKILL at last.
 
-The time limit is the end of the Slurm job, or one that the settings name: a run that is killed there loses the steps
-since its last checkpoint. Only clocks of this process are read; that several processes stop after the same step is the
-training loop's agreement. Newer Slurm tells the end of the job in a variable; otherwise its queue is asked, since
-neither is left to Snakemake's jobs.
+The time limit is the end of the Slurm job, or the one in the settings: a run that is killed there loses the steps since
+its last checkpoint. Only clocks of this process are read; the training loop makes several processes stop after the same
+step. Newer Slurm versions set the end of the job in a variable; otherwise its queue is asked.
 """
 
 import os
@@ -28,20 +27,21 @@ from typing import Any, Self
 from hatchery.errors import ConfigError
 from hatchery.units import seconds_of
 
-# sysexits.h: the work is not done, and the same command will go on with it.
+# sysexits.h: the work is not done; the same command continues it.
 EXIT_STATUS_INTERRUPTED = 75
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-# Steps whose longest stands for the next one: enough to contain most of the slow ones, few enough to forget the first
-# one, in which kernels are compiled.
+# Number of steps whose longest is the estimate for the next one: enough to contain most of the slow ones, few enough to
+# forget the first one, in which kernels are compiled.
 RECENT_STEPS = 100
 SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
-# Of a Slurm job whose time is short the grace time takes at most this share: it would else train for one step.
+# In a short Slurm job the grace time is at most this share of the remaining time: otherwise it would train for one
+# step.
 LARGEST_GRACE = 0.25
 QUEUE_TIMEOUT_SECONDS = 60
 
 
 def ask_queue(job: str) -> str | None:
-    """What Slurm's queue says is left of the time of a job, such as `1-02:03:04`; null where it cannot be asked."""
+    """Return Slurm's remaining time of a job, such as `1-02:03:04`; None if the queue cannot be asked."""
     command = ["squeue", "--noheader", "--jobs", job, "--format", "%L"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=QUEUE_TIMEOUT_SECONDS, check=True)
@@ -52,7 +52,8 @@ def ask_queue(job: str) -> str | None:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The moment `at` on the clock of `time.monotonic()`, and the seconds before it that stopping may take."""
+    """The moment `at` on the clock of `time.monotonic()`, and the number of seconds that stopping may take before
+    it."""
 
     at: float
     grace_seconds: float
@@ -65,10 +66,10 @@ class Deadline:
         grace_seconds: float,
         time_left: Callable[[str], str | None] = ask_queue,
     ) -> Self | None:
-        """The sooner of the limit, counted from now, and the end of the Slurm job; null where there is neither.
+        """Return the earlier of the limit, counted from now, and the end of the Slurm job; None if there is neither.
 
-        Slurm tells the end in SLURM_JOB_END_TIME, as seconds since 1970, or by `time_left` of the job's number; a
-        limit that is changed while the job runs is not seen. Raises ConfigError when a value cannot be used.
+        Slurm gives the end in SLURM_JOB_END_TIME, as seconds since 1970, or by `time_left` of the job's number; a limit
+        that is changed while the job runs is not seen. Raises ConfigError for a value that cannot be used.
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
@@ -88,11 +89,11 @@ class Deadline:
         return cls(time.monotonic() + seconds, grace)
 
     def is_near(self, step_seconds: float) -> bool:
-        """Whether one more step of `step_seconds` would begin the grace time; asked once per step."""
+        """Return whether one more step of `step_seconds` would enter the grace time; called once per step."""
         return self.remaining_seconds() - step_seconds < self.grace_seconds
 
     def remaining_seconds(self) -> float:
-        """Seconds until the deadline, negative after it."""
+        """Return the seconds until the deadline, negative after it."""
         return self.at - time.monotonic()
 
 
@@ -109,18 +110,21 @@ def _left_of_slurm_job(environment: Mapping[str, str], time_left: Callable[[str]
 
 
 def leave_on_signals() -> None:
-    """From now on a signal ends the process with one line and the status of an interrupted run.
+    """From now on, end the process at a signal with one line and the status of an interrupted run.
 
-    For the command's beginning, while libraries are imported and a model is built, and its end: while it trains,
-    `StopRequest` takes the signals. It is no exception that a library might catch, so that none is lost.
+    It is for the command's beginning, while libraries are imported and a model is built, and for its end: during
+    training, `StopRequest` handles signals. The process exits instead of raising an exception, which a library might
+    catch.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
         print(
-            f"stopped by {name} outside of training; run the same command again to go on", file=sys.stderr, flush=True
+            f"stopped by {name} outside of training; run the same command again to continue",
+            file=sys.stderr,
+            flush=True,
         )
-        # An import drops its locks in callbacks of weak references, and what is raised in such a callback is ignored.
+        # An import releases its locks in callbacks of weak references, and an exception in such a callback is ignored.
         if _is_importing(frame):
             os._exit(EXIT_STATUS_INTERRUPTED)
         sys.exit(EXIT_STATUS_INTERRUPTED)
@@ -137,14 +141,14 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can go on
-    """Training stopped on request, with a checkpoint saved; the message says how to go on."""
+class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can continue
+    """Training stopped on request, with a checkpoint saved; the message explains how to continue."""
 
 
 class StopRequest:
-    """Whether a signal, the time limit or another attempt asks this process to stop.
+    """A request to stop this process: by a signal, the time limit or another attempt.
 
-    In a `with` block it collects signals; former handlers come back afterwards.
+    In a `with` block it collects signals; the former handlers are restored at its end.
     """
 
     def __init__(
@@ -155,8 +159,8 @@ class StopRequest:
     ) -> None:
         """Without a deadline only signals count.
 
-        `steps_until_heeded` is how many steps may pass until the training loop acts on a request: more than 1 where
-        several processes agree at intervals only. `is_claimed` tells whether another attempt asks for the run folder.
+        `steps_until_heeded` is the number of steps until the training loop acts on a request: more than 1 if several
+        processes agree at intervals only. `is_claimed` returns whether another attempt requests the run folder.
         """
         self.signal_name: str | None = None
         self._former_handlers: dict[signal.Signals, Any] = {}
@@ -167,7 +171,7 @@ class StopRequest:
         self._step_began = time.monotonic()
 
     def __enter__(self) -> Self:
-        # Python handles signals in the main thread alone: a training in another thread is not asked by them.
+        # Python handles signals in the main thread alone: they do not stop a training in another thread.
         if threading.current_thread() is threading.main_thread():
             self._former_handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
@@ -178,19 +182,19 @@ class StopRequest:
 
     @property
     def is_made(self) -> bool:
-        """Whether to stop after this step; once made, a request stays. To be asked once per step, before its end."""
+        """Return whether to stop after this step; once made, a request stays. Called once per step, before its end."""
         if self._deadline is not None and self._deadline.is_near(self._expected_seconds()):
             self._limit_is_near = True
         return self.signal_name is not None or self._limit_is_near or self._is_claimed()
 
     def step_finished(self) -> None:
-        """Note that a step is over, with its evaluation and checkpoint: the next one is expected to take as long."""
+        """Record the end of a step, with its evaluation and checkpoint: the next one is expected to take as long."""
         now = time.monotonic()
         self._step_seconds.append(now - self._step_began)
         self._step_began = now
 
     def interruption(self, step: int, steps: int, run_folder: Path) -> TrainingInterrupted:
-        """What to raise once the checkpoint after `step` of `steps` is safe in `run_folder`."""
+        """Return the exception to raise once the checkpoint after `step` of `steps` is saved in `run_folder`."""
         if self.signal_name is not None:
             reason = self.signal_name
         elif self._limit_is_near:
@@ -201,7 +205,7 @@ class StopRequest:
             reason = "a signal or the time limit of another process"
         return TrainingInterrupted(
             f"stopped by {reason} after step {step} of {steps}; a checkpoint is saved in {run_folder}: "
-            "run the same command again to go on"
+            "run the same command again to continue"
         )
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -210,5 +214,5 @@ class StopRequest:
             signal.signal(number, signal.SIG_DFL)
 
     def _expected_seconds(self) -> float:
-        """Until a request of the next step would be heeded, judged by the steps before."""
+        """Return the time until a request in the next step would be acted on, estimated from earlier steps."""
         return max(*self._step_seconds, sum(list(self._step_seconds)[-self._steps_until_heeded :]))

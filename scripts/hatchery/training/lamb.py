@@ -1,9 +1,16 @@
 """LAMB, the optimiser of LTG-BERT and ELC-BERT (You et al. 2020, arXiv:1904.00962, in the variant of both papers).
 
-Per tensor: Adam with bias correction, decoupled weight decay, and a step that is rescaled by ||p|| / ||u||. A group
-without weight decay gets NO trust ratio, so its parameters take plain Adam steps with the full learning rate. There is
-no clamp on the ratio and no normalisation of gradients. Promise: equal to the published trajectory within fp32
-rounding, and the same bits on the same machine.
+Per tensor: Adam with bias correction, decoupled weight decay, and a step that is rescaled by
+
+p
+
+/
+
+u
+
+. A group without weight decay gets NO trust ratio, so its parameters get plain Adam steps with the full learning rate.
+The ratio is not clamped, and gradients are not normalised. The trajectory equals the published one within fp32
+rounding, and is bitwise reproducible on one machine.
 """
 
 import inspect
@@ -15,7 +22,7 @@ from torch import Tensor
 
 
 class PlainOptimizer(torch.optim.Optimizer):
-    """The base of optimisers, with PyTorch's methods as they are under their decorators."""
+    """Base class of optimisers that exposes PyTorch's undecorated methods."""
 
     add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
     zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
@@ -27,7 +34,7 @@ class Lamb(PlainOptimizer):
     """LAMB over fp32 parameters; all tensors of a group are updated together with torch's `foreach` operations.
 
     State of each parameter: `step` (int64, zero-dimensional, on the CPU), `exp_avg` and `exp_avg_sq` (like the
-    parameter). Parameters without a gradient are left alone.
+    parameter). Parameters without a gradient stay unchanged.
     """
 
     def __init__(
@@ -47,7 +54,7 @@ class Lamb(PlainOptimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:  # type: ignore[override]
-        """Update all parameters once from their `.grad`; returns what `closure` returns."""
+        """Update all parameters once from their `.grad`; returns the value of `closure`."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -98,7 +105,7 @@ def add_weight_decay(
     """Add the weight decay of a group to its `updates` (before the learning rate); False if the group has none.
 
     With `peak_rate` the decay follows the learning rate: it is multiplied by the rate over its peak. Cautious decay
-    leaves out each value that its update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
+    skips each value that its update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
     """
     decay = group["weight_decay"]
     if decay <= 0:
@@ -115,7 +122,16 @@ def add_weight_decay(
 
 
 def _trust_ratios(parameters: Sequence[Tensor], updates: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """||p|| / ||u|| per tensor, zero-dimensional each; 1 where either norm is zero (a tensor that starts at zero)."""
+    """Return
+
+    p
+
+    /
+
+    u
+
+    per tensor, zero-dimensional each; 1 if a norm is zero (a tensor that starts at zero).
+    """
     parameter_norms = torch.stack(torch._foreach_norm(list(parameters)))
     update_norms = torch.stack(torch._foreach_norm(list(updates)))
     usable = (parameter_norms > 0) & (update_norms > 0)

@@ -1,9 +1,9 @@
 """The learning rate of each step, a pure function of its number, so that a resumed run needs no state of a scheduler.
 
-`cosine` is that of LTG-BERT: a linear warm-up from exactly 0 (the first update has rate 0), then half a cosine down to
-a fraction of the peak; `linear_as_published` is the other one of its code (docs/papers/ltg-bert.md, "Learning rate"),
-and `inverse_square_root` that of the reduced-vocabulary study, Section 4.2 (docs/papers/reduced-vocabulary.md,
-"Pretraining"). Steps count optimiser updates from 0, those that fp16 skips included, as in LTG-BERT's BNC code.
+`cosine` is LTG-BERT's schedule: a linear warm-up from exactly 0 (the first update has rate 0), then half a cosine down
+to a fraction of the peak. `linear_as_published` is the other schedule of its code (docs/papers/ltg-bert.md, "Learning
+rate"), and `inverse_square_root` that of the reduced-vocabulary study, Section 4.2 (docs/papers/reduced-vocabulary.md,
+"Pretraining"). Steps count optimiser updates from 0, including those that fp16 skips, as in LTG-BERT's BNC code.
 """
 
 import math
@@ -11,22 +11,22 @@ import math
 from hatchery.settings.fields import ABSENT
 from hatchery.training.settings import ScheduleSettings
 
-# Where torch's linear schedulers, which `linear_as_published` is made of, start and end instead of at 0.
+# First and last factor of torch's linear schedulers, from which `linear_as_published` is composed, in place of 0.
 NEARLY_ZERO = 1e-9
 
 
 def learning_rate(peak: float, schedule: ScheduleSettings, step: int, steps: int) -> float:
-    """The rate of update number `step` (from 0) of a run of `steps` updates."""
+    """Return the rate of update number `step` (from 0) of a run of `steps` updates."""
     return peak * learning_rate_factor(schedule, step, steps)
 
 
 def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> float:
-    """The share of the peak rate, 0 to 1, for update number `step` of `steps`.
+    """Return the share of the peak rate, 0 to 1, for update number `step` of `steps`.
 
     `cosine` and `linear` fall from the peak after the warm-up to `final_fraction` at the end, `constant` stays at the
-    peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 whatever
-    `final_fraction` says. `inverse_square_root` of a long run ends at the root of the warm-up's share of the steps.
-    With a cool-down the last steps go from `final_fraction` to 0 in a straight line, whatever the name
+    peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 for any
+    `final_fraction`. `inverse_square_root` of a long run ends at the square root of the warm-up's share of the steps.
+    With a cool-down the last steps fall linearly to 0, from `final_fraction`, under every schedule
     (docs/papers/gpt-bert.md, "Training").
     """
     cooldown = math.floor(schedule.cooldown_fraction * steps)
@@ -52,7 +52,8 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
 
 
 def warmup_steps(schedule: ScheduleSettings, steps: int) -> int:
-    """Updates of the warm-up: `warmup_steps`, else `int(warmup_fraction * steps)`, at most `warmup_steps_limit`."""
+    """Return the number of warm-up updates: `warmup_steps`, else `int(warmup_fraction * steps)`, at most
+    `warmup_steps_limit`."""
     if schedule.warmup_steps is not ABSENT:
         return schedule.warmup_steps
     warmup = int(schedule.warmup_fraction * steps)

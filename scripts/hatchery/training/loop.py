@@ -1,10 +1,10 @@
-"""The training loop, top to bottom: draw, forward, backward, update, evaluate, note, save; and what each step measures.
+"""The training loop: draw, forward, backward, update, evaluate, record, save; and the measures of each step.
 
-One loop for one process or many, on CPU or GPU, from the start or from a checkpoint. A loss that is read is a wait for
-the device, and a device that is waited for stands still afterwards. So losses, right answers and norms of a step stay
-on the device until they are read for many steps in one transfer: once per interval, and before anything that depends on
-them, so a run that diverges is noticed then, and never after a checkpoint of it was written. On the CPU there is
-nothing to wait for, and every step is read at once. Sums over processes are taken when they are read.
+One loop serves one process or many, on CPU or GPU, from the start or from a checkpoint. Reading a loss waits for the
+device, which then idles. So losses, right answers and norms of a step stay on the device and are read for many steps in
+one transfer: once per interval, and before anything that depends on them. A diverged run is therefore noticed before a
+checkpoint of it is written. On the CPU nothing waits, and every step is read at once. Sums over processes are computed
+when they are read.
 """
 
 import math
@@ -38,8 +38,8 @@ def train(
 ) -> None:
     """Train from the position of `record` to the last step of the loader's plan, or until a watcher ends the run.
 
-    Raises TrainingError when a loss, a gradient or a score is no longer finite, and TrainingInterrupted, with a
-    checkpoint saved, after a `request` to stop: by default SIGTERM and Ctrl-C.
+    Raises TrainingError if a loss, a gradient or a score is not finite, and TrainingInterrupted, with a checkpoint
+    saved, after a `request` to stop: by default SIGTERM and Ctrl-C.
     """
     batches = loader.batches
     plan, seed, average = batches.plan, batches.seed, batches.plan.settings.loss_average
@@ -70,7 +70,7 @@ def train(
             done = step + 1
             is_last = done == plan.steps
             saves = is_last or checkpoints.is_due(done)
-            # Several processes learn of a request to stop when they next read together.
+            # Several processes learn of a request to stop at their next common read.
             alone_and_stops = stops and engine.topology.world_size == 1
             is_due = any(watcher.due(done) for watcher in watchers)
             if is_due or saves or alone_and_stops or record.reads_after(done):
@@ -80,7 +80,7 @@ def train(
                     rows[-1] |= _scores(watchers, done, engine, checkpoints)
                 for row in rows:
                     record.append(row)
-                # The scores are the same in every process, so all stop after the same step.
+                # The scores are equal in all processes, so all stop after the same step.
                 reason = _reason_to_stop(watchers)
                 is_last = is_last or reason is not None
                 must_stop = any(measured.stop for measured in read) and not is_last
@@ -90,8 +90,8 @@ def train(
                     interruption = request.interruption(done, plan.steps, checkpoints.folder)
                     checkpoints.wait()
                     record.note(str(interruption))
-                    # The first process to leave may end the others (srun --kill-on-bad-exit): not before the
-                    # checkpoint is whole.
+                    # The first process that exits may end the others (srun --kill-on-bad-exit), so all wait until the
+                    # checkpoint is complete.
                     sum_over_processes([0.0], engine.device)
                     raise interruption
                 if reason is not None and done < plan.steps:
@@ -103,7 +103,8 @@ def train(
 
 
 def _scores(watchers: Sequence[Watcher], step: int, engine: Engine, checkpoints: RunCheckpoints) -> dict[str, float]:
-    """The columns that watchers measure after `step` steps. Raises TrainingError for one that is not finite."""
+    """Return the columns that watchers measure after `step` steps. Raises TrainingError for a value that is not
+    finite."""
     due = [watcher for watcher in watchers if watcher.due(step)]
     scores: dict[str, float] = {}
     with evaluated_weights(watchers if due else (), engine.model):
@@ -121,30 +122,30 @@ def _reason_to_stop(watchers: Sequence[Watcher]) -> str | None:
 
 
 LossAverage = Literal["tokens", "processes"]
-"""The loss of a step: the mean over all labelled tokens of the global batch, or, as the papers' code does it, the mean
-of the means of the processes, in which a token weighs the more the fewer its process has."""
+"""The loss of a step: the mean over all labelled tokens of the global batch, or, as in the papers' code, the mean of
+the processes' means, in which tokens of a process with fewer labels have larger weights."""
 Divisors = tuple[Tensor | float, ...]
-"""What a process divides its sums of losses by, so that the sum over processes is the loss of the step."""
+"""Divisor of a process's loss sums, such that the sum over processes is the loss of the step."""
 
 
 def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device: torch.device) -> Divisors:
-    """The divisors of this process for a step, one for each term; a sum over processes that the host does not wait for.
+    """Return this process's divisors for a step, one for each term; the host does not wait for the sum over processes.
 
-    "tokens": what the global batch counts. "processes": what the process counts, times the processes.
+    "tokens": the counts of the global batch. "processes": the counts of the process, times the number of processes.
     """
     size = topology.world_size
     if average == "processes":
-        # A process without a label adds nothing; its mean would be 0 / 0.
+        # A process without a label adds 0; its mean would be 0 / 0.
         return tuple(float(max(1, count) * size) for count in batch.counted)
     counts = [float(count) for count in batch.counted]
     if size == 1:
-        # A part without a label counts 0, and the others keep their weights.
+        # A term without a label is 0, and the others keep their weights.
         return tuple(max(1.0, count) for count in counts)
     return sum_tensor_over_processes(on_device(counts, device)).float().clamp(min=1).unbind()
 
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
-    """This micro-batch's part of the loss of the step."""
+    """Return this micro-batch's part of the loss of the step."""
     sums = [term.loss_sum if term.penalty is None else term.loss_sum + term.penalty for term in terms]
     parts = [
         loss_sum / own if term.weight == 1 else term.weight * loss_sum / own
@@ -157,14 +158,14 @@ def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
 
 
 def sums_of(terms: Sequence[Term]) -> Tensor:
-    """Loss sum and further sums of each term of a micro-batch: fp64 [values]."""
+    """Return loss sum and further sums of each term of a micro-batch: fp64 [values]."""
     parts = [part.detach() for term in terms for part in (term.loss_sum, *term.sums)]
     return torch.stack([part.double() for part in parts])
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Means over the global batch of one step, the same in every process."""
+    """Means over the global batch of one step, equal in all processes."""
 
     # Number of the step, from 0.
     step: int
@@ -174,11 +175,11 @@ class Measured:
     words: int
     # Global L2 norm before clipping.
     gradient_norm: float
-    # Whether fp16 gradients overflowed, so that the update was left out.
+    # Whether fp16 gradients overflowed, so that the update was skipped.
     skipped: bool
-    # Null without loss scaling.
+    # None without loss scaling.
     loss_scale: float | None
-    # Whether some process was asked to stop.
+    # Whether any process was asked to stop.
     stop: bool
 
     @property
@@ -188,7 +189,7 @@ class Measured:
 
     @property
     def total_loss(self) -> float:
-        """The losses of all terms: finite where what the gradient is taken of is."""
+        """The sum of all terms' losses, which is finite if the differentiated loss is."""
         return sum(next(iter(term.values())) for term in self.terms)
 
 
@@ -197,21 +198,21 @@ class _Pending:
     step: int
     # Of this process, on the device.
     sums: Tensor
-    # Of this process: what the terms count, tokens, words, and 1 if it was asked to stop.
+    # Of this process: the terms' counts, tokens, words, and 1 if it was asked to stop.
     counts: list[float]
     update: Update
 
 
 class StepMeasures:
-    """The steps that nobody has read yet."""
+    """The measures of steps that were not read yet."""
 
     def __init__(self, average: LossAverage, topology: Topology, device: torch.device, columns: Columns) -> None:
-        """`columns` are those of the objective; a batch may count for fewer terms."""
+        """`columns` are those of the objective; a batch may have counts for fewer terms."""
         self.average, self.topology, self.device, self.columns = average, topology, device, columns
         self._pending: list[_Pending] = []
 
     def add(self, step: int, batch: StepBatch, sums: Tensor, update: Update, stop: bool) -> None:
-        """Keep what step number `step` (from 0) measured in this process: `sums` are those of its micro-batches."""
+        """Store the measures of step number `step` (from 0) in this process: `sums` are those of its micro-batches."""
         counts = [*map(float, batch.counted), float(batch.tokens), float(batch.words), float(stop)]
         if self.average == "processes":
             own = divisors(batch, self.average, self.topology, self.device)
@@ -221,9 +222,10 @@ class StepMeasures:
         self._pending.append(_Pending(step, sums, counts, update))
 
     def read(self) -> list[Measured]:
-        """All steps since the last call; waits for the device, and all processes have to call it after the same step.
+        """Return all steps since the last call; waits for the device, and all processes have to call it after the same
+        step.
 
-        Raises TrainingError when a whole batch had no label.
+        Raises TrainingError if a whole batch had no label.
         """
         pending, self._pending = self._pending, []
         if not pending:
@@ -243,10 +245,12 @@ class StepMeasures:
     def _measured(self, part: _Pending, sums: list[float], counts: list[float], norm: float) -> Measured:
         *counted, tokens, words, stop = counts
         if counted[0] == 0:
-            raise TrainingError(f"step {part.step + 1}: a whole batch has no labelled token; is mask_probability 0?")
+            raise TrainingError(
+                f"step {part.step + 1}: a whole batch has no labelled token; expected mask_probability > 0"
+            )
         terms, values = [], iter(sums)
         for count, (loss, *others) in zip(counted, self.columns, strict=False):
-            # "processes": the sums of losses are divided already.
+            # "processes": the sums of losses are already divided.
             count = max(1.0, count)
             own = {loss: next(values) / (count if self.average == "tokens" else 1.0)}
             terms.append(own | {name: next(values) / count for name in others})
@@ -256,7 +260,7 @@ class StepMeasures:
 
 
 def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage, objective: Objective) -> Tensor:
-    """Forward and backward over all micro-batches; returns this process's sums (`sums_of`)."""
+    """Run forward and backward over all micro-batches; returns this process's sums (`sums_of`)."""
     divisor = divisors(batch, average, engine.topology, engine.device)
     sums: Tensor | None = None
     for micro_batch in batch.micro_batches:
@@ -269,10 +273,10 @@ def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage,
 
 
 def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_loss: float) -> list[dict[str, float]]:
-    """The lines of the metrics file for these steps; raises TrainingError at the first one that diverged.
+    """Return the lines of the metrics file for these steps; raises TrainingError at the first one that diverged.
 
-    `guessing_loss` (nats) is that of a uniform guess. A run that has lost more than that against its own best step
-    has diverged; measured against the best step, because some initialisations start far above a guess.
+    `guessing_loss` (nats) is the loss of a uniform guess. A run whose loss is more than that above its own best step
+    has diverged; the best step is the reference, because some initialisations start far above a uniform guess.
     """
     rows, skipped, lowest = [], record.skipped_steps, record.lowest_loss
     tokens, words = record.position.tokens, record.position.words

@@ -1,4 +1,4 @@
-"""Muon and NorMuon: steps of hidden weight matrices whose singular values are all about equal.
+"""Muon and NorMuon: updates of hidden weight matrices whose singular values are about equal.
 
 Muon (Jordan et al. 2024; in PyTorch as `torch.optim.Muon`) replaces the momentum of a matrix by the nearest orthogonal
 matrix, which five Newton-Schulz iterations approximate. NorMuon (Li et al. 2025, arXiv:2510.05491) takes the momentum
@@ -17,7 +17,7 @@ from torch import Tensor
 from hatchery.training.lamb import Lamb, add_weight_decay
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""The polynomial of an iteration, steep at 0: singular values end between 0.7 and 1.2."""
+"""Coefficients of an iteration's polynomial, steep at 0: singular values end between 0.7 and 1.2."""
 ITERATIONS = 5
 UPDATE_RMS = 0.2
 """Root mean square of Adam's updates at the learning rate 1."""
@@ -47,7 +47,7 @@ class Muon(Lamb):
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         rows, columns = parameters[0].shape
         if group["row_decay"] is None:
-            # Nesterov's momentum: the mean as it will be if the next gradient equals this one.
+            # Nesterov's momentum: the next mean, if the next gradient equals this one.
             ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
             updates = orthogonalised(torch.stack(list(ahead)))
             updates *= UPDATE_RMS * math.sqrt(max(rows, columns))
@@ -67,7 +67,7 @@ class Muon(Lamb):
         return state["momentum"]
 
     def _row_scales(self, parameters: list[Tensor], updates: Tensor, decay: float) -> Tensor:
-        """Roots of the running means of the rows' squares, (matrices, rows, 1)."""
+        """Return the roots of the running means of the rows' squares, (matrices, rows, 1)."""
         squares = updates.square().mean(dim=2, keepdim=True)
         for parameter, square in zip(parameters, squares, strict=True):
             state = self.state[parameter]
@@ -79,9 +79,11 @@ class Muon(Lamb):
 
 
 def orthogonalised(matrices: Tensor, precision: torch.dtype | None = None) -> Tensor:
-    """The nearest orthogonal matrices of (matrices, rows, columns), about; their singular values are 0.7 to 1.2.
+    """Return approximately the nearest orthogonal matrices of (matrices, rows, columns); singular values are 0.7 to
+    1.2.
 
-    `precision` is that of the products: bf16 on a GPU and fp32 elsewhere by default. Returns the type of `matrices`.
+    `precision` is that of the products: bf16 on a GPU and fp32 elsewhere by default. The result has the type of
+    `matrices`.
     """
     if precision is None:
         precision = torch.bfloat16 if matrices.device.type == "cuda" else torch.float32

@@ -1,4 +1,4 @@
-"""The optimiser of a run over the parameter groups of its model."""
+"""Build the optimiser of a run over the parameter groups of its model."""
 
 import inspect
 from typing import Any
@@ -19,7 +19,7 @@ class AdamW(PlainOptimizer, torch.optim.AdamW):
 
 
 def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.Optimizer:
-    """The optimiser over the parameter groups of `model`, which must already lie on its device."""
+    """Return the optimiser over the parameter groups of `model`, which must already be on its device."""
     groups = parameter_groups(model, settings)
     betas = (settings.beta1, settings.beta2)
     if settings.is_plain_adamw:
@@ -41,7 +41,7 @@ def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.opti
 def _with_matrices_apart(
     model: nn.Module, groups: list[dict[str, Any]], settings: OptimizerSettings
 ) -> list[dict[str, Any]]:
-    """The groups, each with its hidden weight matrices in a group of their own before the rest."""
+    """Return the groups, with each group's hidden weight matrices in a separate group before the rest."""
     hidden = {id(parameter) for name, parameter in model.named_parameters() if is_hidden_matrix(name, parameter)}
     how = {
         "matrices": True,

@@ -1,8 +1,10 @@
-"""How far the predictions of a run are from the unigram, uniform and empirical distributions while it learns.
+"""Divergences of a run's predictions from the unigram, uniform and empirical distributions during training.
 
 Source: "A Natural Bias for Language Generation Models", Section 4, Figures 11 and 12; docs/papers/natural-bias.md,
-"Divergences". Reference first, KL(omega || p), and the reverse beside it; natural logarithm; every labelled position
-weighs the same; a fixed held-out set. Sums are taken in double precision without a copy of the logits in it.
+"Divergences". The main measure has the reference first, KL(omega
+
+p); the reverse is measured, too. Logarithms are natural, all labelled positions have equal weights, and the held-out
+set is fixed. Sums are computed in double precision without a double-precision copy of the logits.
 """
 
 import math
@@ -27,19 +29,19 @@ MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "r
 The reverse of the empirical one is infinite."""
 
 PROBED_SEQUENCES = 1000
-"""Development sequences that are enough for a curve (inferred)."""
+"""Number of development sequences that suffices for a curve (inferred)."""
 
-# Logits that are looked at in double precision at a time: 8 MiB.
+# Number of logits that are converted to double precision at a time: 8 MiB.
 _LOGITS_AT_A_TIME = 2**20
 
 
 @torch.no_grad()
 def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
-    """Sums of `MEASURES` over N positions, then N itself: fp64 [6], to be added up over batches and processes.
+    """Return sums of `MEASURES` over N positions, then N itself: fp64 [6], to be added over batches and processes.
 
-    `logits` [N, rows] of any precision, `targets` int64 [N], `unigram` fp64 [V], above 0 and summing to 1, V at most
-    `rows`. Rows from V on are spare: omega and u give them nothing, and the reverse directions look at p among the V
-    types, since what p leaves to spare rows would make them infinite.
+    `logits` [N, rows] have any precision, `targets` are int64 [N], `unigram` is fp64 [V], above 0 and summing to 1, V
+    at most `rows`. Rows from V on are padding: omega and u are 0 there, and the reverse directions use p restricted to
+    the V types, because its mass on padding rows would make them infinite.
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()
@@ -72,7 +74,7 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
 
 
 class DivergenceProbe:
-    """Measures a model on the same positions again and again; every process on its share of them."""
+    """Measures a model on fixed positions; every process has its share of them."""
 
     def __init__(self, batches: Sequence[Mapping[str, Tensor]], unigram: np.ndarray) -> None:
         """`batches` are this process's development batches, `unigram` fp64 [V] the distribution of the run's labels.
@@ -85,10 +87,10 @@ class DivergenceProbe:
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Means of `MEASURES` over all labelled positions of all processes, without dropout.
+        """Return means of `MEASURES` over all labelled positions of all processes, without dropout.
 
-        Every process must call it. Raises TrainingError when no position of the batches is labelled, and when a
-        measure is not finite: then the model's output is not, either.
+        Every process must call it. Raises TrainingError when no position of the batches is labelled, and when a measure
+        is not finite: then the model's output is not, either.
         """
         was_training = engine.model.training
         engine.model.eval()
@@ -110,7 +112,8 @@ class DivergenceProbe:
 
 
 def _predictions(engine: "Engine", batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the precision of the run."""
+    """Return logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the precision of the
+    run."""
     model = engine.model
     assert isinstance(model, LanguageModel)
     with engine.precision.autocast(engine.device.type):

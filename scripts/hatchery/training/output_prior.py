@@ -1,8 +1,8 @@
-"""The prior that the output layer of a run starts from: its bias and the scale of its matrix.
+"""The initial output layer of a run: its bias and the scale of its matrix.
 
 Source: "A Natural Bias for Language Generation Models", Section 3 and Figure 1; docs/papers/natural-bias.md, "The bias"
-and "Differences". Every process counts the same labels and arrives at the same bias, and so does every attempt of a
-run; a checkpoint that is resumed afterwards overwrites it with what was learned.
+and "Differences". All processes and all attempts of a run count the same labels and compute the same bias; a resumed
+checkpoint then overwrites it with the learned bias.
 """
 
 import json
@@ -43,12 +43,12 @@ def prepare_output_(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> dict[str, float]:
-    """Give the output layer of the initialised `model`, on the CPU, its first bias and matrix.
+    """Set the initial bias and matrix of the output layer of `model`, which is on the CPU.
 
-    `make_examples` gives those of the first length of training and is called only if they are counted; `shards` is the
-    split they come from, whose targets `count_corpus` counts; `show` reports progress. Returns what the run's manifest
-    should record of it: nothing for zero and none without a report. Raises ModelError when the settings do not fit the
-    model (tied matrix, no bias), TrainingError when there is nothing to count.
+    `make_examples` returns the examples of the first length of training and is called only if they are counted;
+    `shards` is their split, whose targets `count_corpus` counts; `show` reports progress. Returns the entries of the
+    run's manifest: empty for zero and none without a report. Raises ModelError if the settings do not fit the model
+    (tied matrix, no bias), TrainingError if there is nothing to count.
     """
     head = model.head
     # Before anything is counted.
@@ -63,7 +63,7 @@ def prepare_output_(
     if settings.kind == "unigram":
         bias = log_prior(distribution, len(model.output_layer[0]), settings.centred)
         set_output_bias_(head, bias)
-    # Spare rows of the vocabulary must not decide a norm.
+    # Padding rows of the vocabulary must not change a norm.
     scale_output_weight_(head, settings.weight_scale, seed, None if bias is None else bias[: len(distribution)])
     batch = examples.batch(seed, 0, counted_examples(len(examples), _REPORTED_EXAMPLES))
     measures = language_model_measures(model, batch, distribution, counts)
@@ -80,18 +80,18 @@ def target_counts(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
-    """What the settings count: int64 [V]; the arguments are those of `prepare_output_`."""
+    """Return the counts that the settings choose: int64 [V]; the arguments are those of `prepare_output_`."""
     if settings.counts != "labels":
         return count_corpus(shards)
     return label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
 
 
 def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
-    """Tokens of the training text of another corpus, and the end of each of its sentences: int64 [V].
+    """Return counts of the training tokens of another corpus, and the end of each of its sentences: int64 [V].
 
-    As `next_token_counts` counts the targets of translation, which have unknown tokens, too, but no start. Raises
-    ConfigError for token shards of another tokenizer than the run's, and for a corpus without training text; all paths
-    are manifests.
+    Counts are as in `next_token_counts` for the targets of translation, which include unknown tokens, but no start
+    token. Raises ConfigError for token shards of another tokenizer than the run's, and for a corpus without training
+    text; all paths are manifests.
     """
     tokens = read_manifest(counts)
     if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:
@@ -109,7 +109,7 @@ def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) 
 
 
 def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:
-    """The distribution of the labels, float64 [V], smoothed as the settings say."""
+    """Return the distribution of the labels, float64 [V], smoothed as the settings define."""
     if settings.label_smoothing:
         return label_smoothed_distribution(counts, settings.label_smoothing)
     return smoothed_distribution(counts, settings.smoothing)
@@ -123,9 +123,12 @@ def unigram_of_run(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
-    """omega of a run: fp64 [V], counted and smoothed as its unigram bias is, whether it starts from one or not.
+    """Return omega of a run: fp64 [V], counted and smoothed like its unigram bias, whether the run uses that bias or
+    not.
 
-    So a model that starts at its prior starts at KL(omega || p) = 0. Every process counts the same labels.
+    So a model that starts at its prior starts at KL(omega
+
+    p) = 0. Every process counts the same labels.
     """
     counts = target_counts(settings, make_examples, shards, seed, show, count_corpus)
     return prior_distribution(counts, settings)

@@ -1,12 +1,12 @@
-"""A module that a user wrote, in the loop of our own models.
+"""Train a module that a user wrote in the loop of our own models.
 
 The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]. `input_ids` is int64 [B, T];
-`attention_mask` is bool [B, T, T], True where a token (second axis) may read a token (third axis): the objective says
-so, and each position may read itself, padding too. V is at least the size of the vocabulary.
+`attention_mask` is bool [B, T, T], True if a token (second axis) may attend to a token (third axis). The objective
+determines the mask; every position, including padding, may attend to itself. V is at least the size of the vocabulary.
 
-Two more names are read if the module has them. `longest_input`, a number, is the most tokens of an input, of a module
-with learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of them from the
-embedding to the last layer; fine-tuning and probing need it.
+Two more names are read if the module has them. `longest_input` is the largest number of tokens in an input, for a
+module with learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of them
+from the embedding to the last layer; fine-tuning and probing need it.
 """
 
 import hashlib
@@ -29,18 +29,18 @@ from hatchery.modeling.store import WEIGHTS_FILE
 from hatchery.training.settings import PretrainSettings
 
 MakeModule = Callable[[int], nn.Module]
-"""Makes a module of a vocabulary size."""
+"""A function that makes a module for a vocabulary size."""
 
 
 @dataclass(frozen=True)
 class OwnConfig:
-    """All that the loop knows of such a model."""
+    """The part of a module's configuration that the loop reads."""
 
     vocab_size: int
 
 
 class OwnModel(nn.Module):
-    """The module, which computes predictions where a batch has labels."""
+    """The module, with predictions computed at labelled positions."""
 
     def __init__(self, module: nn.Module, vocabulary_size: int) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class OwnModel(nn.Module):
 
     @property
     def longest_input(self) -> int | None:
-        """The most tokens of an input, special ones included, as the module states it; None: no limit.
+        """Largest number of tokens of an input, special tokens included, as the module declares it; None: no limit.
 
         Raises ConfigError for another value than a number of tokens.
         """
@@ -93,7 +93,7 @@ class OwnModel(nn.Module):
         return value
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
-        """Return the tensors of the module, each once: files of tensors hold no tensor under two names."""
+        """Return each tensor of the module once: files of tensors hold no tensor under two names."""
         tensors, found, seen = super().state_dict(*args, **kwargs), dict[str, Any](), set[Any]()
         for name, tensor in tensors.items():
             place = (tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else name
@@ -103,7 +103,7 @@ class OwnModel(nn.Module):
         return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Copy tensors as `state_dict` returns them into the module."""
+        """Copy tensors as returned by `state_dict` into the module."""
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
                 tensor.copy_(state_dict[name])
@@ -111,7 +111,7 @@ class OwnModel(nn.Module):
 
 @contextmanager
 def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
-    """Raise ModelError for an IndexError of the module `name`, which reads `input_ids` int64 [B, T]."""
+    """Raise ModelError in place of an IndexError of the module `name`, which reads `input_ids` int64 [B, T]."""
     try:
         yield
     except IndexError as error:
@@ -122,7 +122,7 @@ def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
 
 
 def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:
-    """Return bool [B, T, T], whether a token may read a token.
+    """Return which token (second axis) may attend to which token (third axis): bool [B, T, T].
 
     `attention_mask` is bool [B, T] or [B, T, T], and `causal` bool [B], as in the batches of the objectives.
     """
@@ -140,7 +140,8 @@ def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | 
 def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0) -> OwnModel:
     """Return the model for a vocabulary; `seed` draws the initial weights of a module that is made here.
 
-    Raises ConfigError for a value that is no module and makes none."""
+    Raises ConfigError for a value that is neither a module nor a function that returns one.
+    """
     if isinstance(make, nn.Module):
         module = make
     else:
@@ -155,9 +156,9 @@ def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0)
 
 
 def described(make: MakeModule | nn.Module) -> dict[str, object]:
-    """Return what settings say of such a model: names and shapes of its tensors, without values.
+    """Return the settings' description of a module: names and shapes of its tensors, without values.
 
-    So a run is found again after an interruption, whatever the module's initial weights are then.
+    So an interrupted run is found again, whatever the module's initial weights are then.
     """
     if not isinstance(make, nn.Module):
         return {"module": getattr(make, "__qualname__", type(make).__qualname__)}
@@ -167,7 +168,7 @@ def described(make: MakeModule | nn.Module) -> dict[str, object]:
 
 
 def check_own_model(settings: PretrainSettings) -> None:
-    """Raise ConfigError for settings that ask for parts of our own models."""
+    """Raise ConfigError for settings that need parts of our own models."""
     kinds, bias = settings.objective.kinds, settings.output_bias
     pairs = settings.objective.model_values["sentence_pair_head"]
     asked = {

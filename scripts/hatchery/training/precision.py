@@ -1,8 +1,8 @@
-"""The arithmetic of a run: fp32, bf16 or fp16 by autocast, and the loss scaling without which fp16 gradients vanish.
+"""The arithmetic of a run: fp32, bf16 or fp16 by autocast, and the loss scaling that keeps fp16 gradients above zero.
 
-Parameters and optimiser state are fp32 in all three (LTG-BERT ran fp16 with dynamic loss scaling, ELC-BERT too;
-docs/papers/ltg-bert.md, "Differences"). The scaler decides from summed gradients alone, so all processes decide alike;
-its factors are powers of two, so it rounds nothing; and its state is two numbers, so a resumed run is exact.
+Parameters and optimiser state are fp32 in all three (LTG-BERT used fp16 with dynamic loss scaling, ELC-BERT too;
+docs/papers/ltg-bert.md, "Differences"). The scaler depends on summed gradients alone, so all processes agree; its
+factors are powers of two, so it rounds nothing; and its state is two numbers, so a resumed run is exact.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,10 +18,10 @@ from hatchery.errors import CheckpointError, TrainingError
 PrecisionName = Literal["fp32", "bf16", "fp16"]
 AUTOCAST_TYPES: dict[PrecisionName, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
-# The constants of torch's GradScaler, with which the papers' code trained.
+# The constants of torch's GradScaler, with which the papers' code was trained.
 FIRST_SCALE = 2.0**16
 GROWTH_INTERVAL = 2000
-# Below this, what overflows is not the scaled gradient but the gradient: the model has diverged.
+# Below this scale the gradient itself overflows, not only the scaled one: the model has diverged.
 SMALLEST_SCALE = 2.0**-14
 
 SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
@@ -30,8 +30,8 @@ SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
 class LossScaler:
     """Multiplies losses by `scale` before the backward pass and divides the gradients by it before the update.
 
-    Each step whose gradients are not all finite is skipped and halves the scale; 2000 good steps in a row double it.
-    Not torch's GradScaler, because that calls `optimizer.step` itself, which here is DeepSpeed's part.
+    A step with gradients that are not all finite is skipped and halves the scale; 2000 good steps in a row double it.
+    torch's GradScaler is not used, because it calls `optimizer.step` itself, which DeepSpeed does here.
     """
 
     def __init__(self, scale: float = FIRST_SCALE, growth_interval: int = GROWTH_INTERVAL) -> None:
@@ -40,16 +40,16 @@ class LossScaler:
         self.good_steps = 0
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """`loss` times the scale, for the backward pass; all micro-batches of a step get the same scale."""
+        """Return `loss` times the scale, for the backward pass; all micro-batches of a step have the same scale."""
         return loss * self.scale
 
     @torch.no_grad()
     def unscale_(self, parameters: Iterable[nn.Parameter]) -> bool:
-        """Divide the gradients of `parameters` by the scale, adapt the scale, and tell whether all were finite.
+        """Divide the gradients of `parameters` by the scale, adapt the scale, and return whether all were finite.
 
-        To be called once per step, on gradients that are already summed over micro-batches and processes, and before
-        clipping. If some value is not finite, ALL gradients are dropped (None), so that a following `optimizer.step`
-        changes neither a parameter nor its state. Raises TrainingError when the scale would become absurdly small.
+        Call it once per step, on gradients that are already summed over micro-batches and processes, and before
+        clipping. If a value is not finite, ALL gradients are dropped (None), so that a following `optimizer.step`
+        changes neither a parameter nor its state. Raises TrainingError if the scale would become too small.
         """
         with_gradient = [parameter for parameter in parameters if parameter.grad is not None]
         gradients: list[Tensor] = [parameter.grad for parameter in with_gradient]  # type: ignore[misc]
@@ -62,14 +62,14 @@ class LossScaler:
         return False
 
     def state(self) -> dict[str, Tensor]:
-        """All that a resumed run needs: two zero-dimensional tensors on the CPU (fp64 and int64)."""
+        """Return the state for a resumed run: two zero-dimensional tensors on the CPU (fp64 and int64)."""
         return {
             SCALE: torch.tensor(self.scale, dtype=torch.float64),
             GOOD_STEPS: torch.tensor(self.good_steps, dtype=torch.int64),
         }
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from `state`, which may hold other tensors too. Raises CheckpointError if the scaler's are missing."""
+        """Load `state`, which may contain other tensors too. Raises CheckpointError if the scaler's are missing."""
         missing = [name for name in (SCALE, GOOD_STEPS) if name not in state]
         if missing:
             raise CheckpointError(f"the checkpoint holds no {missing[0]}, expected that of a run in fp16")
@@ -79,7 +79,7 @@ class LossScaler:
         self.good_steps += 1
         if self.good_steps == self.growth_interval:
             self.good_steps = 0
-            # Beyond fp32 the loss itself could not be scaled; torch's scaler stops there too.
+            # Beyond fp32 the loss itself could not be scaled; torch's scaler has the same limit.
             if self.scale * 2 <= torch.finfo(torch.float32).max:
                 self.scale *= 2
 
@@ -95,39 +95,40 @@ class LossScaler:
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """The arithmetic of a run, and in fp16 the scaler that belongs to it."""
+    """The arithmetic of a run, with the loss scaler of fp16."""
 
     name: PrecisionName
     scaler: LossScaler | None = None
 
     def autocast(self, device_type: str) -> AbstractContextManager[Any]:
-        """The context in which the model computes on a device of `device_type` ("cpu" or "cuda")."""
+        """Return the autocast context for a device of `device_type` ("cpu" or "cuda")."""
         dtype = AUTOCAST_TYPES.get(self.name)
-        # A dtype must be given even where autocast stays off, or torch asks the device for its favourite.
+        # A dtype is needed even if autocast is off; otherwise torch asks the device for its default.
         return torch.autocast(device_type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
     def one_cast(self, device_type: str) -> AbstractContextManager[Any]:
-        """The context in which all `autocast` share one half-precision copy of each weight; off by itself.
+        """Return a context in which all `autocast` share one half-precision copy of each weight; it enables no autocast
+        itself.
 
         It must end before the weights change.
         """
-        # Torch forgets its copies when the outermost context ends.
+        # torch discards its copies when the outermost context ends.
         return torch.autocast(device_type, dtype=torch.bfloat16, enabled=False)
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """What the backward pass starts from: `loss`, scaled in fp16."""
+        """Return the loss for the backward pass, scaled in fp16."""
         return loss if self.scaler is None else self.scaler.scaled(loss)
 
     def unscale_(self, parameters: Iterable[nn.Parameter]) -> bool:
-        """Whether the step is to be taken; in fp16 as `LossScaler.unscale_`, otherwise always and without a look."""
+        """Return whether the step is to be taken; in fp16 as `LossScaler.unscale_`, otherwise True without a check."""
         return self.scaler is None or self.scaler.unscale_(parameters)
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint has to hold beyond model and optimiser; empty except in fp16."""
+        """Return the state of a checkpoint beyond model and optimiser; empty except in fp16."""
         return {} if self.scaler is None else self.scaler.state()
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what `state` returned. Raises CheckpointError when fp16 misses its scaler."""
+        """Load the result of `state`. Raises CheckpointError if fp16 has no scaler there."""
         if self.scaler is not None:
             self.scaler.load(state)
 
@@ -135,7 +136,7 @@ class Precision:
 class InPrecision(nn.Module):
     """A model whose forward pass runs in a precision, for engines that switch off an autocast around them.
 
-    DeepSpeed does so on CUDA; and its own fp16 autocast brings a second loss scaler that no checkpoint holds.
+    DeepSpeed does so on CUDA; its own fp16 autocast has a second loss scaler that no checkpoint contains.
     """
 
     def __init__(self, model: nn.Module, precision: Precision, device_type: str) -> None:
@@ -143,15 +144,15 @@ class InPrecision(nn.Module):
         self.model, self.precision, self.device_type = model, precision, device_type
 
     def forward(self, *inputs: Any, **named_inputs: Any) -> Any:
-        """The output of the model."""
+        """Return the output of the model."""
         with self.precision.autocast(self.device_type):
             return self.model(*inputs, **named_inputs)
 
 
 def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
-    """The precision called `requested`; "auto" is bf16 on a CUDA device that computes in it, otherwise fp32.
+    """Return the precision called `requested`; "auto" is bf16 on a CUDA device that supports it, otherwise fp32.
 
-    "auto" is never fp16, whose skipped steps nobody should get unasked.
+    "auto" is never fp16, whose skipped steps have to be chosen explicitly.
     """
     if requested == "auto":
         return Precision("bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32")
@@ -159,7 +160,7 @@ def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.
 
 
 def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
-    """A line for people where `precision` is bf16 and the processor would have to do without instructions for it."""
+    """Return a warning if `precision` is bf16 and the processor has no instructions for it."""
     if precision.name != "bf16" or device.type != "cpu":
         return None
     if any(has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name):
@@ -171,9 +172,9 @@ def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
 
 
 def _unscale_all_finite_(gradients: list[Tensor], factor: float) -> bool:
-    """Multiply `gradients` by `factor` in one pass, and whether all values were finite before."""
+    """Multiply `gradients` by `factor` in one pass, and return whether all values were finite before."""
     device = gradients[0].device
     found = torch.zeros((), device=device)
-    # The operation of torch's GradScaler: it reads each gradient once, and the only wait for the device is here.
+    # The operation of torch's GradScaler: it reads each gradient once, and waits for the device only here.
     torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, torch.tensor(factor, device=device))
     return found.item() == 0

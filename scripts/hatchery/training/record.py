@@ -1,7 +1,7 @@
-"""How far a run has come: its position, its rows of metrics, its speed and its progress line.
+"""The progress of a run: its position, its rows of metrics, its speed and its progress line.
 
-The first process is handed telemetry; the other processes keep the same position and write nothing, so the loop reads
-the same in every process.
+The first process gets telemetry; the other processes keep the same position and write nothing, so the loop is the same
+in every process.
 """
 
 import json
@@ -37,7 +37,7 @@ OpenTelemetry = Callable[[str, int], Telemetry]
 
 
 class RunRecord:
-    """The memory of one run; only the first process writes anything."""
+    """The record of one run; only the first process writes files."""
 
     def __init__(
         self,
@@ -49,23 +49,23 @@ class RunRecord:
         log_interval_steps: int = 1,
         read_interval_steps: int = 1,
     ) -> None:
-        """`open_telemetry` is given to the first process alone.
+        """`open_telemetry` is passed to the first process alone.
 
         Speed is logged every `log_interval_steps`, and losses are read at least every `read_interval_steps`.
         """
         self.label, self.steps, self.checkpoints = label, steps, checkpoints
         self.position = self.resumed_from = FROM_THE_START
-        # Updates that fp16 left out so far.
+        # Number of updates that fp16 has skipped.
         self.skipped_steps = 0
-        # Of the finished steps, in nats; where another run is continued, of those since then.
+        # Losses of the finished steps, in nats; in a continued run, of its own steps.
         self.lowest_loss = math.inf
-        # Of this attempt and of those before it, evaluation and checkpoints included.
+        # Seconds of this attempt and of earlier ones, evaluation and checkpoints included.
         self._own_seconds = self._earlier_seconds = 0.0
         self._speed, self._open_telemetry = speed, open_telemetry
         self._log_interval, self._read_interval = log_interval_steps, read_interval_steps
         self._text, self._speed_text = "", ""
         self._loaded_from = checkpoints.folder
-        # The steps of the earlier run, where one is continued: it may have had another loss.
+        # Steps of the earlier run, if one is continued: it may have had another loss.
         self._earlier_steps = 0
         self._telemetry: Telemetry | None = None
         self._progress: Progress | None = None
@@ -79,7 +79,7 @@ class RunRecord:
         watchers: Sequence[Watcher] = (),
         start: Path | None = None,
     ) -> None:
-        """Fill model, optimiser, loss scaler and watchers from the newest sound checkpoint.
+        """Load model, optimiser, loss scaler and watchers from the newest sound checkpoint.
 
         Without a checkpoint of its own, the run continues the checkpoint `start` of another run, if there is one.
         """
@@ -108,7 +108,7 @@ class RunRecord:
             progress = Progress(self.steps, self.label, "steps", initial=self.position.step)
             self._progress = self._open.enter_context(progress)
             if self.position.step:
-                self.note(f"goes on after step {self.position.step:,} from {self._loaded_from}")
+                self.note(f"continues after step {self.position.step:,} from {self._loaded_from}")
         return self
 
     def note(self, text: str) -> None:
@@ -121,7 +121,7 @@ class RunRecord:
         return step % self._read_interval == 0
 
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
-        """Count a step that has been handed to the device; a process represents all, whose shares are alike."""
+        """Count a step that was submitted to the device; one process represents all, because their shares are alike."""
         size = engine.topology.world_size
         flops = 0.0
         if self._speed.peak is not None and isinstance(engine.model, LanguageModel):
@@ -131,7 +131,7 @@ class RunRecord:
         self._speed.count(size * batch.tokens, flops)
 
     def paused(self) -> AbstractContextManager[None]:
-        """Leave the time of the block out of the speed of training, but not out of the run's time."""
+        """Exclude the time of the block from the speed of training, but not from the run's time."""
         return self._speed.paused()
 
     def append(self, row: dict[str, float]) -> None:
@@ -152,7 +152,7 @@ class RunRecord:
         self._progress.update(finished, **_fields(row, volatile))
 
     def checkpoint(self, engine: Engine, watchers: Sequence[Watcher] = ()) -> None:
-        """Save the run as it is after the last finished step. Raises what `RunCheckpoints.save` raises."""
+        """Save the run after the last finished step. Raises the errors of `RunCheckpoints.save`."""
 
         def tensors() -> dict[str, Tensor]:
             found: dict[str, Tensor] = engine.precision.state()
@@ -170,9 +170,9 @@ class RunRecord:
         return self._text if self._telemetry is None else self._telemetry.text()
 
     def rows(self) -> list[dict[str, float]]:
-        """The metrics of this run's own steps that were done when it was resumed, in every process.
+        """Return the metrics of this run's own steps that were finished when it was resumed, in every process.
 
-        Those of an earlier run, which it goes on from, are no measure of its own.
+        Those of an earlier run, which this run continues, are not included.
         """
         rows = [json.loads(line) for line in self._text.splitlines()]
         return [row for row in rows if row["step"] > self._earlier_steps]
@@ -182,11 +182,12 @@ class RunRecord:
         return self._speed_text if self._telemetry is None else self._telemetry.speed_text()
 
     def training_seconds(self) -> float:
-        """Seconds that all attempts trained, killed ones up to their last reading; the first process knows them."""
+        """Seconds of training in all attempts, for killed ones up to their last reading; only in the first process."""
         return self._earlier_seconds + self._own_seconds
 
     def tokens_per_second(self) -> float:
-        """Mean speed of this process's part of the run, over all processes, evaluation and checkpoints included."""
+        """Mean speed of this process's part of the run, times the number of processes, evaluation and checkpoints
+        included."""
         return (self.position.tokens - self.resumed_from.tokens) / max(self._own_seconds, 1e-9)
 
     def __exit__(
@@ -203,7 +204,7 @@ class RunRecord:
 
 
 def _fields(row: Mapping[str, float], volatile: Mapping[str, float | None]) -> dict[str, str]:
-    """The fields of the progress line; the loss where there is a new speed, so that the line does not flicker."""
+    """Return the fields of the progress line; the loss only with a new speed, so that the line does not flicker."""
     if not volatile:
         return {}
     fields = {"loss": f"{row['loss']:.3f}", "tokens/s": f"{volatile['tokens_per_second']:,.0f}"}

@@ -1,6 +1,6 @@
-"""One run in one process: model, batches, record and watchers, each built from settings and inputs, and the loop.
+"""One run in one process: build model, batches, record and watchers from settings and inputs, and call the loop.
 
-Every process of a run does the same; only the first one has a lease of the run folder and keeps anything.
+Every process of a run does the same; only the first one has a lease of the run folder and stores files.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,34 +38,34 @@ from hatchery.training.watchers import Watcher
 from hatchery.training.weight_average import WeightAverage
 from hatchery.training.word_budget import Spending, most_words, spend
 
-# Where sinks such as TensorBoard write, next to the model.
+# Folder of sinks such as TensorBoard, next to the model.
 SINKS_FOLDER = "sinks"
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The end of a run in each process."""
+    """The result of a run in each process."""
 
     model: LanguageModel | OwnModel
     record: RunRecord
-    # Norms and divergences of the output layer at step 0, where the settings ask for them.
+    # Norms and divergences of the output layer at step 0, if set.
     output_layer: dict[str, float]
-    # What the objective says of the training examples.
+    # The objective's measures of the training examples.
     examples: Mapping[str, Any] = field(default_factory=dict)
-    # Seconds in which the training stood still for batches.
+    # Seconds in which training waited for batches.
     loader_wait_seconds: float = 0.0
-    # Those of the settings, and those of the caller.
+    # Watchers of the settings, and those of the caller.
     watchers: Sequence[Watcher] = ()
     compilation: Compilation = "off"
 
     @property
     def stopping(self) -> EarlyStopping | None:
-        """The watcher that may have ended the run; None where the run has to do all its steps."""
+        """The watcher that may have ended the run; None if the run has to do all its steps."""
         return next((each for each in self.watchers if isinstance(each, EarlyStopping)), None)
 
     @property
     def raw_weights(self) -> Mapping[str, Tensor]:
-        """The weights of the last step, where others are exported and these are to be kept."""
+        """The weights of the last step, if other weights are exported and these are kept, too."""
         return next((each.raw for each in self.watchers if isinstance(each, WeightAverage)), {})
 
 
@@ -85,7 +85,7 @@ def train_run(
     """Train one run in this process, from its inputs to its last step; only the first process writes into `folder`.
 
     The processes find each other in `store`, and `lease` is the right to write into `folder`. Checkpoints of
-    `kept_steps`, the marks of a budget, are kept, besides those that the settings name. `given` is the caller's own
+    `kept_steps`, the marks of a budget, are kept in addition to those in the settings. `given` is the caller's own
     model and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted with a checkpoint saved.
     """
     parts = RunParts(settings, options, inputs, topology, name)
@@ -111,7 +111,7 @@ def train_run(
         continued = initial_checkpoint(inputs.initial)
     with process_group(topology, device, store, options.zero_stage > 0):
         model.to(device)
-        # Groups of parameters follow from names, of a module of the caller's from its own.
+        # Parameter groups depend on names, for a caller's module on the module's own names.
         named = model.module if isinstance(model, OwnModel) else model
         optimizer = build_optimizer(named, settings.optimizer)
         # Before DeepSpeed, which sends the first process's parameters to all others.
@@ -127,7 +127,7 @@ def train_run(
 
 
 def _require_sharing(stage: int, precision: Precision) -> None:
-    """Raise ConfigError for a precision, which may be known here only, that cannot be had with this ZeRO stage."""
+    """Raise ConfigError for a precision that this ZeRO stage does not support; it may only be known here."""
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(
             f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
@@ -136,16 +136,15 @@ def _require_sharing(stage: int, precision: Precision) -> None:
 
 
 def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
-    """In how many steps a run spends its budget, counted in its text. Raises ConfigError where nobody can count."""
+    """Return the number of steps that spend a run's budget in its text. Raises ConfigError if words were not
+    counted."""
     assert settings.budget is not None
     objective = objective_of(settings.objective)
     shards = objective.open(inputs.tokens, TRAINING_SPLIT)
     before = words_before(settings, inputs.initial)
     if not shards.text_words or before is None:
         uncounted = inputs.initial if shards.text_words else inputs.tokens
-        raise ConfigError(
-            f"pretrain.budget: nobody has counted the words of {uncounted}; make it again, or give `steps`"
-        )
+        raise ConfigError(f"pretrain.budget: the words of {uncounted} were not counted; make it again, or set `steps`")
     if inputs.initial is not None:
         rule = word_count_of(read_manifest(inputs.initial).measures)
         if rule != shards.word_count:

@@ -1,4 +1,4 @@
-"""The checkpoints of one run: when they are due, which one a run resumes from, and the right to write them.
+"""The checkpoints of one run: when to save, which one to resume from, and the right to write.
 
 The first process chooses, verifies and writes them; all processes read from the shared file system.
 """
@@ -42,9 +42,9 @@ class RunCheckpoints:
         lease: RunLease | None = None,
         check_inputs: Callable[[], None] = lambda: None,
     ) -> None:
-        """Checkpoints after the steps of `milestones` and `required` are kept; those of `required` cannot be missing.
+        """Checkpoints after the steps of `milestones` and `required` are kept; those of `required` must exist.
 
-        Before each checkpoint is written, `lease` is asked for the right to write into `folder`, and `check_inputs`
+        Before each checkpoint is written, `lease` is checked for the right to write into `folder`, and `check_inputs`
         raises if the run's inputs have changed.
         """
         self.folder, self.runtime, self.is_first = folder, runtime, topology.is_first
@@ -66,7 +66,7 @@ class RunCheckpoints:
         return None if step < 0 else checkpoint_folder(self.folder, step)
 
     def load(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:
-        """Fill model and optimiser from the checkpoint `folder`. Raises CheckpointError."""
+        """Load model and optimiser from the checkpoint `folder`. Raises CheckpointError."""
         return load_checkpoint(folder, model, optimizer, state_on_cpu=self.runtime.zero_stage > 0)
 
     def is_due(self, step: int) -> bool:
@@ -79,8 +79,8 @@ class RunCheckpoints:
         """Save the run at `position`, and remove the oldest checkpoints; every process must call this.
 
         `tensors` and `metrics` are called in the first process, for the tensors besides model and optimiser and for the
-        text of the metrics. Raises CheckpointError when the checkpoint cannot be written or when the folder belongs to
-        another process by now, and the error of `check_inputs`.
+        text of the metrics. Raises CheckpointError if the checkpoint cannot be written or if another process owns the
+        folder by now, and the error of `check_inputs`.
         """
         self._check_inputs()
         if self._lease is not None:
@@ -91,12 +91,12 @@ class RunCheckpoints:
                 self._writer.save(position, engine.model, states, tensors(), metrics())
 
     def wait(self) -> None:
-        """Wait until the last checkpoint is on the disk. Raises CheckpointError when it could not be written."""
+        """Wait until the last checkpoint is on the disk. Raises CheckpointError if it could not be written."""
         if self._writer is not None:
             self._writer.wait()
 
     def last(self) -> str:
-        """Return the newest checkpoint in words, for messages."""
+        """Return a description of the newest checkpoint, for messages."""
         try:
             self.wait()
         except CheckpointError as error:

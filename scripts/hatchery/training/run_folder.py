@@ -1,12 +1,13 @@
-"""The folder of an unfinished run, owned by one process at a time, and the signs of life of its owner.
+"""The folder of an unfinished run, owned by one process at a time, and the heartbeat of its owner.
 
-Two experiments may contain the same run, and a cluster may start a job again while the old one still dies, or still
-trains because only the Snakemake that sent it was killed: both would write the same checkpoints. The first process of
-a run holds the lock; a second one waits, and asks an older attempt of its own job to stop at the next step.
+Two experiments may contain the same run, and a cluster may start a job again while the old one is still ending, or
+still trains because only its Snakemake was killed: both would write the same checkpoints. The first process of a run
+holds the lock; a second one waits, and asks an older attempt of its own job to stop at the next step.
 
-File locks end with their process but may be known on one machine only (Lustre and BeeGFS as often mounted, NFS without
-its lock service), and nothing tells. The owner therefore writes a growing count beside its name. Whoever waits watches
-the count and reads no foreign clock; an owner that was taken for dead notices before it writes its next checkpoint.
+File locks end with their process, but may be visible on one machine only (Lustre and BeeGFS as often mounted, NFS
+without its lock service), which cannot be detected. The owner therefore writes an increasing count next to its name. A
+waiting process watches the count and reads no foreign clock; an owner that was taken for dead notices this before it
+writes its next checkpoint.
 """
 
 import fcntl
@@ -29,7 +30,7 @@ from hatchery.artifacts.checksums import digest
 from hatchery.errors import CheckpointError
 
 BEAT_SECONDS = 5.0
-# More than the minute for which NFS may show an old state of a file.
+# Longer than the minute for which NFS may show an old state of a file.
 STALE_SECONDS = 90.0
 POLL_SECONDS = 0.2
 WANTED = "wanted"
@@ -37,7 +38,7 @@ WANTED = "wanted"
 
 @dataclass(frozen=True)
 class Owner:
-    """A process that trains: where it runs, and what it makes."""
+    """A process that trains: its machine, and its output."""
 
     token: str
     host: str
@@ -45,12 +46,12 @@ class Owner:
     machine: str
     pid: int
     job: str | None
-    # The manifest that the run is to end in; two processes with one output are two attempts of one job.
+    # The manifest of the run; two processes with one output are two attempts of one job.
     output: str
 
     @classmethod
     def of_this_process(cls, output: Path | None = None, environment: Mapping[str, str] = os.environ) -> Self:
-        """This process."""
+        """Return the owner for this process."""
         return cls(
             token=uuid.uuid4().hex,
             host=environment.get("SLURMD_NODENAME") or socket.gethostname(),
@@ -72,14 +73,14 @@ class Owner:
 
 @dataclass(frozen=True)
 class Sign:
-    """The content of a lock file: its owner, and how often that owner has shown life."""
+    """The content of a lock file: its owner, and the number of the owner's heartbeats."""
 
     owner: Owner
     beat: int
 
 
 def read_sign(lock: Path) -> Sign | None:
-    """The sign of life in `lock`; null where nobody owns it, or where it is just being written."""
+    """Return the content of `lock`; None if it has no owner, or if it is just being written."""
     try:
         value = json.loads(lock.read_text(encoding="utf-8"))
         return Sign(Owner(**value["owner"]), int(value["beat"]))
@@ -96,7 +97,7 @@ class RunLease:
     """The right to write into a run folder, kept alive by a thread during the `with` block."""
 
     def __init__(self, lock: Path, owner: Owner, waited: bool) -> None:
-        """`lock` must belong to this process; `waited` tells whether another one had it first."""
+        """`lock` must belong to this process; `waited` is whether another process had it first."""
         self.lock, self.owner, self.waited = lock, owner, waited
         self.claimed_by: str | None = None
         self._ended = threading.Event()
@@ -108,11 +109,11 @@ class RunLease:
         return self.claimed_by is not None
 
     def verify(self) -> None:
-        """Raises CheckpointError when another process took this one for dead and owns the folder now."""
+        """Raise CheckpointError if another process took this one for dead and owns the folder now."""
         sign = read_sign(self.lock)
         if sign is not None and sign.owner.token != self.owner.token:
             raise CheckpointError(
-                f"{self.lock.parent}: this process ({self.owner}) showed no life for more than "
+                f"{self.lock.parent}: this process ({self.owner}) had no heartbeat for more than "
                 f"{STALE_SECONDS:.0f} seconds, and {sign.owner} has taken the run over: nothing more is written here"
             )
 
@@ -124,7 +125,7 @@ class RunLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the signs of life and leave the folder to others."""
+        """End the heartbeat and release the folder."""
         self._ended.set()
         self._thread.join()
         if _is_owned_by(self.owner, self.lock):
@@ -141,13 +142,13 @@ class RunLease:
                     self.claimed_by = (self.lock.parent / WANTED).read_text(encoding="utf-8")
                     print(f"{self.claimed_by} asks for this run", file=sys.stderr, flush=True)
             except OSError:
-                # A shared file system has bad moments; the next beat tries again.
+                # Errors of a shared file system may be temporary; the next heartbeat tries again.
                 continue
 
 
 def write_sign(lock: Path, sign: Sign) -> None:
-    """Replace the content of `lock`, in place: its inode carries the file lock, too."""
-    # Of equal length from beat to beat, so that one write replaces it whole.
+    """Replace the content of `lock` in place: the file lock belongs to its inode."""
+    # The text has the same length each time, so that one write replaces it completely.
     text = json.dumps(asdict(sign), sort_keys=True).ljust(1024) + "\n"
     descriptor = os.open(lock, os.O_RDWR)
     try:
@@ -168,11 +169,11 @@ def _machine() -> str:
 def locked_run_folder(
     folder: Path, owner: Owner | None = None, patience_seconds: float | None = None
 ) -> Iterator[RunLease]:
-    """Make `folder` and own it during the block; waits, with one line, while another process does.
+    """Create `folder` and own it during the block; waits, with one line, while another process does.
 
     Ownership ends with the process, also after a kill: at once for others on the same machine, after a minute and a
-    half without signs of life for those on other machines. Raises CheckpointError when the folder cannot be made, and
-    when another process still owns it after `patience_seconds` (null waits without limit).
+    half without a heartbeat for those on other machines. Raises CheckpointError if the folder cannot be created, and if
+    another process still owns it after `patience_seconds` (None waits without limit).
     """
     lock, owner = folder / "lock", owner or Owner.of_this_process()
     descriptor, waited = _acquire(folder, lock, owner, patience_seconds)
@@ -185,9 +186,9 @@ def locked_run_folder(
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove a finished run's folder; only after its export, so that a crash before that loses nothing.
+    """Remove a finished run's folder; only after its export, so that a crash before loses nothing.
 
-    It first loses its name: a kill meanwhile would otherwise leave old checkpoints for a run that starts anew.
+    The folder is renamed first: otherwise a kill meanwhile would leave old checkpoints for a new run.
     """
     removed = _clear(folder)
     try:
@@ -198,21 +199,21 @@ def remove_run_folder(folder: Path) -> None:
 
 
 def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """What the folder of a run is called: `inputs` are the digests of the manifests that it reads, by their names."""
+    """Return the name of a run's folder: `inputs` are the digests of its input manifests, by name."""
     order = ("tokens", "tokenizer", "initial_model", "counts")
     return digest({"settings": dict(settings), "inputs": [inputs[name] for name in order if name in inputs]})
 
 
 def _is_unused(folder: Path) -> bool:
-    """Whether a folder holds nothing but a lock: nothing was trained in it."""
+    """Return whether a folder contains nothing but a lock, so that nothing was trained in it."""
     return {path.name for path in folder.iterdir()} <= {"lock", WANTED}
 
 
 def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path]:
-    """Remove what killed runs left in the folder of all run folders, and nothing that a run can go on from.
+    """Remove remains of killed runs from the folder of all run folders, but nothing that a run can continue from.
 
-    `finished` are the names of those whose models are made; gives what was removed. Run folders that a process of this
-    machine owns are left alone.
+    `finished` are the names of runs whose models exist; returns the removed folders. Run folders that a process of this
+    machine owns are not touched.
     """
     for folder in sorted(checkpoints.iterdir() if checkpoints.is_dir() else ()):
         if folder.name.endswith(".removed"):
@@ -227,27 +228,28 @@ def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path
 
 
 def _clear(folder: Path) -> Path:
-    """Finish a removal of `folder` that was killed; returns the name under which it is removed."""
+    """Finish a killed removal of `folder`; returns the name under which it is removed."""
     removed = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)
     return removed
 
 
 def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | None) -> tuple[int, bool]:
-    """The descriptor that holds the lock, and whether another process had it first."""
+    """Return the descriptor that holds the lock, and whether another process had it first."""
     began = changed = time.monotonic()
     seen, waited = None, False
     while True:
         descriptor = _open(folder, lock)
         is_free = _try_lock(descriptor)
         if is_free is not False and not _is_current(descriptor, lock):
-            # The former owner finished and removed the folder while we waited.
+            # The former owner finished and removed the folder during the wait.
             os.close(descriptor)
             continue
         sign = read_sign(lock)
         if sign != seen:
             seen, changed = sign, time.monotonic()
-        # The former owner is gone: it said so, or it cannot be alive beside our lock, or it shows no life.
+        # The former owner is gone: it recorded its end, or cannot be alive while this process holds the lock, or has no
+        # heartbeat.
         if is_free is not False and (
             sign is None
             or (is_free and sign.owner.machine == owner.machine)
@@ -262,7 +264,7 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             who = "" if sign is None else f" ({sign.owner})"
             print(f"waiting: another process trains in {folder}{who}", file=sys.stderr, flush=True)
         if sign is not None and sign.owner.output == owner.output != "":
-            # Where the folder went away meanwhile, or cannot be written, there is nothing to ask for.
+            # If the folder was removed meanwhile, or cannot be written, no request can be left.
             with suppress(OSError):
                 (folder / WANTED).write_text(str(owner), encoding="utf-8")
         if patience_seconds is not None and time.monotonic() - began > patience_seconds:
@@ -280,14 +282,14 @@ def _open(folder: Path, lock: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     except FileNotFoundError:
-        # Removed between the two lines by the owner that finished.
+        # The owner finished and removed the folder between these two lines.
         return _open(folder, lock)
     except OSError as error:
         raise CheckpointError(f"{folder}: the run folder cannot be made: {error.strerror}") from error
 
 
 def _try_lock(descriptor: int) -> bool | None:
-    """Whether the file lock was free and is ours now; null where the file system has none."""
+    """Return whether the file lock was free and is now ours; None if the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -298,7 +300,8 @@ def _try_lock(descriptor: int) -> bool | None:
 
 
 def _is_still_ours(lock: Path, owner: Owner) -> bool:
-    """Without locks across machines the last of several that take over at once wins, which shows a moment later."""
+    """Return whether the lock is still ours: without locks across machines, the last of several new owners wins a
+    moment later."""
     time.sleep(2 * POLL_SECONDS)
     return _is_owned_by(owner, lock)
 

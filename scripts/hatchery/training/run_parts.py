@@ -1,4 +1,4 @@
-"""The parts of one run, each built from settings and inputs: model, batches, watchers, record, and its polite end."""
+"""The parts of one run, each built from settings and inputs: model, batches, watchers, record, and clean stop."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ from hatchery.training.watchers import Watcher
 
 @dataclass(frozen=True)
 class Given:
-    """Objects of a caller that no settings describe."""
+    """A caller's objects, which no settings describe."""
 
     model: nn.Module | MakeModule | None = None
     watchers: Sequence[Watcher] = ()
@@ -74,7 +74,7 @@ class RunParts:
             print(f"{self.name}: {text}", file=sys.stderr, flush=True)
 
     def model(self) -> tuple[LanguageModel, dict[str, float]]:
-        """Return the model with the weights that training starts from, and the report on its output layer."""
+        """Return the initial model of the training, and the report on its output layer."""
         settings, inputs = self.settings, self.inputs
         model = build_model(settings, self.shards.vocabulary_size, self.shards.special)
         if inputs.initial is not None:
@@ -97,7 +97,8 @@ class RunParts:
         return model
 
     def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
-        """Return the batches of all steps, and the examples of the first. Raises ConfigError for too small ones."""
+        """Return the batches of all steps, and the examples of the first step. Raises ConfigError for too small
+        batches."""
         settings, options = self.settings, self.options
         plan, size = StepPlan(settings), options.micro_batch_size
         order = partial(order_of, self.objective)
@@ -110,7 +111,7 @@ class RunParts:
         return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
 
     def watchers(self, model: LanguageModel | OwnModel, marks: Collection[int]) -> tuple[Watcher, ...]:
-        """Return the watchers that the settings ask for."""
+        """Return the watchers for the settings."""
         unigram = cache(self._unigram)
         asked = self.settings, self.options, self.inputs, self.topology, self.objective
         return tuple(run_watchers(*asked, model, unigram, marks))
@@ -130,27 +131,28 @@ class RunParts:
         watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}
         milestones = milestone_steps(options.milestones, settings.steps)
         checkpoints = RunCheckpoints(folder, topology, options, milestones, required, lease, watch)
-        # The operations of a module of the caller's are not known.
+        # The number of operations of a caller's module is unknown.
         peak = peak_flops_of(device, precision.name) if counts_flops else None
         speed = Speedometer(device, topology.world_size, peak)
         log = options.log_interval_steps
-        # On the CPU there is no queue that reading a loss would empty.
+        # A CPU has no queue that reading a loss would empty.
         read = 1 if device.type == "cpu" else log
         opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
         record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)
         if self.shards.text_words is None:
-            # Of an earlier version: where words between white space start, these shards do not say.
+            # Shards of an earlier version have no starts of white-space words.
             record.position = replace(record.position, words=None)
         return record
 
     def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
-        """Return what ends the run politely: signals, the time limit, or another attempt that wants its folder."""
+        """Return the request that stops the run cleanly: by signals, the time limit, or another attempt that needs
+        its folder."""
         options, topology = self.options, self.topology
-        # All stop together, so one of them has to know; thousands would ask Slurm's controller at once.
+        # All processes stop together, so one of them asks; thousands would ask Slurm's controller at once.
         deadline = None
         if topology.is_first:
             deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
-        # Several processes on GPUs learn of a request at the next read only: the grace time has to hold those steps.
+        # Several processes on GPUs learn of a request at the next read only: the grace time has to include those steps.
         reads_late = topology.world_size > 1 and device.type == "cuda"
         heeded_after = options.log_interval_steps if reads_late else 1
         return StopRequest(deadline, heeded_after, lambda: lease is not None and lease.is_claimed)
@@ -170,20 +172,20 @@ class RunParts:
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
-    """The model of a run with its initial weights, which depend on the seed alone."""
+    """Return a run's model with its initial weights, which depend on the seed alone."""
     model = build_language_model(run_config(settings, vocabulary_size, special), settings.objective.causal)
     initialise_(model, settings.seed)
     return model
 
 
 def run_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
-    """The configuration of a run's model, for a tokenizer of so many subwords. Raises ConfigError and ModelError."""
+    """Return the configuration of a run's model, for a vocabulary size. Raises ConfigError and ModelError."""
     values = {**settings.model_values, "vocab_size": vocabulary_size}
     return model_config(with_token_ids(values, special), "pretrain.model")
 
 
 def require_shares(smallest: int, batch_size: int, processes: int) -> None:
-    """Raise ConfigError, before the first step, where some batch has fewer sequences than there are processes."""
+    """Raise ConfigError, before the first step, if a batch has fewer sequences than there are processes."""
     if smallest < processes:
         raise ConfigError(
             f"pretrain.batch_size: got {batch_size}, with which the smallest batch has {smallest} "

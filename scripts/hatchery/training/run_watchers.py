@@ -1,4 +1,4 @@
-"""The watchers that the settings of a run ask for, in the order in which the loop calls them."""
+"""The watchers for a run's settings, in the order in which the loop calls them."""
 
 import math
 from collections.abc import Callable, Collection, Iterator
@@ -43,7 +43,7 @@ def run_watchers(
     """Yield the watchers of a run that trains `model`, which is on the CPU with its initial weights.
 
     `unigram` counts the distribution of the run's targets, fp64 [V]. Development text is also scored after the steps of
-    `marks`. Raises ConfigError where the settings need development text and there is none.
+    `marks`. Raises ConfigError if the settings need development text and there is none.
     """
     if settings.weight_average:
         yield WeightAverage(settings.weight_average, settings.steps)
@@ -78,7 +78,8 @@ def run_watchers(
 
 
 def evaluated_steps(settings: PretrainSettings, marks: Collection[int] = ()) -> Callable[[int], bool]:
-    """Whether development text is scored after a number of updates: at the interval, early, at marks, at the end."""
+    """Return a function that returns whether development text is scored after a step: at the interval, early, at
+    marks, at the end."""
     interval = settings.evaluation_interval_steps
     extra = {*settings.objective.early_evaluations_at(interval), *marks, settings.steps}
     return lambda step: step in extra or (step > 0 and step % interval == 0)
@@ -91,7 +92,7 @@ def _is_logged(settings: PretrainSettings, step: int) -> bool:
 def _development_sets(
     settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
 ) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
-    """The development sequences that give the loss, and those on which divergences are measured."""
+    """Return the development sequences for the loss, and those for divergences."""
     examples = development_examples(inputs.tokens, settings)
     if examples is None:
         return None, None
@@ -105,7 +106,7 @@ def _development_sets(
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":
-    # Runs that never ask for it start sooner without its library.
+    # Imported here, so that runs without divergences start sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))

@@ -1,6 +1,6 @@
-"""How this machine carries out a pretraining run: device, micro-batches, intervals, sinks.
+"""Runtime settings of a pretraining on this machine: device, micro-batches, intervals, sinks.
 
-These settings may change between two attempts of the same run without changing what is learned.
+These settings may change between two attempts of a run without changing its result.
 """
 
 from collections.abc import Mapping
@@ -71,19 +71,20 @@ class RuntimeSettings(TrainingRuntime):
 
 
 def runtime_settings(runtime: Mapping[str, Any], training: TrainingSettings) -> RuntimeSettings:
-    """The typed runtime settings. Raises ConfigError, also for a ZeRO stage that `training` cannot have."""
+    """Return the typed runtime settings. Raises ConfigError, also for a ZeRO stage that `training` does not support."""
     result = build(RuntimeSettings, runtime, "runtime")
     require_zero_stage("runtime.zero_stage", result.zero_stage, training)
     return result
 
 
 def not_installed(package: str) -> str:
-    """Message for a sink of metrics whose package is missing."""
+    """Return a message for a sink of metrics whose package is missing."""
     return f"{package!r} needs the package {package}, which is not installed here; install it, or leave {package!r} out"
 
 
 def require_zero_stage(key: str, stage: int, training: TrainingSettings) -> None:
-    """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or takes apart what is measured."""
+    """Raise ConfigError, naming `key`, for a ZeRO stage that changes the optimiser or shards tensors that are
+    measured."""
     if training.steps == 0:
         return
     if stage != 0 and training.optimizer.name != "adamw":

@@ -1,7 +1,8 @@
-"""The settings of a pretraining run (`PretrainSettings`), which decide its weights and are part of its identity.
+"""The settings of a pretraining run (`PretrainSettings`), which determine its weights and are part of its identity.
 
-Values that exclude each other are refused here with the reason, before anything is loaded. `runtime_settings` has what
-may change between two attempts of the same run. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4.
+Values that exclude each other are refused here with the reason, before any data is loaded. `runtime_settings` has the
+settings that may change between two attempts of a run. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table
+4.
 """
 
 import math
@@ -97,20 +98,21 @@ class OptimizerSettings(Settings):
 
     @property
     def is_plain_adamw(self) -> bool:
-        """Whether PyTorch's AdamW does all of it, the only optimiser that ZeRO can share among processes."""
+        """Whether PyTorch's AdamW does the whole update, the only optimiser that ZeRO can shard."""
         return self.name == "adamw" and not (self.cautious_decay or self.decay_follows_rate)
 
 
-# Where nobody has counted: that of the 16,384 subwords of the challenge's own baselines of 2025 (their steps times
-# their batches give 1.616 and 1.624).
+# Tokens per word if no count exists: that of the 16,384 subwords of the challenge's own baselines of 2025 (their steps
+# times their batches give 1.616 and 1.624).
 TOKENS_PER_WORD = 1.62
-# A guess where nobody knows the device: estimates of cost have a better one.
+# Steps per minute if the device is unknown; estimates of cost have better values.
 STEPS_PER_MINUTE = 60
 MOST_STEPS = 100_000_000
-"""A plan holds a number for each step; these are some thousand times the steps of the papers."""
+"""Largest number of steps, because a plan stores a number for each step; it is some thousand times the steps of the
+papers."""
 WARMUP_FRACTION = 0.016
 EVALUATION_INTERVAL_STEPS = 500
-"""The default stands for an evaluation at the end of shorter trainings."""
+"""Default interval; in a shorter training it means one evaluation at the end."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ class TrainingSettings(Settings):
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """Words after which models are kept, in their order."""
+        """Numbers of words after which models are kept, in order."""
         most = self.words_budget
         if most is None or self.steps == 0:
             return ()
@@ -241,15 +243,16 @@ class TrainingSettings(Settings):
 
     @property
     def words_budget(self) -> int | None:
-        """The words of a budget in words; None where there is none."""
+        """The number of words of a budget in words; None without one."""
         return None if self.budget is None else self.budget.words
 
     def with_steps(self, steps: int) -> Self:
-        """The same for so many steps, in which a budget is spent."""
+        """Return the settings with `steps` that spend the budget."""
         return replace(self, steps=steps, budget=None, checkpoints_at=())
 
     def planned(self) -> Self:
-        """With the steps that a budget is probably spent in, as far as they are known before there is any text."""
+        """Return the settings with the probable number of steps of their budget, as far as it is known before there
+        is text."""
         if self.steps is not ABSENT or self.budget is None:
             return self
         return self.with_steps(self._likely_steps(self.budget))
@@ -263,7 +266,7 @@ class TrainingSettings(Settings):
         return max(1, round(budget.words * TOKENS_PER_WORD / tokens_per_step))
 
     def _check_budget(self) -> None:
-        """Refuse steps and a budget that exclude each other, and marks that belong to neither."""
+        """Refuse combinations of steps and budget, and marks that fit neither."""
         if self.steps is ABSENT and self.budget is None:
             raise RefusedError("steps", "the key is missing; expected it, or a `budget`")
         key = "steps" if self.budget is None else "budget"
@@ -296,7 +299,7 @@ class TrainingSettings(Settings):
             raise refused("milestones", self.milestones, "none beside `budget`: which words, `checkpoints_at` says")
 
     def _check_batches(self, translates: bool) -> None:
-        """Refuse lengths and sizes of batches that do not fit each other."""
+        """Refuse lengths and batch sizes that do not fit each other."""
         named = {"long_sequence": (self.long_sequence,), "length_schedule": self.length_schedule}
         changes = [(key, change) for key, of_key in named.items() for change in of_key if change is not None]
         if self.long_sequence and self.length_schedule:
@@ -360,7 +363,7 @@ class PretrainSettings(TrainingSettings):
 
     @property
     def model_values(self) -> dict[str, object]:
-        """The fields of the model's configuration, apart from what the tokenizer says."""
+        """The fields of the model's configuration, apart from those that the tokenizer determines."""
         return {
             **self.model,
             "vocabulary_bias": self.output_bias.kind != "none",
@@ -369,5 +372,6 @@ class PretrainSettings(TrainingSettings):
 
 
 def pretrain_settings(settings: Mapping[str, Any]) -> PretrainSettings:
-    """The typed settings of the `pretrain` stage. Raises ConfigError for an unknown, missing or impossible value."""
+    """Return the typed settings of the `pretrain` stage. Raises ConfigError for an unknown, missing or impossible
+    value."""
     return build(PretrainSettings, stage_body(settings), "pretrain")

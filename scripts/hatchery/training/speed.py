@@ -1,12 +1,12 @@
-"""How fast a run goes, what the machine could do at best, how much memory it takes, and which freed memory it keeps.
+"""Speed, peak speed and memory of a run, and the reuse of freed memory.
 
-Memory is, on a CUDA device, what torch has allocated there, on the CPU the resident set of the process, libraries and
-data included. Only this process is seen, so a run of several processes has as many figures.
+On a CUDA device, memory is torch's allocated memory; on the CPU it is the resident set of the process, libraries and
+data included. Only this process is measured, so a run of several processes has several figures.
 
-The C library maps large tensors one by one and unmaps them when they are freed, so that a step meets 100,000 fresh
-pages and has them all zeroed: a seventh of its time in bf16. So freed memory is kept for the tensors of the next step.
-Kept memory falls to pieces in time, since small objects are cut out of it and no two batches without padding are of one
-size; now and then it has to go back as a whole. Other libraries than glibc are left as they are.
+By default the C library maps large tensors one by one and unmaps them when they are freed, so that a step touches
+100,000 fresh pages, which are zeroed: a seventh of its time in bf16. So freed memory is kept for the tensors of the
+next step. Kept memory becomes fragmented, because small objects are allocated in it and batches without padding differ
+in size; now and then all of it is returned to the kernel. Libraries other than glibc are not changed.
 """
 
 import ctypes
@@ -27,28 +27,28 @@ _PEAK_UNIT = 1 if sys.platform == "darwin" else 2**10
 
 
 class Memory(NamedTuple):
-    """MiB, rounded to a tenth."""
+    """Memory in MiB, rounded to a tenth."""
 
     current: float
     peak: float
-    """Since the process started."""
+    """Peak since the process started."""
 
 
 def memory_mib(device: "torch.device") -> Memory:
-    """What this process holds on `device`; asking does not wait for a GPU."""
+    """Return this process's memory on `device`; asking does not wait for a GPU."""
     if device.type == "cuda":
         import torch
 
         current, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
     else:
         current = _resident_bytes()
-        # The kernel keeps the two figures apart, and the peak can lag behind by some pages.
+        # The kernel counts both figures separately, and the peak can be late by some pages.
         peak = max(current, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT)
     return Memory(round(current / _MIB, 1), round(peak / _MIB, 1))
 
 
 def _resident_bytes() -> int:
-    import psutil  # Planning knows the peaks of devices without it.
+    import psutil  # Planning needs the peaks of devices without torch.
 
     return int(psutil.Process().memory_info().rss)
 
@@ -63,19 +63,19 @@ class Speedometer:
         peak: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`peak` is the most operations per second of one of the `devices`; None where it is not known."""
+        """`peak` is the largest number of operations per second of one of the `devices`; None if unknown."""
         self._device, self._devices, self.peak, self._clock = device, devices, peak, clock
         self.restart()
 
     def count(self, tokens: int, flops: float) -> None:
-        """Note a step of all processes: the tokens of its global batch and the operations that they took."""
+        """Count a step of all processes: the tokens of its global batch and its operations."""
         self._steps += 1
         self._tokens += tokens
         self._flops += flops
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave out the time of the block: evaluation and saving are no training steps."""
+        """Exclude the time of the block: evaluation and saving are no training steps."""
         started = self._clock()
         try:
             yield
@@ -83,11 +83,11 @@ class Speedometer:
             self._away += self._clock() - started
 
     def read(self) -> dict[str, float | None]:
-        """What the steps since the last reading were like; empty when there was none.
+        """Return speed and memory since the last call; empty without a step.
 
-        `tokens_per_second` (padding is no token), `step_seconds`, `mfu` (0 to 1, None where the peak is not known),
-        `memory_mib` and `peak_memory_mib` of this process. On a GPU read only after a value of the last step was
-        fetched: what is still in its queue would count as done.
+        Keys are `tokens_per_second` (without padding), `step_seconds`, `mfu` (0 to 1, None if the peak is unknown),
+        `memory_mib` and `peak_memory_mib` of this process. On a GPU, call it only after a value of the last step was
+        fetched: otherwise steps in the queue would count as done.
         """
         if not self._steps:
             return {}
@@ -105,20 +105,20 @@ class Speedometer:
         return reading
 
     def restart(self) -> None:
-        """Forget the steps since the last reading."""
+        """Discard the steps since the last reading."""
         self._started, self._away = self._clock(), 0.0
         self._steps = self._tokens = 0
         self._flops = 0.0
 
 
 _MMAP_MAX, _TRIM_THRESHOLD, _TOP_PAD = -4, -1, -2
-# Memory goes back where a process has grown to so many times what it was after the first steps, but not more often than
-# after so many steps: the next one meets fresh pages, which costs half of its time (3 % in all, measured).
+# Memory is returned if the process has grown by this factor over its size after the first steps, but not more often
+# than at this interval: the next step touches fresh pages, which costs half of its time (3 % in all, measured).
 GROWTH, FIRST_STEPS, INTERVAL_STEPS = 1.5, 5, 20
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what tensors free instead of handing it back to the kernel."""
+    """Have the C library keep freed memory instead of returning it to the kernel."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for option, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, 2**31 - 1), (_TOP_PAD, 2**26)):
@@ -126,13 +126,13 @@ def keep_freed_memory() -> None:
 
 
 class KeptMemory:
-    """Bounds the memory of this process by what it took after the first steps."""
+    """Limits the memory of this process relative to its size after the first steps."""
 
     def __init__(self) -> None:
         self._steps, self._limit = 0, float("inf")
 
     def step_finished(self) -> None:
-        """Count a step; at intervals, hand freed memory back if the process has grown too much."""
+        """Count a step; at intervals, return freed memory to the kernel if the process has grown too much."""
         self._steps += 1
         if self._steps == FIRST_STEPS:
             self._limit = GROWTH * _resident_bytes()
@@ -144,12 +144,12 @@ class KeptMemory:
 
 _TERA = 1e12
 
-# Dense peaks in 10^12 operations per second, without structured sparsity: half of what NVIDIA's newer data sheets print
-# "with sparsity". fp32 is without TensorFloat-32. Sources: NVIDIA data sheets of the H100, H200, A100, V100 and L40S
-# Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two dies as a device (fp32 by
-# matrix cores). The name patterns are those that the drivers report, and the first one that is found counts.
+# Dense peaks in 10^12 operations per second, without structured sparsity: half of the numbers that NVIDIA's newer data
+# sheets print "with sparsity". fp32 is without TensorFloat-32. Sources: NVIDIA data sheets of the H100, H200, A100,
+# V100 and L40S Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two dies as a
+# device (fp32 by matrix cores). The patterns match the drivers' device names, and the first match counts.
 _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
-    # A part of a GPU has a part of its speed, and its name does not tell which clock it gets.
+    # A part of a GPU has a part of its speed, and its name does not determine its clock.
     (r"\bMIG\b", {}),
     (r"\b(H200|H100) NVL\b", {"bf16": 835.5, "fp16": 835.5, "tf32": 417.5, "fp32": 60.0}),
     (r"\bH100 PCIe\b", {"bf16": 756.0, "fp16": 756.0, "tf32": 378.0, "fp32": 51.0}),
@@ -165,10 +165,10 @@ _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """Operations per second that one device can do at best, dense; None where that is not known.
+    """Return the peak operations per second of one device, dense; None if unknown.
 
-    `device_name` is what torch reports, `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are not known: their peak
-    depends on clock, cores and instructions, and measuring it would cost time at every start.
+    `device_name` is torch's name, `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are unknown: their peak depends on
+    clock, cores and instructions, and measuring it would cost time at every start.
     """
     for pattern, peaks in _PEAKS:
         if re.search(pattern, device_name):
@@ -177,10 +177,10 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 
 
 def peak_flops_of(device: "torch.device", precision: str) -> float | None:
-    """`peak_flops` of a device of this process; fp32 counts as TensorFloat-32 where torch is allowed to use that."""
+    """Return `peak_flops` of a device of this process; fp32 counts as TensorFloat-32 if torch may use it."""
     if device.type != "cuda":
         return None
-    import torch  # Planning counts operations without it.
+    import torch  # Imported here, because planning counts operations without torch.
 
     if precision == "fp32" and torch.get_float32_matmul_precision() != "highest":
         precision = "tf32"
@@ -188,10 +188,10 @@ def peak_flops_of(device: "torch.device", precision: str) -> float | None:
 
 
 def mfu(flops: float, seconds: float, devices: int, peak: float | None) -> float | None:
-    """Model FLOPs utilisation, 0 to 1: `flops` of the model in `seconds` as a share of what `devices` could do.
+    """Return model FLOPs utilisation, 0 to 1: `flops` of the model in `seconds` over the peak of `devices`.
 
-    `peak` is one device's operations per second; None, where it is not known, gives None. Source: Chowdhery et al.
-    (2022), "PaLM", appendix B: operations that the model needs, none that were done twice.
+    `peak` is one device's operations per second; if it is None, the result is None. Source: Chowdhery et al. (2022),
+    "PaLM", appendix B: operations that the model needs, without recomputed ones.
     """
     if peak is None or seconds <= 0:
         return None

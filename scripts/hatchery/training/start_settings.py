@@ -1,4 +1,4 @@
-"""Where a pretraining starts, when it may end and with what: another model, a prior, an early end, an average.
+"""Settings of the start and the end of a pretraining: an initial model, a prior, a budget, early stopping, an average.
 
 Source of the output bias: "A Natural Bias for Language Generation Models", Sections 3 and 4.1;
 docs/papers/natural-bias.md, "Scale of the output matrix". The default is the zero bias of all papers here; values that
@@ -25,8 +25,8 @@ from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, OneOfKeys, Sh
 WordCount = Annotated[int, Range(ge=1), ShortNumber()]
 """A number of words: 100000000, or 100M."""
 NEARLY = 0.95
-"""Least share of a budget of words that the epochs must reach: held-out text and cleaning remove a few percent."""
-# What may differ between a model and the one that it starts from: it shapes no tensor and reads none differently.
+"""Smallest share of a budget of words that the epochs must reach: held-out text and cleaning remove a few percent."""
+# Keys in which a model and its initial model may differ: they change no tensor's shape or meaning.
 FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
@@ -89,7 +89,7 @@ class BudgetSettings(OneOfKeys):
 
     @property
     def words(self) -> int | None:
-        """The words of a budget in words."""
+        """The number of words of a budget in words."""
         return None if self.words_seen is ABSENT else self.words_seen
 
 
@@ -116,7 +116,7 @@ class WeightAverageSettings(Settings):
 
     @property
     def averages_every_step(self) -> bool:
-        """Whether it is the exponential average of all steps."""
+        """Whether it is an exponential average of all steps."""
         return self.weights == "exponential" and self.from_fraction == 0 and self.every_steps == 1
 
 

@@ -1,10 +1,9 @@
-"""What every step of a training is, as a function of its number: length, sequences, place in the data, rates.
+"""The plan of a training: length, sequences, position in the data and rates of every step, as functions of its number.
 
-One plan serves the loop, the loader, estimates of cost and analysis, so they agree on what a run does. Lengths, a ramp
-of the batch and a falling rate of masking are entries of it. Sources: docs/papers/ltg-bert.md, "Pretraining", for
-longer sequences near the end; docs/papers/gpt-bert.md, "Training", for batches that grow linearly and for a rate of
-masking that falls. Nothing here knows the data: how long an epoch is, the loader knows
-(`data_order`).
+The loop, the loader, estimates of cost and analysis use one plan, so they agree on a run's steps. Lengths, a ramp of
+the batch size and a falling rate of masking are entries of the plan. Sources: docs/papers/ltg-bert.md, "Pretraining",
+for longer sequences near the end; docs/papers/gpt-bert.md, "Training", for batches that grow linearly and for a rate of
+masking that falls. The plan is independent of the data: the loader knows the length of an epoch (`data_order`).
 """
 
 import math
@@ -24,19 +23,19 @@ class Step:
     """One optimiser step of a run."""
 
     number: int
-    """From 0."""
+    """Number of the step, from 0."""
     sequence_length: int
-    """Tokens of a sequence, special ones included."""
+    """Number of tokens of a sequence, special tokens included."""
     batch_size: int
-    """Sequences over all processes, or what else an objective makes batches by."""
+    """Number of sequences over all processes, or of the objective's other unit of batches."""
     sequences: tuple[int, ...]
-    """The batch by the kinds of sequences that the objective has."""
+    """Batch size by the objective's kinds of sequences."""
     stretch: int
-    """Number, from 0, of the stretch of steps that it belongs to."""
+    """Index, from 0, of the stretch of steps."""
     read: tuple[int, ...]
-    """Sequences of each kind that earlier steps of its stretch have read."""
+    """Number of sequences of each kind that earlier steps of the stretch have read."""
     mask_rate: float | None
-    """Share of the tokens that are to be predicted; None where nothing is hidden."""
+    """Share of tokens to hide; None for an objective without masks."""
     learning_rate: float
 
 
@@ -47,7 +46,7 @@ class Stretch:
     first_step: int
     last_step: int
     sequence_length: int
-    # Sequences of each kind that all its steps read.
+    # Number of sequences of each kind that all its steps read.
     sequences: tuple[int, ...]
     # Whether its data begins anew, with the first sequence of the first epoch.
     begins_anew: bool
@@ -55,12 +54,12 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Work:
-    """What some steps with sequences of one length compute."""
+    """The work of some steps with sequences of one length."""
 
     sequence_length: int
-    # About how many full sequences they are worth.
+    # Approximate number of full sequences.
     sequences: float
-    # Mean share of the positions that something is predicted at.
+    # Mean share of positions with a label.
     labelled_share: float
 
 
@@ -68,7 +67,7 @@ class StepPlan:
     """The steps of one run."""
 
     def __init__(self, settings: TrainingSettings) -> None:
-        """The plan that the settings of a run describe, whatever its data; with a budget, the one that is likely."""
+        """Build the plan for the settings of a run, independent of its data; with a budget, the probable plan."""
         settings = settings.planned()
         self.settings, steps = settings, settings.steps
         changes = [(0, 1, True)]
@@ -78,7 +77,7 @@ class StepPlan:
         schedule = settings.length_schedule
         changes += [(_completing(change.from_fraction, steps), change.factor, False) for change in schedule]
         ends = [first for first, _, _ in changes[1:]] + [steps]
-        # Those without a step are left out; whatever comes first begins with the beginning of the data.
+        # Stretches without a step are omitted; the first one begins with the beginning of the data.
         spans = [
             (first, factor, anew or first == 0, end)
             for (first, factor, anew), end in zip(changes, ends, strict=True)
@@ -100,12 +99,12 @@ class StepPlan:
 
     @property
     def steps(self) -> int:
-        """Steps of the whole run."""
+        """Number of steps of the whole run."""
         return self.settings.steps
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The lengths of its sequences, in the order of the steps."""
+        """Lengths of the run's sequences, in the order of the steps."""
         return tuple(stretch.sequence_length for stretch in self.stretches)
 
     @property
@@ -114,7 +113,7 @@ class StepPlan:
         return int(self._batches.min())
 
     def at(self, number: int) -> Step:
-        """Step `number`, from 0."""
+        """Return step `number`, from 0."""
         stretch = bisect_right(self.stretches, number, key=lambda stretch: stretch.first_step) - 1
         first = self.stretches[stretch].first_step
         return Step(
@@ -129,11 +128,12 @@ class StepPlan:
         )
 
     def learning_rate(self, number: int) -> float:
-        """The rate of update `number`, from 0."""
+        """Return the learning rate of update `number`, from 0."""
         return learning_rate(self.settings.optimizer.learning_rate, self.settings.schedule, number, self.steps)
 
     def work(self, first: int = 0, end: int | None = None) -> list[Work]:
-        """What the steps from `first` to `end - 1` (None: to the last) compute, by the length of their sequences."""
+        """Return the work of the steps from `first` to `end - 1` (None: to the last), by the length of their
+        sequences."""
         found = []
         for stretch in self.stretches:
             start, stop = max(first, stretch.first_step), min(self.steps if end is None else end, stretch.last_step)
@@ -146,16 +146,17 @@ class StepPlan:
         return found
 
     def sequences(self, first: int = 0, end: int | None = None) -> float:
-        """About how many full sequences these steps are worth."""
+        """Return the approximate number of full sequences of these steps."""
         return plain_sum(work.sequences for work in self.work(first, end))
 
     def tokens(self, first: int = 0, end: int | None = None) -> int:
-        """Positions of all sequences of these steps, padding included; of pairs, of both texts."""
+        """Return the number of positions of all sequences of these steps, padding included; for pairs, of both
+        texts."""
         texts = self.settings.objective.texts_of_sequence
         return round(plain_sum(work.sequences * work.sequence_length for work in self.work(first, end))) * texts
 
     def flops(self, per_sequence: FlopsPerSequence, first: int = 0, end: int | None = None) -> float:
-        """Operations of these steps, forward and backward."""
+        """Return the operations of these steps, forward and backward."""
         parts = self.work(first, end)
         return plain_sum(part.sequences * per_sequence(part.sequence_length, part.labelled_share) for part in parts)
 
@@ -166,7 +167,8 @@ class StepPlan:
         return number / self.steps
 
     def _labelled_share(self, first: int, end: int) -> float:
-        """The mean over the sequences of these steps; the rate of masking is linear in the number of the step."""
+        """Return the mean labelled share over the sequences of these steps; the rate of masking is linear in the
+        step number."""
         objective = self.settings.objective
         weights = self._batches[first:end]
         centre = float(np.arange(first, end) @ weights / weights.sum())
@@ -174,12 +176,12 @@ class StepPlan:
 
 
 def _completing(share: float, steps: int) -> int:
-    """The step, from 0, with which so large a share of all steps is done: the published rule for its lengths."""
+    """Return the step, from 0, that completes this share of all steps: the published rule for its lengths."""
     return bisect_left(range(steps), share, key=lambda step: (step + 1) / steps)
 
 
 def _ramped(batches: np.ndarray, initial_fraction: float) -> np.ndarray:
-    """Batch sizes int64 [steps] that grow linearly to the given ones; halves are rounded up."""
+    """Return batch sizes int64 [steps] that grow linearly to the given ones; halves are rounded up."""
     if initial_fraction == 1:
         return batches
     progress = np.arange(len(batches)) / max(1, len(batches))

@@ -1,10 +1,9 @@
-"""What a run says about itself while it trains: one JSON line per step, speed beside it, and sinks where asked.
+"""Telemetry of a run: one JSON line per step, a file of speed, and optional sinks.
 
-`metrics.jsonl` holds nothing that differs from run to run; a resumed run starts from the copy in its checkpoint, so no
-step appears twice in it. `speed.jsonl` (see `training.speed`) is about one machine and one attempt: it goes on where it
-was, and nobody takes its checksum. TensorBoard, trackio and Weights & Biases are off unless the configuration asks:
-each is imported only when its sink is opened, and one that fails while training runs is given up with a message, and
-the run goes on.
+`metrics.jsonl` contains only reproducible values; a resumed run starts from the copy in its checkpoint, so no step
+appears twice. `speed.jsonl` (see `training.speed`) depends on the machine and the attempt: later attempts append to it,
+and it has no checksum. TensorBoard, trackio and Weights & Biases are off by default: each is imported only when its
+sink is opened, and a sink that fails during training is closed with a message, and the run continues.
 """
 
 import json
@@ -24,19 +23,20 @@ from hatchery.units import bits_per_byte
 METRICS_FILE = "metrics.jsonl"
 SPEED_FILE = "speed.jsonl"
 SECONDS = "training_seconds"
-"""In a row of `speed.jsonl`: how long the run has trained by then, in all its attempts."""
+"""Key in a row of `speed.jsonl`: the seconds that the run has trained by then, in all its attempts."""
 
 
 class TensorBoardSink:
     """Event files of TensorBoard in a folder."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Write below `folder`; what earlier attempts wrote for steps after `after_step` is hidden by TensorBoard."""
+        """Write into a folder below `folder`; TensorBoard hides rows of earlier attempts for steps after
+        `after_step`."""
         make_writer = _imported("tensorboard", "torch.utils.tensorboard:SummaryWriter")
         self._writer = make_writer(log_dir=str(folder / run), purge_step=after_step + 1)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """One scalar for each value."""
+        """Write one scalar for each value."""
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
@@ -49,14 +49,14 @@ class TrackioSink:
     """A run of trackio's project "hatchery", in trackio's own folder or in `folder`."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Go on with the run of this name if there is one; its steps after `after_step` appear again."""
-        # Read when the package is imported; whoever set it wants the runs elsewhere.
+        """Continue the run of this name, if there is one; its steps after `after_step` appear again."""
+        # Read when the package is imported; a user's own value keeps its location.
         os.environ.setdefault("TRACKIO_DIR", str(folder))
         self._trackio = _imported("trackio", "trackio:")
         self._trackio.init(project="hatchery", name=run, resume="allow")
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """All values in one row."""
+        """Write all values as one row."""
         self._trackio.log(dict(values), step=step)
 
     def close(self) -> None:
@@ -65,11 +65,11 @@ class TrackioSink:
 
 
 class WandbSink:
-    """A run of the project "hatchery" of Weights & Biases: files in a folder, which `wandb sync` sends."""
+    """A run of the project "hatchery" of Weights & Biases: files in a folder, which `wandb sync` uploads."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Go on with the run of this folder; its steps after `after_step` are not taken again."""
-        # Otherwise it asks for an account, and waits. Whoever set it wants the numbers sent.
+        """Continue the run of this folder; its steps after `after_step` are not recorded again."""
+        # Otherwise wandb asks for an account, and waits. A user who sets the variable wants an upload.
         os.environ.setdefault("WANDB_MODE", "offline")
         folder.mkdir(parents=True, exist_ok=True)
         identity = sha256(f"{folder.resolve()}/{run}".encode()).hexdigest()[:16]
@@ -77,7 +77,7 @@ class WandbSink:
         self._run = start(project="hatchery", name=run, id=identity, dir=str(folder), resume="allow")
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """All values in one row."""
+        """Write all values as one row."""
         self._run.log(dict(values), step=step)
 
     def close(self) -> None:
@@ -90,13 +90,13 @@ SINKS: dict[str, type[Sink]] = {"tensorboard": TensorBoardSink, "trackio": Track
 
 
 class Sinks:
-    """All sinks of a run; none by default."""
+    """All sinks of a run; empty by default."""
 
     def __init__(self, sinks: Mapping[str, Sink] | None = None) -> None:
         self._sinks = dict(sinks or {})
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
-        """Hand the numbers among `values` to every sink; what is not a number (an unknown MFU) is left out."""
+        """Write the numbers among `values` to every sink; other values (an unknown MFU) are omitted."""
         numbers = {name: value for name, value in values.items() if isinstance(value, int | float) and name != "step"}
         self._ask_each(lambda sink: sink.log(step, numbers))
 
@@ -110,14 +110,15 @@ class Sinks:
             try:
                 act(sink)
             except Exception as error:
-                # Whatever a dashboard stumbles over must not end days of training.
+                # An error of a dashboard must not end days of training.
                 del self._sinks[name]
                 reason = f"{type(error).__name__}: {first_line(error)}"
-                print(f"warning: {name} takes no more metrics: {reason}", file=sys.stderr, flush=True)
+                print(f"warning: {name} is closed and gets no more metrics: {reason}", file=sys.stderr, flush=True)
 
 
 def open_sinks(names: Iterable[str], folder: Path, run: str, after_step: int = 0) -> Sinks:
-    """The sinks called `names` (keys of `SINKS`) for the run called `run`, which goes on after step `after_step`.
+    """Return the sinks called `names` (keys of `SINKS`) for the run called `run`, which continues after step
+    `after_step`.
 
     Each keeps its data below `folder` / its name. Raises ConfigError for a missing package.
     """
@@ -125,10 +126,10 @@ def open_sinks(names: Iterable[str], folder: Path, run: str, after_step: int = 0
 
 
 class MetricsFile:
-    """An append-only file of rows; only the first process has one."""
+    """An append-only file of rows; used in the first process only."""
 
     def __init__(self, path: Path, text: str | None = "") -> None:
-        """Begin the file with `text`, the lines up to the resumed step; None goes on with the file that is there."""
+        """Begin the file with `text`, the lines up to the resumed step; None appends to the existing file."""
         if text is None:
             text = _whole_lines(path)
         write_text(path, text)
@@ -141,7 +142,7 @@ class MetricsFile:
         self._handle.flush()
 
     def text(self) -> str:
-        """All lines so far, safely on the disk."""
+        """Return all lines so far, after writing them to the disk."""
         self._handle.flush()
         os.fsync(self._handle.fileno())
         return self.path.read_text(encoding="utf-8")
@@ -152,14 +153,14 @@ class MetricsFile:
 
 
 class Telemetry:
-    """All that a run says about itself while it trains: two files in its folder, and the sinks that were asked for."""
+    """The telemetry of a run: two files in its folder, and its sinks."""
 
     def __init__(
         self, folder: Path, metrics_text: str = "", sinks: Sinks | None = None, per_byte: float | None = None
     ) -> None:
-        """Begin `metrics.jsonl` in `folder` with `metrics_text`, from the checkpoint, and go on with `speed.jsonl`.
+        """Begin `metrics.jsonl` in `folder` with `metrics_text`, from the checkpoint, and append to `speed.jsonl`.
 
-        `per_byte` are the tokens of development text that are asked for per byte, where it is known.
+        `per_byte` is the number of predictable development tokens per byte, if known.
         """
         self._metrics = MetricsFile(folder / METRICS_FILE, metrics_text)
         self._speed = MetricsFile(folder / SPEED_FILE, text=None)
@@ -167,10 +168,10 @@ class Telemetry:
         self._per_byte = per_byte
 
     def step(self, row: Mapping[str, Any], volatile: Mapping[str, Any] | None = None) -> None:
-        """Note a step: `row`, which has the key `step`, is what every repetition of the run measures as well.
+        """Record a step: `row`, which has the key `step`, contains reproducible values only.
 
-        `volatile` (see `Speedometer`), where there is any, is a row of `speed.jsonl`. The sinks get both, and bits per
-        byte beside a development loss. Raises ValueError for a number that is not finite.
+        `volatile` (see `Speedometer`), if not empty, is a row of `speed.jsonl`. The sinks get both, and bits per byte
+        with a development loss. Raises ValueError for a number that is not finite.
         """
         self._metrics.append(row)
         if volatile:
@@ -181,15 +182,15 @@ class Telemetry:
         self._sinks.log(row["step"], {**row, **more})
 
     def text(self) -> str:
-        """All lines of `metrics.jsonl`, safely on the disk."""
+        """Return all lines of `metrics.jsonl`, after writing them to the disk."""
         return self._metrics.text()
 
     def speed_text(self) -> str:
-        """All lines of `speed.jsonl`, those of earlier attempts included."""
+        """Return all lines of `speed.jsonl`, those of earlier attempts included."""
         return self._speed.text()
 
     def seconds(self) -> float:
-        """How long the attempts before this one trained, up to their last reading."""
+        """Return the seconds of training in earlier attempts, up to their last reading."""
         last = self.speed_text().splitlines()[-1:]
         return float(json.loads(last[0]).get(SECONDS, 0.0)) if last else 0.0
 
@@ -201,9 +202,10 @@ class Telemetry:
 
 
 def _imported(package: str, name: str) -> Any:
-    """What `name` ("module:" or "module:object") stands for.
+    """Return the object named by `name` ("module:" or "module:object").
 
-    By name and not by a statement: what statements import is a requirement of Hatchery, and sinks are optional.
+    The import is by name and not by a statement: imports by statements count as requirements of Hatchery, and sinks are
+    optional.
     """
     try:
         return pkgutil.resolve_name(name)
@@ -212,7 +214,7 @@ def _imported(package: str, name: str) -> Any:
 
 
 def _whole_lines(path: Path) -> str:
-    """The lines of a file that is perhaps not there, without a last one that a kill left unfinished."""
+    """Return the lines of a file that may be missing, without an incomplete last line."""
     try:
         text = path.read_bytes().decode("utf-8", errors="ignore")
     except FileNotFoundError:

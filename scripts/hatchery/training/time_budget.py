@@ -1,8 +1,8 @@
-"""In how many steps a budget of minutes is spent: by the time that the first steps take, before the first one counts.
+"""The number of steps of a budget of minutes, measured on the first steps before the training begins.
 
-Schedules go over all steps, so their number has to be known when training begins. A short training with the same
-settings is timed and thrown away. Its number of steps is kept beside the checkpoints, so a run that was killed goes on
-to the same end, whatever another machine would have made of it.
+Schedules span all steps, so their number has to be known when training begins. A short training with the same settings
+is timed and discarded. The number of steps is stored next to the checkpoints, so a killed run keeps its end, even on
+another machine.
 """
 
 import copy
@@ -23,8 +23,8 @@ from hatchery.training.topology import Topology
 from hatchery.training.word_budget import Spending
 
 TRIAL_STEPS, WARM_STEPS = 24, 4
-"""So many steps are timed, of which the first are slower than all others. Lengths and sizes of batches change as over a
-whole training."""
+"""Number of timed steps, of which the first are slower than all others. Lengths and sizes of batches change as over
+a whole training."""
 
 
 def timed_budget(
@@ -35,11 +35,11 @@ def timed_budget(
     name: str,
     given: Given = NOTHING_GIVEN,
 ) -> Spending:
-    """The steps of a run with a budget of minutes. Raises ConfigError for several processes."""
+    """Return the number of steps of a run with a budget of minutes. Raises ConfigError for several processes."""
     assert settings.budget is not None
     if topology.world_size > 1:
         raise ConfigError(f"pretrain.budget.minutes: expected one process, got {topology.world_size}; give `steps`")
-    print(f"{name}: {TRIAL_STEPS} steps are timed, then training begins", file=sys.stderr, flush=True)
+    print(f"{name}: timing {TRIAL_STEPS} steps before training begins", file=sys.stderr, flush=True)
     seconds = _seconds_per_step(settings, options, inputs, topology, f"{name} (timed)", given)
     return Spending(max(1, int(60 * settings.budget.minutes / seconds)), None, {})
 

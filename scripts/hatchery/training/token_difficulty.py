@@ -1,4 +1,4 @@
-"""How badly a model predicts each subword in training, from which masking prefers subwords (AMLM).
+"""Difficulties of subwords during training, by which masking prefers subwords (AMLM).
 
 Source: Edman & Fraser 2025, arXiv:2510.20475: values of subwords follow the model every 200 batches, as a weighted mean
 of the earlier and the recent value. Inferred: the recent value is the share of wrong predictions with one right and one
@@ -25,24 +25,25 @@ from hatchery.training.watchers import Watcher
 VALUES, SUMS = "token_difficulty::values", "token_difficulty::sums"
 UNITS_PER_NAT = 1_000_000
 LEAST = 0.01
-"""Least value of a subword, so that every subword can be hidden again."""
+"""Smallest value of a subword, so that every subword can be hidden again."""
 
 
 class TokenDifficulty(Watcher):
-    """Values of all subwords, which the objective reads and the predictions of training change."""
+    """Values of all subwords, which the objective reads and training predictions update."""
 
     def __init__(self, settings: TokenPreference, vocabulary_size: int) -> None:
         self.settings = settings
         self.values: np.ndarray = np.ones(vocabulary_size)
         """float64 [V]."""
-        # Labels, right predictions, millionths of nats: of all processes since the last update, of this one's step.
+        # Sums of labels, right predictions, millionths of nats: of all processes since the last update, and of this
+        # process's step.
         self._sums = torch.zeros((3, vocabulary_size), dtype=torch.int64)
         self._step_sums = torch.zeros_like(self._sums)
         self._steps = 0
 
     @property
     def preferences(self) -> np.ndarray:
-        """Preferences of all subwords: float64 [V]."""
+        """Return preferences of all subwords: float64 [V]."""
         return self.values**self.settings.power
 
     @torch.no_grad()
@@ -54,7 +55,7 @@ class TokenDifficulty(Watcher):
             row.index_add_(0, targets, values)
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Read values and sums of a checkpoint."""
+        """Load values and sums from a checkpoint."""
         if VALUES in tensors:
             self.values = tensors[VALUES].numpy().copy()
             self._sums = tensors[SUMS][:, :-1].clone()
@@ -88,13 +89,13 @@ class TokenDifficulty(Watcher):
         self._steps = 0
 
     def state(self) -> dict[str, Tensor]:
-        """Values and sums, and the steps since the last update in a last column."""
+        """Return values and sums, with the number of steps since the last update in a last column."""
         steps = torch.full((3, 1), self._steps, device=self._sums.device)
         return {VALUES: torch.from_numpy(self.values.copy()), SUMS: torch.cat([self._sums, steps], dim=1)}
 
 
 def hidden_anew(batch: StepBatch, preferences: np.ndarray) -> StepBatch:
-    """Return a step's batch with the tokens hidden that these preferences, float64 [V], choose."""
+    """Return a step's batch with hidden tokens chosen by these preferences, float64 [V]."""
     parts = [_part_hidden_anew(part, preferences) for part in batch.micro_batches]
     labelled = sum(int((part["labels"] != UNLABELLED).sum()) for part in parts)
     return replace(batch, micro_batches=parts, counted=(labelled,))

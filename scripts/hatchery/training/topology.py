@@ -1,10 +1,10 @@
-"""Which process this is among how many, read from the environment, and what the processes of a run tell each other.
+"""The rank of this process and the number of processes, from the environment, and the collectives of a run.
 
-The rank comes from the variables of torchrun or of a Slurm job step, as a function of a mapping, so every shape can be
-tested without a cluster. Inside a Slurm job step `srun` sets the variables afresh for each task; the first host of the
-step's node list is where rank 0 runs and all others meet. Where that name means nothing to the resolver, the address
-from which `srun` was started takes its place. Apart from `processes`, which needs DeepSpeed, because text is also
-counted and development text scored where no training loop runs.
+The rank comes from the variables of torchrun or of a Slurm job step, as a function of a mapping, so every case can be
+tested without a cluster. In a Slurm job step `srun` sets the variables for each task; rank 0 runs on the first host of
+the step's node list, where all others connect. If that name cannot be resolved, the address from which `srun` was
+started is used instead. This module is separate from `processes`, which needs DeepSpeed, because text is also counted
+and development text scored without a training loop.
 """
 
 import re
@@ -19,13 +19,13 @@ from torch import Tensor
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import moved
 
-# Below the ephemeral ports of Linux, so that a port is not taken by an outgoing connection.
+# Below the ephemeral ports of Linux, so that no outgoing connection uses the port.
 FIRST_PORT, PORTS = 20_000, 10_000
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Rank of this process, number of processes, rank on its node, and where they meet (null for one process)."""
+    """Rank of this process, number of processes, rank on its node, and their meeting address (None for one process)."""
 
     rank: int
     world_size: int
@@ -43,7 +43,7 @@ SINGLE_PROCESS = Topology(rank=0, world_size=1, local_rank=0, address=None, port
 
 
 def is_resolvable(host: str) -> bool:
-    """Whether this machine finds an address for the name `host`."""
+    """Return whether this machine can resolve the name `host`."""
     try:
         socket.getaddrinfo(host, None)
     except (OSError, UnicodeError):
@@ -52,9 +52,9 @@ def is_resolvable(host: str) -> bool:
 
 
 def read_topology(environment: Mapping[str, str], resolves: Callable[[str], bool] = is_resolvable) -> Topology:
-    """The topology from torchrun's variables, else from Slurm's, else a single process.
+    """Return the topology from torchrun's variables, else from Slurm's, else that of a single process.
 
-    `resolves` tells whether a node's name has an address. Raises ConfigError when a variable is missing or not a
+    `resolves` returns whether a node's name has an address. Raises ConfigError if a variable is missing or not a
     number.
     """
     if "WORLD_SIZE" in environment and "RANK" in environment:
@@ -91,7 +91,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def _slurm_port(environment: Mapping[str, str]) -> int:
-    """A port that two steps on one node do not share: it follows from the job and the step."""
+    """Return a port that two steps on one node do not share: it is computed from the job and the step."""
     job, step = _number(environment, "SLURM_JOB_ID"), _number(environment, "SLURM_STEP_ID")
     return FIRST_PORT + (4 * job + step) % PORTS
 
@@ -99,8 +99,8 @@ def _slurm_port(environment: Mapping[str, str]) -> int:
 def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], bool]) -> str:
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST")
     address = environment.get("SLURM_LAUNCH_NODE_IPADDR")
-    # The workflow's own `srun` starts on the first node, but one that somebody typed on a login node does not: so the
-    # name goes first.
+    # The workflow's own `srun` starts on the first node, but an `srun` typed on a login node does not: so the name
+    # comes first.
     if nodes and (not address or resolves(first_host(nodes))):
         return first_host(nodes)
     if address:
@@ -109,7 +109,8 @@ def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], 
 
 
 def first_host(nodes: str) -> str:
-    """The first host of a Slurm node list such as `gpu[007-012,20],login1`. Raises ConfigError when it is malformed."""
+    """Return the first host of a Slurm node list such as `gpu[007-012,20],login1`. Raises ConfigError if it is
+    malformed."""
     match = re.match(r"([^,\[\]]+)(?:\[(\d+)[^\]]*\]([^,\[\]]*))?(?:,|$)", nodes)
     if match is None:
         raise ConfigError(f"environment: the Slurm node list {nodes!r} cannot be read")
@@ -118,26 +119,26 @@ def first_host(nodes: str) -> str:
 
 
 def on_device(values: list[float] | list[list[float]], device: torch.device) -> Tensor:
-    """The numbers as an fp64 tensor on `device`, copied there without waiting for what the device does."""
+    """Return the numbers as an fp64 tensor on `device`, copied without waiting for the device."""
     return moved(torch.tensor(values, dtype=torch.float64), device)
 
 
 def sum_tensor_over_processes(tensor: Tensor) -> Tensor:
-    """The sum of `tensor`, which is overwritten, over all processes; on a GPU nobody waits for it."""
+    """Return the sum of `tensor`, which is overwritten, over all processes; on a GPU the host does not wait."""
     if torch.distributed.get_world_size() > 1:
         torch.distributed.all_reduce(tensor)
     return tensor
 
 
 def sum_over_processes(values: list[float], device: torch.device) -> list[float]:
-    """The sum of each value over all processes, in double precision; every process gets the same numbers."""
+    """Return the sum of each value over all processes, in double precision; equal in all processes."""
     if torch.distributed.get_world_size() == 1:
         return values
     return list(sum_tensor_over_processes(on_device(values, device)).tolist())
 
 
 def gathered(value: list[str]) -> list[list[str]]:
-    """The values of all processes in their order, in every process."""
+    """Return the values of all processes in rank order, in every process."""
     if torch.distributed.get_world_size() == 1:
         return [value]
     values: list[list[str]] = [[]] * torch.distributed.get_world_size()
@@ -146,7 +147,7 @@ def gathered(value: list[str]) -> list[list[str]]:
 
 
 def from_first_process(value: int) -> int:
-    """The integer that process 0 holds, in every process."""
+    """Return the integer of process 0, in every process."""
     if torch.distributed.get_world_size() == 1:
         return value
     holder = [value]

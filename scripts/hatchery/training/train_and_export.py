@@ -1,8 +1,8 @@
 """From token shards to an exported model, in one process or many.
 
-The run folder lies under `--checkpoints` and is named by the digest of the settings and the input manifests, so a
-killed run is found again and a changed one is not. It is removed only after the export is complete: from then on the
-manifest is the result, and a run that starts anew must not pick up the finished state of an older one.
+The run folder is below `--checkpoints` and is named by the digest of the settings and the input manifests, so a killed
+run is found again and a changed one is not. It is removed only after the export is complete: from then on the manifest
+is the result, and a new run must not resume from the finished state of an older one.
 """
 
 import copy
@@ -55,10 +55,10 @@ from hatchery.training.topology import Topology, read_topology
 from hatchery.training.weight_average import load_evaluated_model
 from hatchery.training.word_budget import Spending, read_spending, write_spending
 
-# How long several processes wait for a run folder that another run of theirs still owns: enough for it to finish its
-# step and save a checkpoint, which it is asked for.
+# Longest wait of several processes for a run folder that another process of the run owns: enough for that process to
+# finish its step and save a checkpoint, as requested.
 PATIENCE = timedelta(minutes=10)
-# What the first process announces to the others once it owns the run folder.
+# The first process's announcements to the others once it owns the run folder.
 TRAIN, FINISHED = "train", "finished"
 
 
@@ -71,11 +71,11 @@ def train_and_export(
     name: str,
     given: Given = NOTHING_GIVEN,
 ) -> None:
-    """Train (or with 0 steps only initialise) a language model and export it beside the manifest of `job`.
+    """Train (or with 0 steps only initialise) a language model and export it next to the manifest of `job`.
 
-    Only the first process writes. Progress and sinks call the run `name`, by default as its folder. Raises ConfigError
-    for impossible settings, ManifestError and TokenizationError for unusable inputs, TrainingError when training cannot
-    go on, and TrainingInterrupted after SIGTERM or Ctrl-C.
+    Only the first process writes. Progress and sinks call the run `name`, by default the name of its folder. Raises
+    ConfigError for impossible settings, ManifestError and TokenizationError for unusable inputs, TrainingError if
+    training cannot continue, and TrainingInterrupted after SIGTERM or Ctrl-C.
     """
     options = runtime_settings(runtime, settings)
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
@@ -84,7 +84,7 @@ def train_and_export(
     _check_inputs(inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
     if inputs.initial is not None:
-        # Before a folder of the run is made.
+        # Before a folder of the run is created.
         shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
         config = run_config(settings, shards.vocabulary_size, shards.special)
         check_initial_config(config, settings.objective.causal, inputs.initial)
@@ -112,16 +112,16 @@ def _pretrain_in_folder(
             whole, kept = _whole(settings, spending), _kept(spending)
             train_run(whole, options, inputs, topology, store, folder, output, name, None, kept, given)
         return
-    # Processes that wait hold GPUs of a cluster, so there is an end to it; one alone takes little by waiting.
+    # Waiting processes hold GPUs of a cluster, so the wait is limited; a single process holds little.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
     with locked_run_folder(folder, Owner.of_this_process(output), patience) as lease:
         is_finished = lease.waited and is_made_from(output, job.settings, job.digests)
         if is_finished:
             print(f"{output}: finished by the process that was waited for", file=sys.stderr, flush=True)
-        # Or by one whose end nobody noted, because Snakemake or the daemon of Slurm was killed.
+        # Or by a process whose end was not recorded, because Snakemake or Slurm's daemon was killed.
         if is_finished or reuse_complete(output, job.settings, job.digests):
             announce(store, FINISHED, topology)
-            # One that was killed between its export and here has left its checkpoints.
+            # A process that was killed between its export and this line has left its checkpoints.
             remove_run_folder(folder)
             return
         spending = read_spending(folder)
@@ -141,13 +141,13 @@ def _pretrain_in_folder(
             trained = train_run(whole, options, inputs, topology, store, folder, output, name, lease, kept, given)
             lease.verify()
             _export(run, whole, trained, inputs, output.parent, spending)
-            # The runner does so behind this, when there would be a manifest already.
+            # The runner does so later, when there would already be a manifest.
             verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 
 
 def _whole(settings: PretrainSettings, spending: Spending | None) -> PretrainSettings:
-    """The settings with the steps in which their budget, if they have one, is spent."""
+    """Return the settings with `steps` that spend the budget, if there is one."""
     return settings if spending is None else settings.with_steps(spending.steps)
 
 
@@ -205,13 +205,13 @@ def _export(
         run.measures["early_stopping"] = trained.stopping.measures(record.position.step, settings.steps)
     if trained.output_layer:
         run.measures["output_layer"] = trained.output_layer
-    # How a machine carried the run out is not its result: what follows stands in no manifest.
+    # The following measures depend on the machine, so they are not part of the result and of no manifest.
     write_text(folder / "speed.jsonl", record.speed_text())
     run.volatile_files.append(folder / "speed.jsonl")
     marks = {} if spending is None else {name: mark.step for name, mark in spending.marks.items()}
     run.volatile["milestones"] = _export_milestones(trained, marks, tokenizer, folder / MILESTONES_FOLDER)
     for milestone in (*map(step_name, settings.milestones), *marks):
-        # What other runs start from is vouched for. An early end may leave the last ones out.
+        # The manifest lists the models from which other runs start. An early end may omit the last ones.
         for path in sorted(milestone_folder(folder, milestone).glob("*")):
             run.add_output(path)
     run.volatile["compile"] = trained.compilation
@@ -222,9 +222,9 @@ def _export(
 
 
 def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: bytes, folder: Path) -> list[int]:
-    """The models of the kept steps in `folder`/step_<number>, each with its tokenizer; returns the steps.
+    """Export the models of the kept steps to `folder`/step_<number>, each with its tokenizer; returns the steps.
 
-    Those of `marks`, steps by their names, are called after them. Several of them may be the same model.
+    Those of `marks`, steps by name, are named after their marks. Several names may have the same model.
     """
     shutil.rmtree(folder, ignore_errors=True)
     by_step = {step_name(step): step for step in trained.record.checkpoints.milestones if step not in marks.values()}
@@ -232,7 +232,7 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
     for name, step in {**by_step, **marks}.items():
         checkpoint = checkpoint_folder(trained.record.checkpoints.folder, step)
         if not checkpoint.is_dir():
-            # A milestone that was asked for only after its step had passed.
+            # A milestone that was requested only after its step had passed.
             print(f"warning: there is no checkpoint of milestone {name}, so no model of it", file=sys.stderr)
             continue
         verify_checkpoint(checkpoint)

@@ -1,4 +1,4 @@
-"""An average of the weights, which is evaluated and exported in their place.
+"""An average of the weights, which is evaluated and exported in place of the last weights.
 
 Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"): it starts as a
 copy of the initial weights and is updated after every step, without a correction of its bias and of the parameters
@@ -20,20 +20,20 @@ from hatchery.training.checkpoints import EXTRA, load_model
 from hatchery.training.start_settings import WeightAverageSettings
 from hatchery.training.watchers import Watcher
 
-# Stands before the names of averaged weights among the other tensors of a checkpoint.
+# Prefix of the averaged weights' names among the other tensors of a checkpoint.
 AVERAGE = "weight_average::"
 COUNTS = "counts_of_weight_average"
-"""Steps seen and weights averaged, in checkpoints of an average that does not begin with the training."""
+"""Numbers of steps seen and of averaged weights, in checkpoints of an average that does not begin with the training."""
 
 
 class WeightAverage(Watcher):
     """The average of the weights of one model, on its device."""
 
     def __init__(self, settings: WeightAverageSettings, steps: int = 0) -> None:
-        """`steps` are those of the whole run."""
+        """`steps` is the number of steps of the whole run."""
         self.settings, self._steps = settings, steps
         self._first = math.floor(settings.from_fraction * steps) + 1
-        # Steps seen, and weights averaged.
+        # Numbers of steps seen, and of averaged weights.
         self._done = self._averaged = 0
         self.raw: dict[str, Tensor] = {}
         """The whole state of the model at the last step, on the CPU; filled at the end where it is to be kept."""
@@ -41,7 +41,7 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def begin(self, model: nn.Module) -> None:
-        """Start with a copy of the weights, or with what a checkpoint held."""
+        """Start with a copy of the weights, or with the average in a checkpoint."""
         known = self._average
         if not self.settings.averages_every_step and not known:
             return
@@ -52,7 +52,7 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def after_step(self, model: nn.Module) -> None:
-        """average = kept * average + (1 - kept) * weights, where an exponential average has kept = decay."""
+        """Update average = kept * average + (1 - kept) * weights, where an exponential average has kept = decay."""
         self._done += 1
         kept = self.settings.decay
         if not self.settings.averages_every_step:
@@ -71,7 +71,7 @@ class WeightAverage(Watcher):
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
-        """For the block, the model has the averaged weights."""
+        """Give the model the averaged weights during the block."""
         self._exchange(model)
         try:
             yield
@@ -79,20 +79,20 @@ class WeightAverage(Watcher):
             self._exchange(model)
 
     def state(self) -> dict[str, Tensor]:
-        """The averaged weights by their names, and the counts of an average that began late."""
+        """Return the averaged weights by name, and the counts of an average that began late."""
         averages = {f"{AVERAGE}{name}": tensor for name, tensor in self._average.items()}
         if self.settings.averages_every_step:
             return averages
         return averages | {COUNTS: torch.tensor([self._done, self._averaged])}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Read the average from the tensors of a checkpoint; without one, the average starts from the weights there."""
+        """Load the average from the tensors of a checkpoint; without one, the average starts from the weights there."""
         self._average = averaged(tensors)
         if COUNTS in tensors:
             self._done, self._averaged = tensors[COUNTS].tolist()
 
     def finish(self, model: nn.Module) -> None:
-        """Leave the averaged weights in the model."""
+        """Load the averaged weights into the model."""
         if self.settings.keep_raw_weights:
             self.raw = {name: tensor.detach().to("cpu", copy=True) for name, tensor in model.state_dict().items()}
         self._exchange(model)
@@ -103,15 +103,15 @@ class WeightAverage(Watcher):
 
 
 def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The averaged weights among the further tensors of a checkpoint; none where no average was kept."""
+    """Return the averaged weights among the further tensors of a checkpoint; empty without an average."""
     return {name.removeprefix(AVERAGE): tensor for name, tensor in extra.items() if name.startswith(AVERAGE)}
 
 
 @torch.no_grad()
 def load_evaluated_model(folder: Path, model: nn.Module) -> None:
-    """Fill `model` from a verified checkpoint with the weights that were evaluated: averaged ones where there are any.
+    """Load into `model` the evaluated weights of a verified checkpoint: averaged weights, if there are any.
 
-    Raises CheckpointError when names or shapes differ from those of the model.
+    Raises CheckpointError if names or shapes differ from those of the model.
     """
     load_model(folder, model)
     parameters = dict(model.named_parameters())

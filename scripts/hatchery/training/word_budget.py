@@ -1,9 +1,9 @@
-"""In how many steps a budget of words is spent, and after which step each mark is passed: counted before the first one.
+"""The steps that spend a budget of words, and the step after which each mark is passed, counted before training.
 
-Source: the rules of the BabyLM challenge of 2025 and 2026, which count words (`hatchery.corpora.word_counting`) in
-everything that a model is shown, repetitions included, and want checkpoints after given numbers of words. What a step
-shows is a function of its number (`batches`, `data_order`), so its words can be counted without training. With the
-steps known, schedules go over all of them, and a run that was killed keeps the same checkpoints.
+Source: the rules of the BabyLM challenge of 2025 and 2026, which count words (`hatchery.corpora.word_counting`) in all
+text that a model is shown, repetitions included, and require checkpoints after given numbers of words. The text of a
+step is a function of its number (`batches`, `data_order`), so its words can be counted without training. With a known
+number of steps, schedules span all of them, and a killed run keeps the same checkpoints.
 """
 
 import json
@@ -26,7 +26,7 @@ from hatchery.training.start_settings import NEARLY, BudgetSettings
 from hatchery.training.step_plan import StepPlan
 
 BUDGET_FILE = "budget.json"
-"""In the folder of an unfinished run, for its other processes and attempts."""
+"""File in the folder of an unfinished run, for its other processes and attempts."""
 
 
 @dataclass(frozen=True)
@@ -34,37 +34,37 @@ class Mark:
     """A number of words that a run passes."""
 
     step: int
-    """After so many finished steps, for the first time; the last mark of a budget is its last step."""
+    """The first number of finished steps at which the words are reached; the last mark of a budget is its last step."""
     words: int
-    """Words that the model has seen then, those before the run included."""
+    """Words that the model has seen then, including those before the run."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """How a run spends its budget."""
+    """The steps of a run with a budget, and its marks."""
 
     steps: int
     words_seen: int | None
-    """All of them, those before the run included; None where the budget is no number of words."""
+    """Words seen in total, including those before the run; None for a budget without a number of words."""
     marks: Mapping[str, Mark]
-    """By the names of the models that are kept."""
+    """Marks by the names of the kept models."""
 
     @property
     def kept_steps(self) -> frozenset[int]:
-        """The steps after which a model is kept; several marks may lie in one step."""
+        """The steps after which a model is kept; several marks may share one step."""
         return frozenset(mark.step for mark in self.marks.values())
 
 
 class ShownWords:
-    """Words of the sequences of one length, each counted when it is first asked for."""
+    """Numbers of words of the sequences of one length, counted at first use."""
 
     def __init__(self, examples: Examples, seed: int, kinds: int) -> None:
-        """`kinds` is how many kinds of sequences there are, numbered one behind the other."""
+        """`kinds` is the number of kinds of sequences; the second kind is numbered after the first."""
         self._examples, self._seed, self._size = examples, seed, kinds * len(examples)
         self._counted: dict[int, np.ndarray] = {}
 
     def of(self, part: EpochSlice) -> int:
-        """Words of these sequences together."""
+        """Return the number of words of these sequences."""
         key = 0 if self._examples.same_in_every_epoch else part.epoch
         counts = self._counted.setdefault(key, np.full(self._size, -1, dtype=np.int32))
         missing = part.indices[counts[part.indices] < 0]
@@ -73,9 +73,10 @@ class ShownWords:
 
 
 def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None = None) -> int:
-    """Words that a model may see with text of so many words and bytes (UTF-8; None: nobody counted them).
+    """Return the largest number of words of a model, for a text of this size in words and bytes (UTF-8; None: not
+    counted).
 
-    Raises ConfigError for a text that is too long, whose limit nobody can check, or that is so short that its epochs
+    Raises ConfigError for a text that is too long, whose limit cannot be checked, or that is so short that its epochs
     end the run long before its words do.
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
@@ -85,7 +86,7 @@ def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None =
     if budget.corpus_bytes is not None:
         where = "pretrain.budget.corpus_bytes"
         if text_bytes is None:
-            raise ConfigError(f"{where}: nobody has counted the bytes of the text; encode it again")
+            raise ConfigError(f"{where}: the bytes of the text were not counted; encode it again")
         if text_bytes > budget.corpus_bytes:
             raise ConfigError(f"{where}: the text has {text_bytes:,} bytes, expected at most {budget.corpus_bytes:,}")
     if budget.epochs is None:
@@ -107,17 +108,17 @@ def spend(
     words_before: int = 0,
     first_step: int = 0,
 ) -> Spending:
-    """The steps of a run with a budget: as many as show no more than `most` words, so that one more would.
+    """Return the steps of a run with a budget: the largest number that shows at most `most` words.
 
-    `words_before` are those that the model has seen when step `first_step` begins. Raises ConfigError where not one
-    step is within the budget.
+    `words_before` are the words that the model has seen when step `first_step` begins. Raises ConfigError if the first
+    step alone exceeds the budget.
     """
     low, high = first_step, 0
     examples = cache(examples_of_length)
     kinds = len(settings.objective.sequences_of_kinds(settings.batch_size))
     shown = cache(lambda length: ShownWords(examples(length), settings.seed, kinds))
     guess = max(first_step + 1, settings.planned().steps)
-    # Lengths and sizes of batches may depend on the number of steps: each plan is counted, and none twice.
+    # Lengths and sizes of batches may depend on the number of steps: each plan is counted once.
     while high == 0 or high - low > 1:
         plan = StepPlan(settings.with_steps(guess))
         seen = _seen(plan, order_of(objective, plan, settings.seed, examples), shown, words_before, first_step)
@@ -144,19 +145,19 @@ def spend(
 def _seen(
     plan: StepPlan, order: Order, shown: Callable[[int], ShownWords], words_before: int, first_step: int
 ) -> np.ndarray:
-    """Words that the model has seen before each step from `first_step` on, and after the last: int64 [steps + 1]."""
+    """Return the words seen before each step from `first_step` on, and after the last: int64 [steps + 1]."""
     steps = map(plan.at, range(first_step, plan.steps))
     of_step = [sum(map(shown(step.sequence_length).of, order(step))) for step in steps]
     return np.cumsum([words_before, *of_step], dtype=np.int64)
 
 
 def write_spending(folder: Path, spending: Spending) -> None:
-    """Keep it in the folder of a run."""
+    """Write the spending into the folder of a run."""
     write_json(folder / BUDGET_FILE, asdict(spending))
 
 
 def read_spending(folder: Path) -> Spending | None:
-    """What was kept there, if anything."""
+    """Return the stored spending, or None."""
     path = folder / BUDGET_FILE
     if not path.is_file():
         return None

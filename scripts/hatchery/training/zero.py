@@ -1,8 +1,8 @@
-"""ZeRO: the optimiser's state, gradients and parameters of a run shared among its processes by DeepSpeed (AdamW only).
+"""ZeRO: the optimiser's state, gradients and parameters of a run sharded among its processes by DeepSpeed (AdamW only).
 
-DeepSpeed lays the tensors of a parameter group end to end and cuts them into one piece for each process. Checkpoints
-know nothing of that: here the pieces are put together to whole tensors by name, and cut again, so a run may go on with
-another number of processes or at another stage. All of this is done by all processes together.
+DeepSpeed concatenates the tensors of a parameter group and divides them into one shard for each process. Checkpoints
+are independent of that: this module joins the shards to whole tensors by name, and divides them again, so a run may
+continue with another number of processes or at another stage. All processes call these functions together.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,14 @@ COUNT, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
 
 
 def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str, object]:
-    """What DeepSpeed is told of the sharing. Above stage 0 it also clips, because it alone knows the whole norm."""
+    """Return DeepSpeed's configuration of sharding. Above stage 0 it also clips, because it alone has the whole
+    norm."""
     if stage == 0:
         return {"zero_optimization": {"stage": 0}, "gradient_clipping": 0.0}
     return {
         "zero_optimization": {"stage": stage, "overlap_comm": False},
         "gradient_clipping": max_gradient_norm or 0.0,
-        # Ours is torch's AdamW by another name.
+        # Our optimiser is torch's AdamW under another name.
         "zero_allow_untested_optimizer": True,
         # Stage 3 has no sum: `Engine` multiplies the loss by the number of processes beforehand.
         **({"gradient_allreduce_op": "mean"} if stage == 3 else {}),
@@ -31,7 +32,7 @@ def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str,
 
 
 class Shards:
-    """The shared state of one optimiser, which was empty when DeepSpeed got it; `fill` gives it what it had before."""
+    """The sharded state of one optimiser, which was empty when DeepSpeed got it; `fill` loads its former state."""
 
     def __init__(self, stage: int, model: nn.Module, optimizer: torch.optim.Optimizer, zero: Any) -> None:
         self.stage, self.optimizer, self._zero = stage, optimizer, zero
@@ -39,16 +40,16 @@ class Shards:
 
     @property
     def _flat(self) -> list[Tensor]:
-        """This process's piece of each group."""
+        """Return this process's shard of each group."""
         pieces = (
             self._zero.fp32_partitioned_groups_flat if self.stage == 3 else self._zero.single_partition_of_fp32_groups
         )
         return list(pieces)
 
     def fill(self, states: Mapping[Any, Mapping[str, Tensor]]) -> None:
-        """Give every process its piece of these whole states, which may lie in the CPU's memory.
+        """Give every process its shard of these whole states, which may be in the CPU's memory.
 
-        Without any the optimiser starts from nothing.
+        Without states the optimiser starts anew.
         """
         if not states:
             return
@@ -61,7 +62,7 @@ class Shards:
                     own.copy_(states[parameter][key].flatten()[start:end])
 
     def whole(self) -> dict[Any, dict[str, Tensor]]:
-        """All states in the memory of the first process's CPU; nothing in the others.
+        """Return all states in the first process's CPU memory; empty in the others.
 
         No device ever holds more than one whole tensor of them.
         """
@@ -88,7 +89,7 @@ class Shards:
         return joined.view(shape).cpu() if torch.distributed.get_rank() == 0 else None
 
     def _pieces(self, parameter: Any, key: str) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """What this process holds of a parameter's state, and from where to where of the flattened parameter it is."""
+        """Return this process's shard of a parameter's state, and its range in the flattened parameter."""
         if self.stage == 3:
             own, _ = self._zero._get_fp32_opt_state_partition(parameter, False, key)
             start = own.numel() * self._zero._get_param_partition_rank(parameter)
@@ -104,7 +105,7 @@ class Shards:
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """For the block, the parameters are whole in every process; at stage 3 each holds but its share otherwise."""
+        """Make the parameters whole in every process during the block; otherwise each has only its shard at stage 3."""
         if self.stage < 3:
             yield
             return

@@ -1,4 +1,4 @@
-"""The objectives, a file each, by the name that `pretraining.objective.task` has for them."""
+"""The objectives, one per file, by their name in `pretraining.objective.task`."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,7 +10,7 @@ from hatchery.training.objective import Objective, ObjectiveKeys
 from hatchery.typed import build
 
 DEFAULT_TASK = "masked"
-"""The task of an objective that names none."""
+"""The default task."""
 OBJECTIVES: dict[str, tuple[type[ObjectiveKeys], type[Objective]]] = {
     name: import_module(f"{__name__}.{name}").OBJECTIVE
     for name in sorted(names_in_folder(__file__), key=lambda name: (name != DEFAULT_TASK, name))
@@ -25,11 +25,11 @@ else:
 
 
 def objective_settings(values: Mapping[str, Any], where: str) -> ObjectiveKeys:
-    """The settings of an objective in `values`, which stand at the key `where`. Raises ConfigError like `build`."""
+    """Return the settings of an objective from `values` at the key `where`. Raises ConfigError like `build`."""
     built: ObjectiveKeys = build(ObjectiveSettings, values, where)
     return built
 
 
 def objective_of(settings: ObjectiveKeys) -> Objective:
-    """The objective that the settings describe."""
+    """Return the objective with these settings."""
     return OBJECTIVES[settings.task][1](settings)

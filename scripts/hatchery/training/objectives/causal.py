@@ -1,6 +1,6 @@
-"""The next token, everywhere in a document and at its end.
+"""The causal objective: predict the next token everywhere in a document and its end.
 
-Source: "A Natural Bias for Language Generation Models", Figure 1, whose text leaves the contexts open.
+Source: "A Natural Bias for Language Generation Models", Figure 1, whose text does not specify the contexts.
 """
 
 from dataclasses import dataclass
@@ -47,13 +47,14 @@ class CausalSettings(ObjectiveKeys):
 
 
 class CausalObjective(Objective):
-    """The next token, from those before it."""
+    """Predict the next token from the earlier ones."""
 
     columns = (("loss", "next_token_accuracy"),)
     settings: CausalSettings
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
-        """Every token of a split once, and nothing is random; blocks are filled with pieces that are shown again."""
+        """Return examples in which every token of a split is predicted once, without randomness; blocks repeat
+        pieces to be full."""
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples, Padding
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
@@ -67,11 +68,11 @@ class CausalObjective(Objective):
         return NextTokenExamples(pieces, framer, padding, keeps_apart)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Tokens."""
+        """Return one term: tokens."""
         return (Term(output.loss_sum, (output.n_correct,)),)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """The tokens of a split, and the end of every document: int64 [V]."""
+        """Return the counts of the tokens of a split and of the end of every document: int64 [V]."""
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.special_ids import SpecialIds
 
@@ -79,17 +80,17 @@ class CausalObjective(Objective):
         targets = (document.ids for document in shards if len(document.ids))
         counts = next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
         if self.settings.segments == "blocks":
-            # Blocks have no end.
+            # Blocks have no end token.
             counts[special.sep] = 0
         return counts
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Every token from those before it: hidden tokens mean nothing to such a model."""
+        """Return the objective that predicts every token from earlier ones: masks do not apply to causal models."""
         return CausalObjective(CausalSettings(segments="blocks" if self.settings.segments == "blocks" else "packed"))
 
 
 def block_examples(shards: "TokenShards", sequence_length: int, masking: "MaskingRule | None") -> "BlockExamples":
-    """The blocks of a split; those of held-out text are shown once."""
+    """Return the blocks of a split; those of held-out text are seen once."""
     from hatchery.objectives.blocks import BlockExamples
     from hatchery.objectives.special_ids import SpecialIds
     from hatchery.tokenization.documents import TRAINING_SPLIT

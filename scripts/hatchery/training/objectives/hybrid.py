@@ -1,11 +1,11 @@
-"""Hidden tokens and next tokens in one run: masked next-token prediction beside causal language modelling.
+"""The hybrid objective: masked next-token prediction and causal language modelling in one run.
 
 Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A hidden token is predicted at the position before
-it, so both kinds of sequences ask the same of the same head, and differ in what a token may attend to and in what is
-hidden. The text is read twice, once for each kind, at a pace of its own; every batch has a fixed share of causal
-sequences, and the loss is that share of their mean plus the rest of the other mean. Ours: `[CLS]` and `[SEP]` around
-documents, as in all packed sequences here; each mean is over the global batch, so that the number of processes does not
-matter. With `segments: blocks` and `kind: short_span` text is packed and hidden as published (`objectives.blocks`).
+it, so both kinds of sequences use the same head; they differ in the attention mask and in hidden tokens. The text is
+read twice, once for each kind, at separate paces. Every batch has a fixed share of causal sequences, and the loss
+weights their mean by this share and the other mean by the rest. Ours: `[CLS]` and `[SEP]` around documents, as in all
+packed sequences here; each mean is over the global batch, so that the number of processes does not matter. With
+`segments: blocks` and `kind: short_span` text is packed and hidden as published (`objectives.blocks`).
 """
 
 from dataclasses import dataclass, fields
@@ -55,19 +55,19 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # What frames a document is predicted by nothing before it.
+        # No earlier token predicts the tokens that frame a document.
         require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
         weighed = self.causal_weight is None or not self.one_kind
         require(weighed, "causal_weight", self.causal_weight, "null with causal_share 0 or 1, which has one loss")
 
     @property
     def asked_as(self) -> str:
-        """That of causal models where all sequences are causal: of hidden tokens such a model knows nothing."""
+        """The task of causal models if all sequences are causal: then the model was never trained on hidden tokens."""
         return "causal" if self.causal_share == 1 else self.task
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """One use where all sequences are of one kind, although the network can be asked in the other way, too."""
+        """One use if all sequences are of one kind, although the network also supports the other use."""
         if not self.one_kind:
             return self.kinds
         return ("causal",) if self.causal_share else ("masked",)
@@ -79,17 +79,17 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """What the mean losses of the two kinds count for, together 1."""
+        """Weights of the two kinds' mean losses, which sum to 1."""
         causal = self.causal_share if self.causal_weight is None else self.causal_weight
         return 1 - causal, causal
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
-        """Share of the positions that something is predicted at."""
+        """Return the share of positions with a label."""
         hidden = self.mask_probability if mask_rate is None else mask_rate
         return (1 - self.causal_share) * hidden + self.causal_share
 
     def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
-        """Sequences with hidden tokens, and causal ones: at least one of each, unless all are of one kind."""
+        """Return the numbers of masked and of causal sequences: at least one of each, unless all are of one kind."""
         if self.one_kind:
             return round((1 - self.causal_share) * batch_size), round(self.causal_share * batch_size)
         causal = min(batch_size - 1, max(1, round(self.causal_share * batch_size)))
@@ -97,7 +97,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
 
 class HybridObjective(Objective):
-    """Hidden tokens at the positions before them, and next tokens."""
+    """Predict hidden tokens at the positions before them, and next tokens."""
 
     columns: Columns = (("loss", "masked_accuracy"), ("next_token_loss", "next_token_accuracy"))
     settings: HybridSettings
@@ -108,9 +108,9 @@ class HybridObjective(Objective):
             self.columns = (("loss", "next_token_accuracy" if settings.causal_share else "masked_accuracy"),)
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
-        """Both kinds of a split; whoever takes the first `len` of them, as for held-out text, asks hidden tokens.
+        """Return both kinds of a split; the first `len` of them, as used for held-out text, have hidden tokens.
 
-        Where all sequences are causal, both kinds are: nothing is hidden from such a model.
+        If all sequences are causal, both kinds are causal: no token is hidden.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
@@ -126,7 +126,7 @@ class HybridObjective(Objective):
         return TwoKinds(Shifted(self._hidden().examples(shards, sequence_length)), following, one_kind)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Hidden tokens, and next tokens; the one that there is where all sequences are of one kind."""
+        """Return the terms of hidden tokens and of next tokens, or one term if all sequences are of one kind."""
         import torch.nn.functional as F
 
         following = batch["causal"][output.positions // batch["labels"].shape[1]]
@@ -141,18 +141,18 @@ class HybridObjective(Objective):
         return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """The likelihood of what is asked for, without the z-loss."""
+        """Return the likelihood of the predicted tokens, without the z-loss."""
         import torch.nn.functional as F
 
         return HeldOutTerms(F.cross_entropy(output.logits, output.targets, reduction="none").sum())
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """The tokens of a split that held-out text can ask for: int64 [V]."""
+        """Return the counts of the tokens of a split that held-out text can predict: int64 [V]."""
         asked = self._following() if self.settings.asked_as == "causal" else self._hidden()
         return asked.target_counts(shards)
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Hidden tokens, as `common` hides them; of an all causal model what is asked of causal ones."""
+        """Return the objective with the masks of `common`; for an all causal model, that of causal models."""
         if self.settings.asked_as == "causal":
             return self._following().for_comparison(common)
         own = self.settings.segments
@@ -160,24 +160,24 @@ class HybridObjective(Objective):
         return HybridObjective(_like(HybridSettings, common.settings, **changes))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """The forward pass of a micro-batch: the two kinds have not as many labels."""
+        """Return the shape of a micro-batch's forward pass: the two kinds have different numbers of labels."""
         from hatchery.tokenization.special_tokens import UNLABELLED
 
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def _following(self) -> CausalObjective:
-        """The objective that asks for next tokens."""
+        """The objective that predicts next tokens."""
         return CausalObjective(CausalSettings(segments=self.settings.segments))
 
     def _hidden(self) -> MaskedObjective:
-        """The objective that hides tokens."""
+        """The objective that predicts hidden tokens."""
         changes = {"segments": "packed"} if self.settings.segments == "blocks" else {}
         return MaskedObjective(_like(MaskedSettings, self.settings, short_probability=0.0, **changes))
 
 
 def _like(cls: Any, settings: Any, **changes: Any) -> Any:
-    """Settings of the class `cls` that mask and cut text as `settings` do."""
+    """Return settings of the class `cls` that mask and divide text as `settings` do."""
     shared = (*(field.name for field in fields(MaskingSettings)), "segments")
     return cls(**{name: getattr(settings, name) for name in shared} | changes)
 

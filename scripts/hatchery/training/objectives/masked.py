@@ -1,4 +1,4 @@
-"""Hidden tokens and, where the settings ask for them, pairs of texts.
+"""The masked objective: predict hidden tokens and, if set, judge pairs of texts.
 
 Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/ltg-bert.md, "Masking" and "Examples").
 """
@@ -71,7 +71,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         self._check_rates()
 
     def _check_rates(self) -> None:
-        """Refuse distributions and preferences that other keys contradict."""
+        """Refuse distributions and preferences that contradict other keys."""
         if self.rates is not None:
             for key, default in (("mask_probability", 0.15), ("final_mask_probability", None)):
                 if (value := getattr(self, key)) != default:
@@ -105,33 +105,33 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def hidden_share(self) -> str:
-        """The share of the tokens that is hidden, for people."""
+        """Share of hidden tokens, in words."""
         if self.rates is None:
             return super().hidden_share
         bound = ", bound of masked diffusion" if self.is_bound else f", {self.rates.weights} weights"
         return f"{100 * self.rates.lowest:g} to {100 * self.rates.highest:g} %{bound},"
 
     def mask_rate(self, progress: float) -> float:
-        """The share of the tokens to be hidden where so much, 0 to 1, of the steps is done; with rates, its mean."""
+        """Return the share of hidden tokens at this progress, 0 to 1, of the steps; with rates, its mean."""
         return super().mask_rate(progress) if self.rates is None else self.rates.mean
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
-        """Share of the positions that something is predicted at."""
+        """Return the share of positions with a label."""
         return (self.mask_rate(1.0) if mask_rate is None else mask_rate) * self.labelled_share
 
     @property
     def predicts_text_alone(self) -> bool:
-        """Padding and special tokens represent no text."""
+        """Whether every label is text: padding and special tokens are not."""
         return not (self.padding_in_loss or self.special_tokens_maskable)
 
     @property
     def model_values(self) -> dict[str, object]:
-        """What the objective decides of a model's configuration."""
+        """Return the values of a model's configuration that the objective determines."""
         return {"sentence_pair_head": self.sentence_pairs != "none"}
 
 
 class MaskedObjective(Objective):
-    """Hidden tokens, and whether two texts belong together."""
+    """Predict hidden tokens, and judge whether two texts belong together."""
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
     settings: MaskedSettings
@@ -139,7 +139,7 @@ class MaskedObjective(Objective):
     """Called with the targets of every training batch, their losses, and whether predictions were right."""
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "MaskedExamples":
-        """Framed segments, pairs or packs of them, masked anew in every epoch."""
+        """Return framed segments, pairs or packs of them, masked anew in every epoch."""
         import numpy as np
 
         from hatchery.objectives.examples import MaskedExamples, Padding, sequences_of
@@ -155,7 +155,7 @@ class MaskedObjective(Objective):
         rule: MaskingRule = masking_rule(
             replace(settings, rates=None), sequence_length, shards.vocabulary_size, special
         )
-        # Held-out text is asked of all models alike.
+        # Held-out text has the same masks for all models.
         trains = shards.split == TRAINING_SPLIT
         preference = settings.preference if trains else None
         if preference is not None:
@@ -173,7 +173,7 @@ class MaskedObjective(Objective):
         return MaskedExamples(sequences, rule, padding, special, settings.rates, share, adapts)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Tokens, and pairs."""
+        """Return the terms of tokens and of pairs."""
         if self.seen is not None or WEIGHTS in batch:
             return (self._token_term(output, batch),)
         tokens = Term(output.loss_sum, (output.n_correct,))
@@ -182,7 +182,7 @@ class MaskedObjective(Objective):
         )
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """The likelihood of hidden tokens, or the bound of masked diffusion, and pairs judged rightly."""
+        """Return the likelihood of hidden tokens, or the bound of masked diffusion, and the rightly judged pairs."""
         if WEIGHTS in batch:
             return HeldOutTerms(self._token_term(output, batch).loss_sum, counted=batch[MASKABLE].sum())
         if output.pair_logits is None:
@@ -190,7 +190,7 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """The weighted losses and right predictions of a batch, which `seen` hears of in training."""
+        """Return the weighted losses and right predictions of a batch, which are passed to `seen` in training."""
         import torch.nn.functional as F
 
         losses = F.cross_entropy(output.logits, output.targets, reduction="none")
@@ -203,21 +203,22 @@ class MaskedObjective(Objective):
         return Term((weights * losses).sum(), ((weights * right).sum(),))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """The forward pass of a micro-batch; with weights, a batch does not count its labels."""
+        """Return the shape of a micro-batch's forward pass; with weights, a batch does not count its labels."""
         if WEIGHTS not in part:
             return super().pass_shape(part, labelled_per_sequence)
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """The tokens of a split that masking can choose: int64 [V]."""
+        """Return the counts of the tokens of a split that masking can choose: int64 [V]."""
         from hatchery.objectives.label_counts import maskable_tokens
 
         return maskable_tokens(shards)
 
 
 def pair_term(logits: "Tensor", labels: "Tensor") -> Term:
-    """Binary cross-entropies (nats) and right judgements of pairs: `logits` fp32 [B], `labels` int64 [B], 1 or 0."""
+    """Return binary cross-entropies (nats) and right judgements of pairs: `logits` fp32 [B], `labels` int64 [B], 1
+    or 0."""
     import torch.nn.functional as F
 
     loss = F.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="sum")

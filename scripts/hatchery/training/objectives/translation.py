@@ -1,10 +1,11 @@
-"""A sentence in another language: pairs in batches by tokens, a smoothed loss, and development text that is translated.
+"""The translation objective: pairs in batches by tokens, label smoothing, and translated development text.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 and Appendices A and B.3;
-docs/papers/natural-bias.md, "Data", "Training" and "Away from the unigram distribution". The loss is that of
-(1 - alpha) times the label plus alpha times the uniform distribution, minus lambda times KL(omega || p) where
-predictions are kept away from the unigram distribution omega; what is reported beside it, and on development text, is
-the negative log-likelihood of the labels.
+docs/papers/natural-bias.md, "Data", "Training" and "Away from the unigram distribution". The loss is the cross-entropy
+with (1 - alpha) times the label plus alpha times the uniform distribution, minus lambda times KL(omega
+
+p) if predictions are kept away from the unigram distribution omega. The negative log-likelihood of the labels is
+reported in addition, and on development text.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,22 +67,22 @@ class TranslationSettings(ObjectiveKeys):
     interval of 1,000 after 250 and 500 steps; 0 leaves all that out."""
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
-        """About how many full sequences a step of so many tokens is worth."""
+        """Return about how many full sequences equal a step's number of tokens."""
         return batch_size / sequence_length
 
     @property
     def texts_of_sequence(self) -> int:
-        """Source and target."""
+        """Return 2: source and target."""
         return 2
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Before the first step, and after the interval's half, its quarter and so on."""
+        """Return 0, the step before the first, and the half of the interval, its quarter and so on."""
         halvings = self.early_evaluations
         return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
 
 
 class TranslationObjective(Objective):
-    """The next token of the target, from the source and the tokens before it."""
+    """Predict the next token of the target from the source and the earlier target tokens."""
 
     columns = (("loss", "next_token_accuracy", "nll"),)
     settings: TranslationSettings
@@ -94,7 +95,8 @@ class TranslationObjective(Objective):
         self._entropy = 0.0
 
     def open(self, tokens: Path, split: str) -> "TokenShards":
-        """The encoded text of a split. Of the training split it is counted what the loss keeps predictions away from.
+        """Return the encoded text of a split. In the training split, the unigram distribution of the penalty is
+        counted.
 
         Raises ConfigError for a tokenizer whose translations would all end with a paragraph.
         """
@@ -116,14 +118,14 @@ class TranslationObjective(Objective):
         return shards
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TranslationPairs":
-        """The pairs of a split; of the training split, those within the limits of length and ratio."""
+        """Return the pairs of a split; for the training split, those within the limits of length and ratio."""
         from hatchery.objectives.translation_pairs import pairs_of
         from hatchery.tokenization.documents import TRAINING_SPLIT
 
         return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 
     def order(self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], TranslationPairs]") -> "Order":
-        """The pairs of a step: at most `batch_size` target tokens."""
+        """Return the function that selects the pairs of a step: at most `batch_size` target tokens."""
         from hatchery.training.data_order import EpochSlice
 
         def pairs(step: "Step") -> "list[EpochSlice]":
@@ -133,14 +135,14 @@ class TranslationObjective(Objective):
         return pairs
 
     def epochs(self, examples: "TranslationPairs", plan: "StepPlan") -> float:
-        """How often so many batches of target tokens read each of the pairs."""
+        """Return the number of times that a run's batches of target tokens read each pair."""
         return plan.steps / examples.batches_per_epoch(plan.settings.batch_size)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """The loss that is learned from, the right answers, and the negative log-likelihood."""
+        """Return the trained loss, the right answers, and the negative log-likelihood."""
         smoothing = self.settings.label_smoothing
         log_mass, likelihood = _log_mass_and_loss(output)
-        # Of the log-probability of every type: what label smoothing and other targets than the labels are made of.
+        # Sums of the log-probabilities of all types, from which label smoothing and the penalty are computed.
         sums = output.logits.sum(dim=0) - log_mass.sum()
         loss = likelihood
         if smoothing:
@@ -154,7 +156,7 @@ class TranslationObjective(Objective):
         return (Term(loss, (output.n_correct, likelihood)),)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """The likelihood of the targets."""
+        """Return the likelihood of the targets."""
         return HeldOutTerms(_log_mass_and_loss(output)[1])
 
     def development(
@@ -165,7 +167,7 @@ class TranslationObjective(Objective):
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> "DevelopmentSet":
-        """Pairs whose loss is measured and, with a tokenizer, pairs that are translated."""
+        """Return pairs for the loss and, with a tokenizer, pairs that are translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             from hatchery.training.development import DevelopmentSet
@@ -177,7 +179,7 @@ class TranslationObjective(Objective):
         return TranslatedSet(examples, sequences, share, topology, self.settings.search, most, tokenizer(), scored)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """The targets of all pairs of a split, and the end of each: int64 [V]."""
+        """Return the counts of the targets of all pairs of a split, and the end of each: int64 [V]."""
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.special_ids import SpecialIds
         from hatchery.objectives.translation_pairs import WHOLE, pairs_of, target_ids
@@ -187,25 +189,26 @@ class TranslationObjective(Objective):
         return next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Its own targets."""
+        """Return this objective, whose targets are its own."""
         return self
 
     def smallest_batch(self, examples: "TranslationPairs", batch_size: int) -> int:  # type: ignore[override]
-        """Pairs of the smallest batch of so many target tokens."""
+        """Return the number of pairs of the smallest batch with this number of target tokens."""
         return examples.smallest_batch(batch_size)
 
     def measures(self, examples: "TranslationPairs") -> dict[str, object]:  # type: ignore[override]
-        """Pairs that are trained on, and those that are empty, too long or of too different lengths."""
+        """Return the numbers of trained pairs, and of pairs that are empty, too long or too different in length."""
         return {"pairs": len(examples), "left_out": examples.left_out}
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """The forward pass of a micro-batch: sources and targets have lengths of their own."""
+        """Return the shape of a micro-batch's forward pass: sources and targets have lengths of their own."""
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, target_length=part["labels"].shape[1])
 
 
 def _log_mass_and_loss(output: "LanguageModelOutput") -> "tuple[Tensor, Tensor]":
-    """log of the sum of exp of each row of logits, fp32 [M], and the negative log-likelihood of the targets, a sum."""
+    """Return log of the sum of exp of each row of logits, fp32 [M], and the summed negative log-likelihood of the
+    targets."""
     log_mass = output.logits.logsumexp(dim=-1)
     return log_mass, (log_mass - output.logits.gather(1, output.targets[:, None]).squeeze(1)).sum()
 

@@ -1,6 +1,6 @@
-"""The stage `export_milestone`: the manifest of a model of inside a training, by which it is evaluated like any other.
+"""The stage `export_milestone`: the manifest of an intermediate checkpoint, which makes it a model for evaluations.
 
-Its files lie beside the finished model, whose manifest vouches for them; nothing is copied or computed.
+Its files are next to the finished model, whose manifest lists them; nothing is copied or computed.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def milestone_settings(project: "Project", model: str, milestone: str) -> dict[str, object]:
-    """Which of the models of a training it is; `milestone` is the name of its folder."""
+    """Return the checkpoint of a training; `milestone` is the name of its folder."""
     return {"model": model, "milestone": milestone}
 
 
 def milestone_inputs(of: "Outputs", jobs: "Jobs", model: str) -> dict[str, Paths]:
-    """The manifest of the training, and all that the training read: whoever reads a model asks what that was."""
+    """Return the manifests of the training and of all its inputs, because readers of a model need these."""
     return {"pretraining": of("pretrain"), **jobs.call_at(model).arguments}
 
 
@@ -49,9 +49,9 @@ def export_milestone(
     initial_model: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Write the manifest: settings and inputs of the training, and how far it was; of a mark, also the words seen.
+    """Write the manifest: settings and inputs of the training, its progress and, for a mark, the words seen.
 
-    Raises ManifestError where the training has no such model, because it ended earlier.
+    Raises ManifestError if the training has no such checkpoint, because it ended earlier.
     """
     folder, measures = job.output.parent, pretraining.measures
     found = [output.path for output in pretraining.outputs if output.path.parent == folder]

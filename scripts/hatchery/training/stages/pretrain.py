@@ -1,4 +1,4 @@
-"""The stage `pretrain`: what comes before PyTorch is loaded, and after a run was stopped."""
+"""The stage `pretrain`: the work before PyTorch is loaded, and after a run was stopped."""
 
 import sys
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 UNFINISHED = Path("results/checkpoints")
-"""The folders of runs that have not ended."""
-# All that says what a model without training is, and how text is given to it.
+"""Folders of unfinished runs."""
+# Keys that determine an untrained model and its input texts.
 UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise_from")
 
 
 def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """The model, its objective and its training."""
+    """Return the model, its objective and its training."""
     chosen = project.seeded_run(experiment, run)
     model = keys_of(project.model_of(experiment, chosen.model), "description")
     pretraining = project.experiment(experiment).runs[chosen.model].pretraining
@@ -40,10 +40,10 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
 
 
 def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
-    """The settings of a run without the place of its initial model.
+    """Return the settings of a run without the location of its initial model.
 
-    Which model that is, the digest of its manifest says, which is among the inputs: a renamed experiment or a moved
-    folder trains nothing anew. Nor does a run of 0 steps depend on how it would be trained.
+    The initial model is identified by the digest of its manifest, which is an input: a renamed experiment or a moved
+    folder causes no new training. A run of 0 steps does not depend on the settings of training.
     """
     kept = keys_of(pretraining)
     if not pretraining.steps:
@@ -54,7 +54,8 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
 
 
 def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Manifests of tokens and tokenizer and, where a run names such, of the initial model and of larger counts."""
+    """Return manifests of tokens and tokenizer and, if a run has them, of the initial model and of a larger corpus's
+    counts."""
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
         "tokens": of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer),
@@ -72,16 +73,16 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     version=1,
     settings=pretraining_settings,
     inputs=pretraining_inputs,
-    # No imported model.
+    # Models to start from are no imported ones.
     wildcard_patterns=lambda project: {"model": ADDRESS},
     # The run folder with the checkpoints is no output: Snakemake deletes outputs before every attempt, and a killed job
-    # goes on from its last checkpoint.
+    # continues from its last checkpoint.
     unrecorded=lambda jobs, model: {"name": jobs.title(model)},
     shared=StoredByDigest("pretraining"),
     environment="pretraining",
     runs_on="gpus",
     threads="pretraining",
-    # Memory, and time where it is known beforehand, are in the `cluster` block.
+    # Memory, and time if it is known beforehand, are in the `cluster` block.
     memory_mb=0,
     minutes=1440,
     runtime=(
@@ -112,11 +113,12 @@ def pretrain(
     counts: Path | None = None,
     name: str = "",
 ) -> None:
-    """Pretrain a language model on token shards; status 75 means stopped by a signal, with a checkpoint to go on.
+    """Pretrain a language model on token shards; status 75 means stopped by a signal, with a checkpoint to continue
+    from.
 
     `initial_model` is the manifest of the model to start from instead of random weights, `counts` that of the token
-    shards in which the output bias is counted. Unfinished runs have their folders in `checkpoints`; progress and sinks
-    call the run `name`.
+    shards in which the output bias is counted. Folders of unfinished runs are in `checkpoints`; progress and sinks call
+    the run `name`.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
