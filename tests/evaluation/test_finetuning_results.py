@@ -134,7 +134,7 @@ def test_a_damaged_result_is_named_and_made_again(tmp_path, damage, capsys):
     damage(path)
     assert store.load([(12, 3e-05)]) == {}
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"warning: {path}: damaged: expected the SHA-256 {path.name.split('.')[-2]}..., found ")
+    assert line.startswith(f"warning: {path}: damaged: expected the SHA-256 {path.name.split('.')[-2]}..., got ")
 
 
 @pytest.mark.parametrize("other", [result(seed=13), result(rate=1e-05), result(failed="tired")])

@@ -33,14 +33,14 @@ class Record:
     def value(self, name: str) -> Any:
         """Return the value of the field `name`; dots reach into nested objects. Raises EvaluationError if it is
         missing."""
-        found = self.values.get(name, _MISSING)
-        if found is _MISSING:
-            found = self._find(name)
-        if found is _MISSING:
+        value = self.values.get(name, _MISSING)
+        if value is _MISSING:
+            value = self._find(name)
+        if value is _MISSING:
             raise EvaluationError(
                 f"{self.where}: the field {name!r} is missing; the record has: {', '.join(self.names)}"
             )
-        return found
+        return value
 
     def text(self, name: str) -> str:
         """Return the non-empty string in the field `name`. Raises EvaluationError if it is missing, empty or no
@@ -59,14 +59,14 @@ class Record:
         return value if value.isascii() else checked_text(value, f"{self.where}: the field {name!r}")
 
     def _find(self, name: str) -> Any:
-        found: Any = self.values
-        if name in found:
-            return found[name]
+        value: Any = self.values
+        if name in value:
+            return value[name]
         for part in name.split("."):
-            if not isinstance(found, Mapping) or part not in found:
+            if not isinstance(value, Mapping) or part not in value:
                 return _MISSING
-            found = found[part]
-        return found
+            value = value[part]
+        return value
 
 
 _MISSING = object()

@@ -194,9 +194,11 @@ def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
     }
     use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
     # The tokenizer of a model that was trained on texts without an end token appends no end token.
-    ends_texts = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
-    use = use._replace(ends_texts=ends_texts)
-    return OurModel(found.network.float(), tokenizer if ends_texts else tokenizer.without_end(), use, str(folder))
+    appends_end_token = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
+    use = use._replace(appends_end_token=appends_end_token)
+    return OurModel(
+        found.network.float(), tokenizer if appends_end_token else tokenizer.without_end(), use, str(folder)
+    )
 
 
 def _without_manifest(folder: Path) -> OurModel:
@@ -251,9 +253,9 @@ def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None
             "known only if the tokenizer is the folder of hatchery.train"
         )
     use = use_of_objective(objective or objective_settings({"task": architecture}, name))
-    use = use._replace(ends_texts=use.ends_texts and bool(tokenizer.end_ids))
+    use = use._replace(appends_end_token=use.appends_end_token and bool(tokenizer.end_ids))
     network = OwnModel(module, tokenizer.vocabulary_size)
-    return ModelOfUser(network, tokenizer if use.ends_texts else tokenizer.without_end(), use, where, objective)
+    return ModelOfUser(network, tokenizer if use.appends_end_token else tokenizer.without_end(), use, where, objective)
 
 
 def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str | None) -> LibraryTokensOfUser:

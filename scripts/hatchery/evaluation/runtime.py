@@ -47,7 +47,7 @@ def open_trained(trained: Manifest) -> OurModel | ModelOfOthers:
     network = load_language_model(trained.folder).float()
     use = use_of(trained, network)
     objective = objective_of_model(trained) if "objective" in trained.settings else None
-    return OurModel(network, tokenizer if use.ends_texts else tokenizer.without_end(), use, where, objective)
+    return OurModel(network, tokenizer if use.appends_end_token else tokenizer.without_end(), use, where, objective)
 
 
 def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:

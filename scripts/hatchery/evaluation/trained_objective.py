@@ -23,7 +23,7 @@ class Use(NamedTuple):
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
     """Distance from the position of a prediction to its hidden token."""
-    ends_texts: bool = True
+    appends_end_token: bool = True
     """Whether training texts ended with a separator."""
     only: ModelKind | None = None
     """The only one of `kinds` that the model was trained for; None: it was trained for all of them."""
@@ -54,7 +54,7 @@ def use_of(trained: Manifest, model: "LanguageModel") -> Use:
 def use_of_objective(objective: ObjectiveKeys) -> Use:
     """Return the uses of a model that was trained with these settings."""
     only = objective.learned[0] if objective.learned != objective.kinds else None
-    return Use(objective.kinds, objective.predicted_before, objective.ends_texts, only)
+    return Use(objective.kinds, objective.predicted_before, objective.appends_end_token, only)
 
 
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
@@ -86,7 +86,7 @@ def default_objective(use: Use) -> ObjectiveKeys | None:
     """
     if "causal" not in use.kinds:
         return None
-    segments = {} if use.ends_texts else {"segments": "blocks"}
+    segments = {} if use.appends_end_token else {"segments": "blocks"}
     task = "hybrid" if "masked" in use.kinds else "causal"
     return objective_settings({"task": task, **segments}, "objective")
 

@@ -29,4 +29,6 @@ def export(model: str | PathLike[str], folder: str | Path) -> list[Path]:
     generation = None
     if opened.translates and place.name == MANIFEST:
         generation = generation_settings(read_manifest(place), opened.tokenizer)
-    return write_model_folder(folder, opened.network, opened.use.kinds, tokenizer, generation, opened.use.ends_texts)
+    return write_model_folder(
+        folder, opened.network, opened.use.kinds, tokenizer, generation, opened.use.appends_end_token
+    )

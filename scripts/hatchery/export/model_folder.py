@@ -136,16 +136,16 @@ def write_model_folder(
     kinds: Sequence[ModelKind],
     tokenizer: Path,
     generation: Mapping[str, Any] | None = None,
-    ends_texts: bool = True,
+    appends_end_token: bool = True,
 ) -> list[Path]:
     """Write everything except for the model card; return the paths.
 
     `kinds` are the uses of the model, `tokenizer` is a tokenizer.json, `generation` the defaults of `generate`.
-    Without `ends_texts`, training texts had no end token, and the tokenizer adds none. Raises TokenizationError if the
-    tokenizer is unusable, and ModelError if it has ids that the model has no embedding for, or pads with another id
-    than the model.
+    Without `appends_end_token`, training texts had no end token, and the tokenizer adds none. Raises TokenizationError
+    if the tokenizer is unusable, and ModelError if it has ids that the model has no embedding for, or pads with another
+    id than the model.
     """
-    names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, ends_texts)
+    names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, appends_end_token)
     family = family_of(model.config)
     exported = family.exported
     config = exported_config(model.config, kinds, special)
@@ -196,9 +196,9 @@ def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: Sp
 
 
 def _write_tokenizer(
-    folder: Path, config: ModelConfig, kinds: Sequence[ModelKind], path: Path, ends_texts: bool
+    folder: Path, config: ModelConfig, kinds: Sequence[ModelKind], path: Path, appends_end_token: bool
 ) -> tuple[list[str], SpecialTokens]:
-    tokenizer, kind = load_tokenizer(path) if ends_texts else load_tokenizer(path).without_end(), kinds[0]
+    tokenizer, kind = load_tokenizer(path) if appends_end_token else load_tokenizer(path).without_end(), kinds[0]
     backend, special = tokenizer.backend, tokenizer.special
     if tokenizer.vocabulary_size > config.vocab_size:
         raise ModelError(

@@ -74,7 +74,7 @@ def _write_branch(
     use = use_of(pretraining, model)
     folder.mkdir(parents=True, exist_ok=True)
     written = write_model_folder(
-        folder, model, use.kinds, pretraining.file("tokenizer.json"), generation, use.ends_texts
+        folder, model, use.kinds, pretraining.file("tokenizer.json"), generation, use.appends_end_token
     )
     for path in written:
         run.add_output(path)

@@ -94,8 +94,8 @@ class TrainingBatches:
         rank, processes = self.topology.rank, self.topology.world_size
         share = share_of_process(whole, rank, processes)
         pieces = micro_batches(share, self.micro_batch_size)
-        found = [_draw(examples, self.seed, piece, planned.mask_rate) for piece in pieces]
-        drawn, words = [batch for batch, _ in found], [words for _, words in found]
+        examples_and_words = [_draw(examples, self.seed, piece, planned.mask_rate) for piece in pieces]
+        drawn, words = [batch for batch, _ in examples_and_words], [words for _, words in examples_and_words]
         counts = [examples.counted(batch) for batch in drawn]
         return StepBatch(
             drawn,

@@ -151,8 +151,8 @@ def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
 
 def checkpoint_folders(run_folder: Path) -> list[Path]:
     """Return the checkpoints of a run, newest first."""
-    found = [path for path in run_folder.glob("step_*") if FOLDER_NAME.fullmatch(path.name)]
-    return sorted(found, key=checkpoint_step, reverse=True)
+    folders = [path for path in run_folder.glob("step_*") if FOLDER_NAME.fullmatch(path.name)]
+    return sorted(folders, key=checkpoint_step, reverse=True)
 
 
 def checkpoint_folder(run_folder: Path, step: int) -> Path:

@@ -56,20 +56,20 @@ def compile_layers_(
     unchanged.
     """
     torch._dynamo.config.recompile_limit = MOST_VARIANTS
-    found: list[Any] = []
+    modules: list[Any] = []
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
             # This layer writes where no other layer does; its two blocks are the same as in all others.
-            found += [module.attention, module.feed_forward]
+            modules += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
-            found.append(module)
-    found = [module for module in found if "forward" not in vars(module)]
-    for module in found:
+            modules.append(module)
+    modules = [module for module in modules if "forward" not in vars(module)]
+    for module in modules:
         # The number of states of a mixture is no variable length: each number has a function of its own.
         dynamic = any_length or (False if isinstance(module, LayerMixture) else None)
         compiled = torch.compile(module.forward, dynamic=dynamic, backend=backend)
         module.forward = partial(_compiled_in_mode, not evaluated, module, compiled, module.forward)
-    return found
+    return modules
 
 
 def compilation_of(model: nn.Module) -> Compilation:

@@ -59,10 +59,10 @@ def difficulties(examples: "PaddedExamples", by: Literal["length", "rarity"]) ->
     """Return the difficulty of every sequence, for its text in the first epoch of seed 0: float64 [len(examples)]."""
     texts = (examples.texts(0, 0, index) for index in range(len(examples)))
     if by == "length":
-        found = [
+        difficulties_of_sequences = [
             sum(map(len, parts)) / max(1, sum(1 + len(part.inner_sentence_starts) for part in parts)) for parts in texts
         ]
-        return np.array(found, dtype=np.float64)
+        return np.array(difficulties_of_sequences, dtype=np.float64)
     counts = np.zeros(1, dtype=np.int64)
     for parts in texts:
         for part in parts:

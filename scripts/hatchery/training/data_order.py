@@ -96,13 +96,13 @@ class DataOrder:
     def __call__(self, step: Step) -> list[EpochSlice]:
         """Return the global batch of a step, a pure function of its number; raises TrainingError for a split without
         text."""
-        found = []
+        slices = []
         for kind, (count, read) in enumerate(zip(step.sequences, step.read, strict=True)):
             size = self._size(step.sequence_length)
             position = self._begin(step.stretch, kind) + read
             parts = sequences_from(position, count, size, partial(self._epoch, step.stretch, kind))
-            found += [EpochSlice(part.epoch, part.indices + kind * size) for part in parts] if kind else parts
-        return found
+            slices += [EpochSlice(part.epoch, part.indices + kind * size) for part in parts] if kind else parts
+        return slices
 
     def epochs(self) -> float:
         """Return the number of times that all steps together read each sequence; with two kinds, each is read twice."""

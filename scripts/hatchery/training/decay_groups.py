@@ -61,4 +61,6 @@ def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict
         if parameter.requires_grad:
             members[group_of(name)].append(parameter)
     decays = {"body": settings.weight_decay, "head": settings.head_weight_decay, "undecayed": 0.0}
-    return [{"params": found, "weight_decay": decays[group]} for group, found in members.items() if found]
+    return [
+        {"params": parameters, "weight_decay": decays[group]} for group, parameters in members.items() if parameters
+    ]

@@ -64,5 +64,5 @@ class TranslatedSet(DevelopmentSet):
             mine = translate_ids(model, self._tokenizer, self._sources, self._search, engine.device)
         model.train()
         translations = [text for texts in gathered(mine) for text in texts]
-        found = scores(translations, self._references)
-        return columns | {f"development_{name}": score.value for name, score in found.items()}
+        scored = scores(translations, self._references)
+        return columns | {f"development_{name}": score.value for name, score in scored.items()}

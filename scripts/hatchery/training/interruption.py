@@ -44,10 +44,10 @@ def ask_queue(job: str) -> str | None:
     """Return Slurm's remaining time of a job, such as `1-02:03:04`; None if the queue cannot be asked."""
     command = ["squeue", "--noheader", "--jobs", job, "--format", "%L"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=QUEUE_TIMEOUT_SECONDS, check=True)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=QUEUE_TIMEOUT_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip()
+    return answer.stdout.strip()
 
 
 @dataclass(frozen=True)

@@ -109,10 +109,10 @@ def _scores(watchers: Sequence[Watcher], step: int, engine: Engine, checkpoints:
     scores: dict[str, float] = {}
     with evaluated_weights(watchers if due else (), engine.model):
         for watcher in due:
-            found = watcher.scores(step, engine)
-            for name, value in found.items():
+            columns = watcher.scores(step, engine)
+            for name, value in columns.items():
                 _require_finite(value, name.replace("_", " "), step, checkpoints)
-            scores |= found
+            scores |= columns
     return scores
 
 

@@ -43,5 +43,5 @@ def words_seen(measures: Mapping[str, Any]) -> int | None:
 
     `measures` are those of the manifest; None if the words were not counted.
     """
-    found = measures.get("words_seen", None if "initial_model" in measures else measures.get("words"))
-    return None if found is None else int(found)
+    words = measures.get("words_seen", None if "initial_model" in measures else measures.get("words"))
+    return None if words is None else int(words)

@@ -88,11 +88,11 @@ def orthogonalised(matrices: Tensor, precision: torch.dtype | None = None) -> Te
     if precision is None:
         precision = torch.bfloat16 if matrices.device.type == "cuda" else torch.float32
     tall = matrices.shape[1] > matrices.shape[2]
-    found = (matrices.mT if tall else matrices).to(precision)
+    updates = (matrices.mT if tall else matrices).to(precision)
     # The spectral norm is at most the Frobenius norm.
-    found = found / torch.linalg.vector_norm(found, dim=(1, 2), keepdim=True).clamp(min=EPSILON)
+    updates = updates / torch.linalg.vector_norm(updates, dim=(1, 2), keepdim=True).clamp(min=EPSILON)
     first, third, fifth = COEFFICIENTS
     for _ in range(ITERATIONS):
-        gram = found @ found.mT
-        found = torch.baddbmm(found, torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth), found, beta=first)
-    return (found.mT if tall else found).to(matrices.dtype)
+        gram = updates @ updates.mT
+        updates = torch.baddbmm(updates, torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth), updates, beta=first)
+    return (updates.mT if tall else updates).to(matrices.dtype)

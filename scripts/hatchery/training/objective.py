@@ -45,7 +45,7 @@ class ObjectiveKeys(Settings):
     """Distance from the position of a prediction to its hidden token."""
 
     @property
-    def ends_texts(self) -> bool:
+    def appends_end_token(self) -> bool:
         """Whether training texts end with a separator, so that a finished model also gets one."""
         # Blocks have a start token and no end token.
         return getattr(self, "segments", "") != "blocks"

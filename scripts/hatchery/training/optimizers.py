@@ -49,10 +49,10 @@ def _with_matrices_apart(
         "row_decay": settings.row_decay if settings.name == "normuon" else None,
         "rate_factor": (settings.matrix_learning_rate or settings.learning_rate) / settings.learning_rate,
     }
-    found = []
+    result = []
     for group in groups:
         matrices = [parameter for parameter in group["params"] if id(parameter) in hidden]
         others = [parameter for parameter in group["params"] if id(parameter) not in hidden]
-        found += [{**group, "params": matrices, **how}] if matrices else []
-        found += [{**group, "params": others}] if others else []
-    return found
+        result += [{**group, "params": matrices, **how}] if matrices else []
+        result += [{**group, "params": others}] if others else []
+    return result

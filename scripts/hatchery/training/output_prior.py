@@ -102,10 +102,10 @@ def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) 
             f"{counts}: has no split {TRAINING_SPLIT!r}, in which output_bias.larger_corpus is counted; it has "
             f"{', '.join(sorted(splits)) or 'none'}"
         )
-    found = np.array(json.loads(tokens.file("unigram.json").read_bytes())["counts"], dtype=np.int64)
-    found[special.ids[special.cls]] = 0
-    found[special.ids[special.sep]] = splits[TRAINING_SPLIT]["sentences"]
-    return found
+    counts_of_types = np.array(json.loads(tokens.file("unigram.json").read_bytes())["counts"], dtype=np.int64)
+    counts_of_types[special.ids[special.cls]] = 0
+    counts_of_types[special.ids[special.sep]] = splits[TRAINING_SPLIT]["sentences"]
+    return counts_of_types
 
 
 def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:

@@ -94,13 +94,13 @@ class OwnModel(nn.Module):
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
         """Return each tensor of the module once: files of tensors hold no tensor under two names."""
-        tensors, found, seen = super().state_dict(*args, **kwargs), dict[str, Any](), set[Any]()
+        tensors, unique, seen = super().state_dict(*args, **kwargs), dict[str, Any](), set[Any]()
         for name, tensor in tensors.items():
             place = (tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else name
             if place not in seen:
                 seen.add(place)
-                found[name] = tensor
-        return found
+                unique[name] = tensor
+        return unique
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Copy tensors as returned by `state_dict` into the module."""

@@ -174,7 +174,7 @@ def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
 def _unscale_all_finite_(gradients: list[Tensor], factor: float) -> bool:
     """Multiply `gradients` by `factor` in one pass, and return whether all values were finite before."""
     device = gradients[0].device
-    found = torch.zeros((), device=device)
+    non_finite = torch.zeros((), device=device)
     # The operation of torch's GradScaler: it reads each gradient once, and waits for the device only here.
-    torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, torch.tensor(factor, device=device))
-    return found.item() == 0
+    torch._amp_foreach_non_finite_check_and_unscale_(gradients, non_finite, torch.tensor(factor, device=device))
+    return non_finite.item() == 0

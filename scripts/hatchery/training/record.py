@@ -155,12 +155,12 @@ class RunRecord:
         """Save the run after the last finished step. Raises the errors of `RunCheckpoints.save`."""
 
         def tensors() -> dict[str, Tensor]:
-            found: dict[str, Tensor] = engine.precision.state()
-            if found:
-                found[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
+            state: dict[str, Tensor] = engine.precision.state()
+            if state:
+                state[SKIPPED_STEPS] = torch.tensor(self.skipped_steps)
             for watcher in watchers:
-                found |= watcher.state()
-            return found
+                state |= watcher.state()
+            return state
 
         with self.paused():
             self.checkpoints.save(self.position, engine, tensors, self.metrics_text)

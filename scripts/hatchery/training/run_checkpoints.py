@@ -58,11 +58,11 @@ class RunCheckpoints:
 
         A run that continues another run makes no checkpoints up to step `after`.
         """
-        found = None
+        newest = None
         if self.is_first:
             required = {step for step in self._required if step > after}
-            found = newest_sound_checkpoint(self.folder, self.milestones, required)
-        step = from_first_process(checkpoint_step(found) if found else -1)
+            newest = newest_sound_checkpoint(self.folder, self.milestones, required)
+        step = from_first_process(checkpoint_step(newest) if newest else -1)
         return None if step < 0 else checkpoint_folder(self.folder, step)
 
     def load(self, folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:

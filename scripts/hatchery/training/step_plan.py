@@ -134,7 +134,7 @@ class StepPlan:
     def work(self, first: int = 0, end: int | None = None) -> list[Work]:
         """Return the work of the steps from `first` to `end - 1` (None: to the last), by the length of their
         sequences."""
-        found = []
+        works = []
         for stretch in self.stretches:
             start, stop = max(first, stretch.first_step), min(self.steps if end is None else end, stretch.last_step)
             if start < stop:
@@ -142,8 +142,8 @@ class StepPlan:
                 worth = self.settings.objective.sequences_of_step
                 length = stretch.sequence_length
                 full = [int(count) * worth(int(size), length) for size, count in zip(sizes, counts, strict=True)]
-                found.append(Work(length, sum(full), self._labelled_share(start, stop)))
-        return found
+                works.append(Work(length, sum(full), self._labelled_share(start, stop)))
+        return works
 
     def sequences(self, first: int = 0, end: int | None = None) -> float:
         """Return the approximate number of full sequences of these steps."""

@@ -109,8 +109,8 @@ def _pretrain_in_folder(
     if not topology.is_first:
         if await_announcement(store, PATIENCE + COLLECTIVE_TIMEOUT) == TRAIN:
             spending = read_spending(folder)
-            whole, kept = _whole(settings, spending), _kept(spending)
-            train_run(whole, options, inputs, topology, store, folder, output, name, None, kept, given)
+            planned, steps_to_keep = with_planned_steps(settings, spending), checkpoint_steps(spending)
+            train_run(planned, options, inputs, topology, store, folder, output, name, None, steps_to_keep, given)
         return
     # Waiting processes hold GPUs of a cluster, so the wait is limited; a single process holds little.
     patience = None if topology.world_size == 1 else PATIENCE.total_seconds()
@@ -136,22 +136,25 @@ def _pretrain_in_folder(
             print(f"{name}: the budget is spent in {spending.steps:,} steps{seen}", file=sys.stderr, flush=True)
         announce(store, TRAIN, topology)
         with stage_run(output, job.settings, job.inputs, keep=True) as run:
-            whole = _whole(settings, spending)
-            kept = _kept(spending)
-            trained = train_run(whole, options, inputs, topology, store, folder, output, name, lease, kept, given)
+            planned = with_planned_steps(settings, spending)
+            steps_to_keep = checkpoint_steps(spending)
+            trained = train_run(
+                planned, options, inputs, topology, store, folder, output, name, lease, steps_to_keep, given
+            )
             lease.verify()
-            _export(run, whole, trained, inputs, output.parent, spending)
+            _export(run, planned, trained, inputs, output.parent, spending)
             # The runner does so later, when there would already be a manifest.
             verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 
 
-def _whole(settings: PretrainSettings, spending: Spending | None) -> PretrainSettings:
+def with_planned_steps(settings: PretrainSettings, spending: Spending | None) -> PretrainSettings:
     """Return the settings with `steps` that spend the budget, if there is one."""
     return settings if spending is None else settings.with_steps(spending.steps)
 
 
-def _kept(spending: Spending | None) -> frozenset[int]:
+def checkpoint_steps(spending: Spending | None) -> frozenset[int]:
+    """Return the steps after which a budget's marks keep checkpoints; empty without a budget."""
     return frozenset() if spending is None else spending.kept_steps
 
 

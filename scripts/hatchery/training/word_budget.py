@@ -123,7 +123,7 @@ def spend(
         plan = StepPlan(settings.with_steps(guess))
         seen = _seen(plan, order_of(objective, plan, settings.seed, examples), shown, words_before, first_step)
         if seen[-1] <= most:
-            low, found = guess, seen
+            low, words_seen = guess, seen
         else:
             high = guess
         own = (seen[-1] - words_before) / (guess - first_step)
@@ -136,10 +136,10 @@ def spend(
         )
     marks = {}
     for words in settings.marks:
-        passed = first_step + int(np.searchsorted(found, words, "left"))
+        passed = first_step + int(np.searchsorted(words_seen, words, "left"))
         step = low if words == settings.words_budget else min(max(passed, first_step + 1), low)
-        marks[mark_name(words)] = Mark(step, int(found[step - first_step]))
-    return Spending(low, int(found[-1]), marks)
+        marks[mark_name(words)] = Mark(step, int(words_seen[step - first_step]))
+    return Spending(low, int(words_seen[-1]), marks)
 
 
 def _seen(

@@ -87,11 +87,11 @@ def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}
     # As in the workflow: the words of the mark, from which the step at the mark may differ by up to a batch.
-    found = {name: words_of_mark(name) for name in marks}
+    words = {name: words_of_mark(name) for name in marks}
     metrics = made.folder / METRICS_FILE
     # Words of earlier, continued runs are not in a run's own file.
-    if not found and metrics.is_file() and "initial_model" not in made.measures:
+    if not words and metrics.is_file() and "initial_model" not in made.measures:
         rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
-        found = {step_name(row["step"]): row["words"] for row in rows if row.get("words") is not None}
-    found = {name: words for name, words in found.items() if made.folder / milestone_place(name) in folders}
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+        words = {step_name(row["step"]): row["words"] for row in rows if row.get("words") is not None}
+    words = {name: words for name, words in words.items() if made.folder / milestone_place(name) in folders}
+    return dict(sorted(words.items(), key=lambda item: item[1]))

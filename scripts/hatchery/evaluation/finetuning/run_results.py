@@ -82,10 +82,10 @@ class RunStore:
         arrays: dict[str, Any] = {}
         description = {key: value for key, value in vars(result).items() if key != "sets"}
         description |= {"sets": [], OF: self.folder.name}
-        for number, (name, found) in enumerate(result.sets.items()):
-            description["sets"].append({"name": name, "values": found.values, "failed": found.failed})
-            if found.answers is not None:
-                arrays[f"{PREDICTIONS}_{number}"], arrays[f"{SCORES}_{number}"] = found.answers
+        for number, (name, set_result) in enumerate(result.sets.items()):
+            description["sets"].append({"name": name, "values": set_result.values, "failed": set_result.failed})
+            if set_result.answers is not None:
+                arrays[f"{PREDICTIONS}_{number}"], arrays[f"{SCORES}_{number}"] = set_result.answers
         arrays[DESCRIPTION] = np.array(json.dumps(description))
         content = BytesIO()
         np.savez(content, **arrays)
@@ -99,8 +99,8 @@ class RunStore:
         """Return the stored results among `runs`, pairs of seed and learning rate."""
         for run in runs:
             remove_leftovers(self.folder, f"{_stem(*run)}.")
-        found = {run: self._load(*run) for run in runs}
-        return {run: result for run, result in found.items() if result is not None}
+        stored = {run: self._load(*run) for run in runs}
+        return {run: result for run, result in stored.items() if result is not None}
 
     def _files(self, seed: int, learning_rate: float) -> list[Path]:
         return sorted(self.folder.glob(f"{_stem(seed, learning_rate)}.*.npz"))
@@ -112,15 +112,15 @@ class RunStore:
             try:
                 content = path.read_bytes()
             except OSError as error:
-                found: str = error.strerror or "unreadable"
+                checksum: str = error.strerror or "unreadable"
             else:
-                found = _checksum(content)
-                result = _result(content, self.folder.name) if found == expected else None
+                checksum = _checksum(content)
+                result = _result(content, self.folder.name) if checksum == expected else None
                 if result is not None and (result.seed, result.learning_rate) == (seed, learning_rate):
                     return result
-                found += " of other runs" if found == expected else ""
+                checksum += " of other runs" if checksum == expected else ""
             print(
-                f"warning: {path}: damaged: expected the SHA-256 {expected}..., found {found}...; run again",
+                f"warning: {path}: damaged: expected the SHA-256 {expected}..., got {checksum}...; run again",
                 file=sys.stderr,
                 flush=True,
             )
@@ -154,13 +154,13 @@ def _result(content: bytes, folder: str) -> RunResult | None:
             if description.pop(OF, folder) != folder:
                 return None
             sets = {
-                found["name"]: SetResult(found["values"], found["failed"], _answers(arrays, number))
-                for number, found in enumerate(description.pop("sets"))
+                entry["name"]: SetResult(entry["values"], entry["failed"], _answers(arrays, number))
+                for number, entry in enumerate(description.pop("sets"))
             }
         result = RunResult(sets=sets, **description)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, EOFError, zipfile.BadZipFile):
         return None
-    usable = bool(sets) and all(found.failed in get_args(Failure) for found in sets.values())
+    usable = bool(sets) and all(set_result.failed in get_args(Failure) for set_result in sets.values())
     return result if usable else None
 
 
@@ -220,9 +220,9 @@ def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.
         for run in runs:
             answers = run.sets[scored.name].answers
             if answers is not None:
-                for found in scored.breakdown(answers):
+                for cell in scored.breakdown(answers):
                     where = (scored.name, run.seed, run.learning_rate)
-                    rows.append((*where, found.fact, found.value, found.label, found.n, found.accuracy))
+                    rows.append((*where, cell.fact, cell.value, cell.label, cell.n, cell.accuracy))
     return pl.DataFrame(rows, schema=list(BREAKDOWN_COLUMNS), orient="row", infer_schema_length=None)
 
 

@@ -69,33 +69,33 @@ def encode_task(
         for name, rows in data.scored.items()
     ]
     sets += _transferred(settings, sources, vocabulary, tokenizer, data.labels)
-    if len({found.name for found in sets}) < len(sets):
-        raise ConfigError(f"finetune.transfer: a name is taken: {', '.join(found.name for found in sets)}")
+    if len({scored.name for scored in sets}) < len(sets):
+        raise ConfigError(f"finetune.transfer: a name is taken: {', '.join(scored.name for scored in sets)}")
     counts = report.measures()
     if settings.protocol.official:
-        sets = [whole_batches(found) for found in sets]
-        counts |= {f"scored_{found.name}": int(found.is_scored.sum()) for found in sets}
+        sets = [whole_batches(scored) for scored in sets]
+        counts |= {f"scored_{scored.name}": int(scored.is_scored.sum()) for scored in sets}
     train_set = scored_set("train", task, data.labels, train, data.train)
     return EncodedTask(train_set, input_groups(kept), tuple(sets), n_labels, tokenizer.pad_id, counts)
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
     """Return counts of rows, truncated and dropped rows, and the baselines that need no model, by set."""
-    found: dict[str, float] = dict(task.counts)
+    measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
-        found[f"{name}_rows"] = data.n_units
+        measures[f"{name}_rows"] = data.n_units
         if isinstance(data, EncodedSpans):
-            found[f"dropped_{name}_sentences"] = data.dropped
+            measures[f"dropped_{name}_sentences"] = data.dropped
         else:
-            found[f"truncated_{name}_rows"] = cast("Any", data).truncated
+            measures[f"truncated_{name}_rows"] = cast("Any", data).truncated
     for scored in task.sets:
         if isinstance(scored.data, EncodedSpans):
             baseline = majority_baseline(task.train.labels, scored.labels, scored.data.unknown)
-            found[f"majority_accuracy_{scored.name}"] = baseline.accuracy
-            found[f"majority_micro_f1_{scored.name}"] = baseline.micro_f1
+            measures[f"majority_accuracy_{scored.name}"] = baseline.accuracy
+            measures[f"majority_micro_f1_{scored.name}"] = baseline.micro_f1
         elif (majority := scored.majority_accuracy) is not None:
-            found[f"majority_accuracy_{scored.name}"] = majority
-    return found
+            measures[f"majority_accuracy_{scored.name}"] = majority
+    return measures
 
 
 def _transferred(

@@ -56,12 +56,16 @@ def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
     Of several columns, the last ones may be missing, null or empty. Raises EvaluationError for fewer than two choices.
     """
     if isinstance(columns, str):
-        found, where = record.value(columns), f"{record.where}: the field {columns!r}"
-        if not isinstance(found, list) or len(found) < 2 or not all(isinstance(one, str) and one for one in found):
+        choices, where = record.value(columns), f"{record.where}: the field {columns!r}"
+        if (
+            not isinstance(choices, list)
+            or len(choices) < 2
+            or not all(isinstance(one, str) and one for one in choices)
+        ):
             raise EvaluationError(
-                f"{where} must be a list of two texts or more, none of them empty, got {shorten(found)}"
+                f"{where} must be a list of two texts or more, none of them empty, got {shorten(choices)}"
             )
-        return [checked_text(one, where) for one in found]
+        return [checked_text(one, where) for one in choices]
     given = [column for column in columns if record.values.get(column) not in (None, "")]
     if len(given) < 2 or given != list(columns[: len(given)]):
         expected = f"expected texts in {', '.join(columns)}, of which the last ones may be missing"

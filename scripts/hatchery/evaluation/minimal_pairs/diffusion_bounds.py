@@ -71,7 +71,7 @@ def token_diffusion_bounds(
                 on_tokens(len(batch) * width)
             done += 1
     values = np.split(scores.finished(), starts[1:-1])[: len(sentences)]
-    return [_of_tokens(found, one.scored) for found, one in zip(values, sentences, strict=True)]
+    return [_of_tokens(shares, one.scored) for shares, one in zip(values, sentences, strict=True)]
 
 
 def _of_tokens(values: np.ndarray, scored: int) -> np.ndarray:
@@ -79,6 +79,6 @@ def _of_tokens(values: np.ndarray, scored: int) -> np.ndarray:
     hidden = hidden_sets(scored)
     row_of, token = np.nonzero(hidden)
     weights = 1.0 / (hidden.sum(axis=1)[row_of] * DIFFUSION_ORDERS)
-    found = np.zeros((scored, *values.shape[1:]))
-    np.add.at(found, token, (values.T * weights).T)
-    return found.astype(np.float32)
+    shares = np.zeros((scored, *values.shape[1:]))
+    np.add.at(shares, token, (values.T * weights).T)
+    return shares.astype(np.float32)

@@ -139,8 +139,8 @@ class TargetScores:
         of, targets = (torch.from_numpy(np.concatenate(parts)) for parts in (self._of, self._targets))
         with torch.inference_mode():
             features = torch.cat(self._features)
-            found = tiled_log_probabilities(features, *self.model.network.output_layer, of, targets)
-        self.values[np.concatenate(self._places)] = found.numpy()
+            log_probabilities = tiled_log_probabilities(features, *self.model.network.output_layer, of, targets)
+        self.values[np.concatenate(self._places)] = log_probabilities.numpy()
         self._features, self._of, self._targets, self._places = [], [], [], []
         self._n_rows = 0
 
@@ -167,7 +167,7 @@ def token_left_to_right_likelihoods(
     groups = groups_of(inputs)
     grouped = {member for group in groups for member in group.members}
     others = [number for number in range(len(sentences)) if number not in grouped]
-    found: dict[int, np.ndarray] = dict(
+    by_number: dict[int, np.ndarray] = dict(
         zip(
             others,
             _each_by_itself(model, [sentences[number] for number in others], tokens_per_batch, on_tokens),
@@ -175,9 +175,9 @@ def token_left_to_right_likelihoods(
         )
     )
     for batch in batches_of(groups, inputs, tokens_per_batch):
-        found |= _behind_prefixes(model, batch, sentences)
+        by_number |= _behind_prefixes(model, batch, sentences)
         on_tokens(sum(len(inputs[member]) + 1 for member in batch.members))
-    return [found[number] for number in range(len(sentences))]
+    return [by_number[number] for number in range(len(sentences))]
 
 
 def _behind_prefixes(
@@ -214,7 +214,7 @@ def _each_by_itself(
     temperatures: Temperatures = AT_ONE,
 ) -> list[np.ndarray]:
     context = np.array(model.frame.before, dtype=np.int64)
-    found: list[Tensor] = []
+    batches: list[Tensor] = []
     lengths: list[int] = []
     for length, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
         encoded = list(bucket)
@@ -230,13 +230,13 @@ def _each_by_itself(
             targets = ids[start : start + len(batch)][here]
             arrays = (batch, flat, np.arange(len(flat)), targets)
             tensors = [moved(torch.from_numpy(array), model.device) for array in arrays]
-            found.append(target_log_probabilities(model, *tensors, temperatures=temperatures))
+            batches.append(target_log_probabilities(model, *tensors, temperatures=temperatures))
             lengths += here.sum(axis=1).tolist()
             on_tokens(len(batch) * (len(context) + length))
-    if not found:
+    if not batches:
         return []
     # Copied from the device at once, after all batches were submitted.
-    return np.split(torch.cat(found).cpu().numpy(), np.cumsum(lengths)[:-1])
+    return np.split(torch.cat(batches).cpu().numpy(), np.cumsum(lengths)[:-1])
 
 
 def scored_tokens(sentences: Sequence[EncodedSentence]) -> np.ndarray:

@@ -54,10 +54,10 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
     """
     if evaluated.has(CORRELATION_FILE):
         return _correlations(evaluated)
-    found = _rows_of(evaluated, ACCURACY_FILE, ACCURACY_COLUMNS)
+    rows = _rows_of(evaluated, ACCURACY_FILE, ACCURACY_COLUMNS)
     if evaluated.has(BEST_TEMPERATURE_FILE):
-        found += _rows_of(evaluated, BEST_TEMPERATURE_FILE, {AT_BEST_TEMPERATURE: "accuracy"})
-    return found
+        rows += _rows_of(evaluated, BEST_TEMPERATURE_FILE, {AT_BEST_TEMPERATURE: "accuracy"})
+    return rows
 
 
 TENSOR_FLOAT = "matrix products in TensorFloat-32 where a GPU has it, which decides a few near-ties otherwise"
@@ -72,12 +72,12 @@ class _CorrelationRow(Record):
 
 def _correlations(evaluated: Evaluated) -> list[TidyRow]:
     settings = str(evaluated.manifest.measures.get("rules", ""))
-    found = []
+    rows = []
     for row in evaluated.records(CORRELATION_FILE, _CorrelationRow, ("name",)):
         more = {"items": row.pairs, "blind_guess": 0.0, "settings": settings}
         more["basis"] = basis_of_suite(evaluated, row.pairs)
-        found.append(measured(evaluated.name, row.name, "phenomenon", CORRELATION, 100 * row.spearman, **more))
-    return found
+        rows.append(measured(evaluated.name, row.name, "phenomenon", CORRELATION, 100 * row.spearman, **more))
+    return rows
 
 
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
@@ -112,7 +112,7 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
     """Return the rows of one table, whose columns hold these metrics."""
     path = evaluated.manifest.folder / name
     rows = evaluated.records(name, _AccuracyRow, ("level", "name"))
-    found: list[TidyRow] = []
+    tidy_rows: list[TidyRow] = []
     measures = evaluated.manifest.measures
     rules = [f"{measures['rules']}; ties {measures['tie_rule']}"] if "rules" in measures else []
     if evaluated.manifest.settings.get("precision") == "tf32":
@@ -122,7 +122,7 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int, chance: float) -> None:
         more = {"sampling_deviation": deviation, "items": items, "blind_guess": 100 * chance, "settings": settings}
         more["basis"] = basis_of_suite(evaluated, items)
-        found.append(measured(evaluated.name, task, level, metric, value, **more))
+        tidy_rows.append(measured(evaluated.name, task, level, metric, value, **more))
 
     if any(row.pairs == 0 for row in rows):
         raise EvaluationError(f"{path}: an accuracy over 0 pairs")
@@ -144,7 +144,7 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
         for row in by_level["suite"]:
             if row.name == f"{evaluated.name}{BY_PAIR}":
                 add("average", PAIR_AVERAGE, metric, *_accuracy(row, column), row.chance)
-    return found
+    return tidy_rows
 
 
 def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:

@@ -34,12 +34,12 @@ def prediction_files(
 
 def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite: SuiteSettings) -> str:
     """Return one line of JSON: by paradigm, an id and the preferred text of every item, in the order of the files."""
-    found: dict[str, dict[str, list[dict[str, str]]]] = {}
+    by_paradigm: dict[str, dict[str, list[dict[str, str]]]] = {}
     for item, decided in zip(items, decisions, strict=True):
         paradigm = item.item_id if suite.format == "global_piqa" else item.paradigm
-        rows = found.setdefault(paradigm, {"predictions": []})["predictions"]
+        rows = by_paradigm.setdefault(paradigm, {"predictions": []})["predictions"]
         rows.append({"id": f"{paradigm}_{len(rows)}", "pred": predicted_text(item.candidates[decided.chosen], suite)})
-    return json.dumps(found) + "\n"
+    return json.dumps(by_paradigm) + "\n"
 
 
 def preferred_sentences(items: Sequence[Item], decisions: Sequence[Decision]) -> dict[str, list[str]]:

@@ -274,13 +274,13 @@ def candidate_scores(
     may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:
-            found = encoded[candidate]
-            is_empty = found.scored < 1 and not (may_be_empty and len(model.frame.before) + len(found.ids) > 1)
-            is_empty = is_empty and not (by_prefix and found.ids)
-            if is_empty or len(found.ids) > longest:
+            sentence = encoded[candidate]
+            is_empty = sentence.scored < 1 and not (may_be_empty and len(model.frame.before) + len(sentence.ids) > 1)
+            is_empty = is_empty and not (by_prefix and sentence.ids)
+            if is_empty or len(sentence.ids) > longest:
                 raise EvaluationError(
-                    f"{item.paradigm}, pair {item.item_id}: a sentence becomes {len(found.ids):,} tokens, "
-                    f"expected 1 to {longest:,}" + (", some of them after the prefix" if found.given else "")
+                    f"{item.paradigm}, pair {item.item_id}: a sentence becomes {len(sentence.ids):,} tokens, "
+                    f"expected 1 to {longest:,}" + (", some of them after the prefix" if sentence.given else "")
                 )
     empty = [text for text in texts if encoded[text].scored < 1]
     texts = [text for text in texts if encoded[text].scored > 0]
@@ -317,14 +317,14 @@ def _tables(
 ) -> dict[str, Table]:
     outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
     scores = _scores_table(items, scored, outcomes)
-    found: dict[str, Table] = {
+    tables: dict[str, Table] = {
         "scores.parquet": scores if unknown is None else scores.append_column("unknown", pa.array(unknown))
     }
     if settings.format == "wug":
-        return found | {CORRELATION_FILE: correlation_frame(items, scored.of(items))}
+        return tables | {CORRELATION_FILE: correlation_frame(items, scored.of(items))}
     by_split, by_pair = settings.format == "entity_tracking", settings.track == "multilingual"
     table = accuracy_table(items, outcomes, settings.suite, credits, by_split, by_pair)
-    return found | {ACCURACY_FILE: accuracy_frame(table)}
+    return tables | {ACCURACY_FILE: accuracy_frame(table)}
 
 
 def _scores_table(pairs: Sequence[Item], scored: CandidateScores, outcomes: Sequence[Outcome]) -> pa.Table:

@@ -319,5 +319,5 @@ def target_log_probabilities(
         logits = model.logits_at(ids, rows).float()
         if temperatures == AT_ONE:
             return torch.log_softmax(logits, dim=-1)[of, targets]
-        found = [torch.log_softmax(logits / one, dim=-1)[of, targets] for one in temperatures]
-        return torch.stack(found, dim=-1)
+        log_probabilities = [torch.log_softmax(logits / one, dim=-1)[of, targets] for one in temperatures]
+        return torch.stack(log_probabilities, dim=-1)

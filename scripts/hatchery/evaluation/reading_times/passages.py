@@ -126,18 +126,18 @@ def begins_words(model: Model) -> np.ndarray:
     """Return which tokens begin with a space, or end the text: bool [V]. Raises ConfigError if no token begins with
     a space."""
     backend = model.tokenizer.backend
-    found = np.zeros(model.vocabulary_size, dtype=bool)
+    begins = np.zeros(model.vocabulary_size, dtype=bool)
     for token, number in backend.get_vocab().items():
-        if number < len(found):
-            found[number] = token.startswith(BLANKS)
-    if not found.any():
+        if number < len(begins):
+            begins[number] = token.startswith(BLANKS)
+    if not begins.any():
         raise ConfigError(
             "word_boundaries: corrected needs a tokenizer whose tokens begin with the space before a word; "
             "this tokenizer has no such token"
         )
     special = [number for number, token in backend.get_added_tokens_decoder().items() if token.special]
-    found[[number for number in special if number < len(found)]] = True
-    return found
+    begins[[number for number in special if number < len(begins)]] = True
+    return begins
 
 
 def _windows(
@@ -157,19 +157,19 @@ def _windows(
             # A word that is longer than a window is divided.
             most = max(1, longest // 2)
             pieces += [(at, min(at + most, end)) for at in range(start, end, most)]
-    found = []
+    windows = []
     for start, end in pieces:
         begin = max(0, end - longest)
         given = start - begin
         if not has_beginning and start == 0:
             given, start = 1, 1
         if end > start:
-            found.append(
+            windows.append(
                 _Window(
                     number, start, EncodedSentence(ids[begin:end], sentence.words and sentence.words[begin:end], given)
                 )
             )
-    return found
+    return windows
 
 
 def _scored(
@@ -182,17 +182,17 @@ def _scored(
     tokens_per_batch: int | None,
 ) -> list[_Scored]:
     """Return the values of all tokens of all passages; a token that no window scores has log-probability 0."""
-    found = [_Scored(np.zeros(n), np.full(n, np.nan), np.zeros(n), np.zeros(n)) for n in lengths]
+    scored = [_Scored(np.zeros(n), np.full(n, np.nan), np.zeros(n), np.zeros(n)) for n in lengths]
     sentences = [one.sentence for one in windows]
     for window, nats in zip(windows, token_scores(model, sentences, way, tokens_per_batch), strict=True):
-        found[window.passage].nats[window.first : window.first + len(nats)] = nats
+        scored[window.passage].nats[window.first : window.first + len(nats)] = nats
     if begins is not None or entropy:
         budget = tokens_per_batch_for(model, tokens_per_batch)
         for window, (entropies, masses) in zip(windows, _distributions(model, sentences, begins, budget), strict=True):
-            values, own = found[window.passage], slice(window.first, window.first + window.sentence.scored)
+            values, own = scored[window.passage], slice(window.first, window.first + window.sentence.scored)
             values.entropy[own] = entropies[:-1]
             values.begins_before[own], values.begins_after[own] = masses[:-1], masses[1:]
-    return found
+    return scored
 
 
 def _distributions(
@@ -204,7 +204,7 @@ def _distributions(
     """
     before = model.frame.before
     mask = None if begins is None else torch.from_numpy(begins).to(model.device)
-    found: dict[EncodedSentence, tuple[np.ndarray, np.ndarray]] = {}
+    summaries: dict[EncodedSentence, tuple[np.ndarray, np.ndarray]] = {}
     distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.given))
     for length, bucket in groupby(distinct, key=lambda one: len(one.ids)):
         listed = list(bucket)
@@ -222,8 +222,10 @@ def _distributions(
             values = torch.cat([_summaries(model, ids, part, mask) for part in flat.split(most)], dim=1)
             ends = np.cumsum([len(own) for own in places])[:-1]
             entropies, masses = values.cpu().numpy()
-            found |= dict(zip(rows, zip(np.split(entropies, ends), np.split(masses, ends), strict=True), strict=True))
-    return [found[one] for one in sentences]
+            summaries |= dict(
+                zip(rows, zip(np.split(entropies, ends), np.split(masses, ends), strict=True), strict=True)
+            )
+    return [summaries[one] for one in sentences]
 
 
 @torch.inference_mode()
@@ -253,12 +255,12 @@ def _rows(
             surprisal.append(None)
             continue
         first, last = firsts[word], lasts[word]
-        found = float(nats[word])
+        nats_of_word = float(nats[word])
         if begins is not None:
             # The first word of a text may have no space in front; then its probability is not conditioned on a space.
-            found += float(values.begins_before[first]) if begins[sentence.ids[first]] else 0.0
-            found -= float(values.begins_after[last])
-        surprisal.append(found)
+            nats_of_word += float(values.begins_before[first]) if begins[sentence.ids[first]] else 0.0
+            nats_of_word -= float(values.begins_after[last])
+        surprisal.append(nats_of_word)
         entropy.append(None if np.isnan(values.entropy[first]) else float(values.entropy[first]))
     return pl.DataFrame(
         {

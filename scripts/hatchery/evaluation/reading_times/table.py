@@ -111,20 +111,20 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
     columns: dict[str, list[Any]] = {"item": items, "position": positions}
     if settings.participant:
         columns["participant"] = readers
-    found = ReadTable({**columns, **numbers}, counts={"without_word": without_word, "other_word": others})
+    table = ReadTable({**columns, **numbers}, counts={"without_word": without_word, "other_word": others})
     if settings.texts is not None:
         texts = _texts(source, settings, most)
         _keep(
-            found,
+            table,
             [
                 texts.get(item, {}).get(at, ("",))[0] == word
                 for item, at, word in zip(items, positions, words, strict=True)
             ],
         )
-    found.passages = [_passage(item, places) for item, places in texts.items()]
+    table.passages = [_passage(item, places) for item, places in texts.items()]
     if settings.frequencies is not None:
-        found.frequencies = _frequencies(source, source.one_name(settings.frequencies), most)
-    return found
+        table.frequencies = _frequencies(source, source.one_name(settings.frequencies), most)
+    return table
 
 
 def _rows(source: RawSource, name: str) -> Iterator[Record]:
@@ -149,13 +149,13 @@ def _texts(
 ) -> dict[str, dict[float, tuple[str, str | None]]]:
     """Return the words of the texts in the table `texts`; the first of several rows of a word counts."""
     assert settings.texts is not None
-    found: dict[str, dict[float, tuple[str, str | None]]] = {}
+    words_by_item: dict[str, dict[float, tuple[str, str | None]]] = {}
     for record in _chosen(source, source.one_name(settings.texts), settings, most):
         word, position = _word(record, settings), _number(record, settings.position, settings)
         if word is not None and not math.isnan(position):
-            places = found.setdefault(_name(record, settings.item, settings), {})
+            places = words_by_item.setdefault(_name(record, settings.item, settings), {})
             places.setdefault(position, (word, _sentence(record, settings)))
-    return found
+    return words_by_item
 
 
 def _keep(table: ReadTable, kept: list[bool]) -> None:
@@ -213,7 +213,7 @@ def _number(record: Record, column: str, settings: ReadingTableSettings) -> floa
 
 
 def _frequencies(source: RawSource, name: str, most: MostRows) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     limit = most(name)
     for number, record in enumerate(_rows(source, name)):
         if limit is not None and number >= limit:
@@ -226,8 +226,8 @@ def _frequencies(source: RawSource, name: str, most: MostRows) -> dict[str, int]
         if count < 0:
             got = shorten(record.value(FREQUENCY_COUNT))
             raise EvaluationError(f"{record.where}: {FREQUENCY_COUNT}: got {got}, expected a number of occurrences")
-        found[word] = found.get(word, 0) + count
-    return found
+        counts[word] = counts.get(word, 0) + count
+    return counts
 
 
 def frequency_key(word: str) -> str:

@@ -110,18 +110,18 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
 
 def read_children(source: RawSource, pattern: str) -> Children:
     """Return the table of children. Raises EvaluationError naming file and line, and for a word that occurs twice."""
-    name, found = source.one_name(pattern), Children()
+    name, children = source.one_name(pattern), Children()
     for record in read_csv(source, name, complete=True):
         word = record.text("word")
-        if word in found:
+        if word in children:
             raise EvaluationError(f"{record.where}: the word {word!r} occurs twice")
         ages = [age for age in record.values if age.isascii() and age.isdigit()]
-        found[word] = {float(age): number_in(record, age, 0, 1) for age in ages}
-        if not found[word]:
+        children[word] = {float(age): number_in(record, age, 0, 1) for age in ages}
+        if not children[word]:
             raise EvaluationError(f"{record.where}: there is no column of an age in months, such as '16'")
-    if not found:
+    if not children:
         raise EvaluationError(f"{name}: the file holds no words")
-    return found
+    return children
 
 
 def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Contexts:
@@ -133,12 +133,14 @@ def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Context
     name = source.one_name(pattern)
     try:
         content = json.loads(source.read_bytes(name).decode("utf-8"), object_pairs_hook=unique_keys)
-        found = {word: [one["context"] for one in given] for word, given in content.items() if len(word) >= shortest}
+        contexts_by_word = {
+            word: [one["context"] for one in given] for word, given in content.items() if len(word) >= shortest
+        }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise EvaluationError(
             f'{name}: expected {{"word": [{{"context": "text"}}, ...], ...}} in UTF-8: {type(error).__name__}: {error}'
         ) from error
-    for word, contexts in found.items():
+    for word, contexts in contexts_by_word.items():
         before = set[str]()
         for number, context in enumerate(contexts, 1):
             where = f"{name}: {word!r}: context {number}"
@@ -150,6 +152,6 @@ def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Context
                     f"{where}: {shorten(context)} occurs twice, expected different contexts of a word"
                 )
             before.add(context)
-    if not any(found.values()):
+    if not any(contexts_by_word.values()):
         raise EvaluationError(f"{name}: the file holds no contexts")
-    return found
+    return contexts_by_word

@@ -118,17 +118,17 @@ def _class_reader(task: TaskSettings) -> ReadLabel:
     integers = {int(name): position for name, position in index.items() if _is_integer(name)}
 
     def read(record: Record, value: object) -> int:
-        found = None
+        label = None
         if type(value) is str:
-            found = index.get(value)
+            label = index.get(value)
         elif type(value) is int:
-            found = integers.get(value)
+            label = integers.get(value)
         elif isinstance(value, LabelValue):
-            found = index.get(label_text(value))
-        if found is None:
+            label = index.get(label_text(value))
+        if label is None:
             listed = f"the task {task.name!r} lists {', '.join(task.label_names)}; is this a file of another task?"
             raise _unknown(record, value, task, listed)
-        return found
+        return label
 
     return read
 
@@ -202,9 +202,9 @@ class Context:
 
     def string(self, record: Record, name: str) -> str:
         """Return a text field, which may be empty. Raises EvaluationError if it is missing or no text."""
-        found = record.values.get(name)
-        if type(found) is str and found.isascii():
-            return found
+        text = record.values.get(name)
+        if type(text) is str and text.isascii():
+            return text
         if not record.has(name):
             raise missing_field(record, name, self.task.name)
         return record.string(name)

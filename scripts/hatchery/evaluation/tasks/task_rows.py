@@ -167,7 +167,7 @@ def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = la
     if not by_label:
         check_disjoint(source, task)
     for name in set_names(task):
-        lay_out, found, number, is_whole = make_layout(task, scored_set=name != "train"), set[object](), 0, True
+        lay_out, labels, number, is_whole = make_layout(task, scored_set=name != "train"), set[object](), 0, True
         for key in task.label_names if by_label else (name,):
             for file in task_files(source, task, key):
                 limit = most_rows(file)
@@ -180,11 +180,11 @@ def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = la
                         record.string(field)
                     examples = list(lay_out(record))
                     number += len(examples)
-                    found |= {example.label for example in examples}
+                    labels |= {example.label for example in examples}
         if is_whole:
             _check_number(task, name, number, str(source.root))
             if name == "train":
-                check_label_set(found, task, str(source.root))
+                check_label_set(labels, task, str(source.root))
 
 
 def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> TaskSettings:
@@ -197,15 +197,15 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
         return task
     files = {set_name: task_files(source, task, set_name) for set_name in set_names(task)}
     is_whole = all(most_rows(file) is None for names in files.values() for file in names)
-    found: dict[str, None] = {}
+    labels: dict[str, None] = {}
     for file in [file for name, names in files.items() if name == "train" or not is_whole for file in names]:
         for record in islice(read_rows(source, file, task.columns, {task.label_field}), most_rows(file)):
             value = label_value(record, task)
             if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
                 expected = "a text or a whole number"
                 raise EvaluationError(f"{record.where}: the label {value!r}: expected {expected}")
-            found.setdefault(label_text(task.label_values.get(str(value), value)))
-    return replace(task, labels=tuple(sorted(found)), sorted_labels=False)
+            labels.setdefault(label_text(task.label_values.get(str(value), value)))
+    return replace(task, labels=tuple(sorted(labels)), sorted_labels=False)
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
@@ -276,19 +276,19 @@ def _check_expected(report: ReadReport, task: TaskSettings, where: str) -> None:
         _check_number(task, name, report.sets[name].read if name in report.sets else 0, where)
 
 
-def _check_number(task: TaskSettings, name: str, found: int, where: str) -> None:
-    expected = task.expected_rows.get(name, found)
-    if found != expected:
+def _check_number(task: TaskSettings, name: str, n_rows: int, where: str) -> None:
+    expected = task.expected_rows.get(name, n_rows)
+    if n_rows != expected:
         raise EvaluationError(
-            f"{where}: the {name!r} set of the task {task.name!r} has {found} rows, expected {expected}"
+            f"{where}: the {name!r} set of the task {task.name!r} has {n_rows} rows, expected {expected}"
         )
 
 
-def check_label_set(found: set[object], task: TaskSettings, where: str) -> None:
+def check_label_set(labels: set[object], task: TaskSettings, where: str) -> None:
     """Refuse training files that lack a label of the task, such as RTE's files for MNLI."""
-    if len(found) == 1:
-        raise _one_label(found, task, where)
-    missing = [name for index, name in enumerate(task.label_names) if index not in found]
+    if len(labels) == 1:
+        raise _one_label(labels, task, where)
+    missing = [name for index, name in enumerate(task.label_names) if index not in labels]
     if missing:
         raise EvaluationError(
             f"{where}: no training row of the task {task.name!r} has the label {missing[0]!r}; "
