@@ -21,7 +21,8 @@ from hatchery.training import continuation
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.checkpoints import Position
 from hatchery.training.continuation import initial_measures, words_before
-from hatchery.training.data_order import EpochSlice, epochs_of, order_of
+from hatchery.training.curriculum import order_of
+from hatchery.training.data_order import EpochSlice, epochs_of
 from hatchery.training.milestones import BABYLM_MARKS, mark_name, milestone_place, words_of_mark
 from hatchery.training.objectives import objective_of
 from hatchery.training.settings import PretrainSettings, pretrain_settings
