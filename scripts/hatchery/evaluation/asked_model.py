@@ -67,7 +67,7 @@ class AskedModel:
         self._opened, self._model = opened, opened.asked(prepare_device(device))
         self._is_ours = isinstance(self._model, HatcheryModel)
         self.kinds: tuple[str, ...] = opened.use.learned
-        """What it was trained as: `masked`, `causal`, or both; of others also `encoder_decoder`."""
+        """Uses of the model: `masked`, `causal`, or both; for models of others also `encoder_decoder`."""
         self._also: tuple[str, ...] = opened.use.kinds
 
     @property

@@ -126,7 +126,7 @@ class Evaluation:
     direct: str = ""
     """Function, as `module:name`, that answers a `direct.request.Request`; imported on first use."""
     of_checkpoints: bool = False
-    """Whether the model of the request is a `direct.checkpoints.Checkpoints`."""
+    """True if the model of the request is a `direct.checkpoints.Checkpoints`."""
 
 
 class Result(NamedTuple):

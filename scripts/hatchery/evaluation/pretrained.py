@@ -51,7 +51,7 @@ class OurModel:
 
     @property
     def translates(self) -> bool:
-        """Whether the model is a translation model, which gives a single sentence no probability."""
+        """True if the model is a translation model, which gives a single sentence no probability."""
         return isinstance(self.network.config, EncoderDecoderConfig)
 
     def refuse_translation(self) -> None:

@@ -126,7 +126,7 @@ FORMATS_OF_MULTILINGUAL: tuple[PairFormat, ...] = ("rows", "multiple_choice")
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteSettings(Settings):
-    """What a suite says about its files and their scoring."""
+    """Settings of a suite's files and of their scoring."""
 
     format: PairFormat = "blimp"
     """blimp is JSON lines with sentence_good and sentence_bad. rows are tables with a header (.csv, .tsv), JSON lines
@@ -193,7 +193,7 @@ class SuiteSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """Whether models of others see their tokenizer's template in front of a text (since 2025)."""
+        """True if models of others see their tokenizer's template in front of a text (since 2025)."""
         return self.edition != 2023
 
     def __post_init__(self) -> None:
@@ -226,7 +226,7 @@ class SuiteSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringSettings(SuiteSettings):
-    """What is scored; part of the result's identity."""
+    """The items and their scoring; part of the result's identity."""
 
     suite: str
     """Name of the suite."""
@@ -272,7 +272,7 @@ class PerplexityChoice(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexitySettings(PerplexityChoice):
-    """Which guesses a model is asked for."""
+    """The held-out text and the predictions that are measured."""
 
     splits: Annotated[tuple[HeldOut, ...], MinLen(1), Unique()]
     """Splits of the corpus."""
@@ -364,13 +364,13 @@ class TranslationTests(Settings):
 
 @dataclass(frozen=True)
 class EvaluationRuntime(Settings):
-    """How it is carried out; not part of the result's identity."""
+    """Runtime settings of an evaluation; not part of the result's identity."""
 
     tokens_per_batch: Count | None = None
     """Tokens per batch, with special tokens and padding; null is what the evaluation takes by itself: of minimal pairs
     what was measured to be fastest on the device (benchmarks/score_minimal_pairs.py)."""
     device: DeviceName = "auto"
-    """Where the model computes."""
+    """Device of the model."""
     threads: Count | None = None
     """CPU threads of PyTorch; null leaves its choice."""
     compile: CompilationChoice = "auto"

@@ -24,7 +24,7 @@ class Use(NamedTuple):
     predicted_before: int = 0
     """Distance from the position of a prediction to its hidden token."""
     appends_end_token: bool = True
-    """Whether training texts ended with a separator."""
+    """True if training texts ended with a separator."""
     only: ModelKind | None = None
     """The only one of `kinds` that the model was trained for; None: it was trained for all of them."""
 

@@ -26,7 +26,7 @@ class Way(NamedTuple):
     """0: at the hidden token; 1: at the position before it; None: as the model was trained."""
     needs_words: bool = False
     sums: bool = False
-    """Whether the model is also scored from left to right, for a sum of both likelihoods."""
+    """True if the model is also scored from left to right, for a sum of both likelihoods."""
     module: str = "likelihoods"
     """Module in `minimal_pairs`."""
 

@@ -39,7 +39,7 @@ class Examples(Protocol):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Whether a sequence has the same text in every epoch."""
+        """True if a sequence has the same text in every epoch."""
         ...
 
     def words(self, seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:

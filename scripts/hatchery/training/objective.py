@@ -46,7 +46,7 @@ class ObjectiveKeys(Settings):
 
     @property
     def appends_end_token(self) -> bool:
-        """Whether training texts end with a separator, so that a finished model also gets one."""
+        """True if training texts end with a separator, so that a finished model also gets one."""
         # Blocks have a start token and no end token.
         return getattr(self, "segments", "") != "blocks"
 
@@ -58,7 +58,7 @@ class ObjectiveKeys(Settings):
 
     @property
     def causal(self) -> bool:
-        """Whether a finished model sees only earlier tokens by default."""
+        """True if a finished model sees only earlier tokens by default."""
         return self.kinds[0] == "causal"
 
     def mask_rate(self, progress: float) -> float | None:
@@ -84,7 +84,7 @@ class ObjectiveKeys(Settings):
 
     @property
     def predicts_text_alone(self) -> bool:
-        """Whether every label represents text, and no text is only read: otherwise bits per byte are not defined."""
+        """True if every label represents text, and no text is only read: otherwise bits per byte are not defined."""
         return "translation" not in self.kinds
 
     @property

@@ -105,7 +105,7 @@ class RunLease:
 
     @property
     def is_claimed(self) -> bool:
-        """Whether another attempt of the same job asks this process to stop."""
+        """True if another attempt of the same job asks this process to stop."""
         return self.claimed_by is not None
 
     def verify(self) -> None:

@@ -26,7 +26,7 @@ from hatchery.typed import build
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRuntime(Settings):
-    """How this machine carries pretraining out; no result depends on it."""
+    """Runtime settings of pretraining on this machine; no result depends on them."""
 
     device: DeviceName = "auto"
     """Where models compute; auto takes a GPU where there is one."""
@@ -64,7 +64,7 @@ class TrainingRuntime(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeSettings(TrainingRuntime):
-    """How a run is carried out by one process."""
+    """Runtime settings of one process."""
 
     threads: Count | None = None
     """CPU threads of each process; null leaves the choice to torch and OMP_NUM_THREADS."""

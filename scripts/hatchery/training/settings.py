@@ -93,12 +93,12 @@ class OptimizerSettings(Settings):
 
     @property
     def orthogonalises(self) -> bool:
-        """Whether the updates of hidden weight matrices are made orthogonal."""
+        """True if the updates of hidden weight matrices are made orthogonal."""
         return self.name in ("muon", "normuon")
 
     @property
     def is_plain_adamw(self) -> bool:
-        """Whether PyTorch's AdamW does the whole update, the only optimiser that ZeRO can shard."""
+        """True if PyTorch's AdamW does the whole update, the only optimiser that ZeRO can shard."""
         return self.name == "adamw" and not (self.cautious_decay or self.decay_follows_rate)
 
 
@@ -156,7 +156,8 @@ class LongSequenceSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings(Settings):
-    """What determines the weights beside model, seed and text: a run's share of an experiment and of a stage."""
+    """The settings that determine the weights, in addition to model, seed and text: a run's share of an experiment
+    and of a stage."""
 
     steps: Natural = ABSENT
     """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
@@ -355,7 +356,7 @@ class PretrainSettings(TrainingSettings):
     """
 
     batch_size: Count = 1
-    """Of a run that trains it is always given."""
+    """Always set for a run that trains."""
     model: dict[str, Any]
     """Keys of a model's configuration except the vocabulary size, which the token shards know."""
     seed: Natural

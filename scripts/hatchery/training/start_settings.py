@@ -116,7 +116,7 @@ class WeightAverageSettings(Settings):
 
     @property
     def averages_every_step(self) -> bool:
-        """Whether it is an exponential average of all steps."""
+        """True if it is an exponential average of all steps."""
         return self.weights == "exponential" and self.from_fraction == 0 and self.every_steps == 1
 
 

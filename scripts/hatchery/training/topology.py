@@ -35,7 +35,7 @@ class Topology:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that writes files and shows progress."""
+        """True if this is the process that writes files and shows progress."""
         return self.rank == 0
 
 

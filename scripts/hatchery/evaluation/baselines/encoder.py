@@ -172,7 +172,7 @@ class BaselineModel:
     left_to_right: None = None
     """No other direction: a model of the library has one use."""
     gives_types = False
-    """Whether the network gets token types, 0 for all tokens."""
+    """True if the network gets token types, 0 for all tokens."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ class Item:
 
     @property
     def identical(self) -> bool:
-        """Whether another candidate has the same text as the right one, so that no model can tell them apart.
+        """True if another candidate has the same text as the right one, so that no model can tell them apart.
 
         BLiMP has seven pairs with identical sentences.
         """
@@ -47,7 +47,7 @@ class Item:
 
     @property
     def is_pair(self) -> bool:
-        """Whether the item is a minimal pair: two sentences without prefixes."""
+        """True if the item is a minimal pair: two sentences without prefixes."""
         return len(self.candidates) == 2 and not any(candidate.prefix for candidate in self.candidates)
 
 

@@ -69,7 +69,7 @@ class SentenceModel(Protocol):
     longest_input: int | None
     """Largest number of tokens of an input, special tokens included; None if unlimited."""
     leading_blank: bool | None
-    """Whether sentences of minimal pairs get a space in front; None leaves the choice to their suite."""
+    """True if sentences of minimal pairs get a space in front; None leaves the choice to their suite."""
 
     @property
     def left_to_right(self) -> "SentenceModel | None":

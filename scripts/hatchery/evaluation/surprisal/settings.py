@@ -13,7 +13,7 @@ MISSING = ("NA", "N/A", "#N/A", "<NA>", "NaN", "nan", "NULL")
 
 @dataclass(frozen=True, kw_only=True)
 class SurprisalSettings(Settings):
-    """How texts lie in their files, what a word is, and how it is asked for."""
+    """The layout of texts in their files, their words, and the scoring."""
 
     files: NotEmpty = "*"
     """Shell pattern of the files inside the source. Text files (.txt, .md) have a text on every line; tables with a
@@ -77,10 +77,10 @@ class SurprisalTexts(SurprisalSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class NamedTexts(SurprisalSettings):
-    """What the stage is told."""
+    """The settings of the stage."""
 
     name: str
-    """What the experiment calls the texts."""
+    """Name of the texts in the experiment."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class AcquisitionSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedAcquisition(AcquisitionSettings):
-    """What the stage is told."""
+    """The settings of the stage."""
 
     words: dict[str, int]
     """Words that each checkpoint has seen, by its name."""

@@ -99,7 +99,7 @@ class TransferSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskKeys(Settings):
-    """What a task says about its rows, their inputs, its head and its metrics."""
+    """The rows of a task, their inputs, its head and its metrics."""
 
     suite: BlockName = "finetuning"
     """Under which heading the results stand."""
@@ -179,7 +179,7 @@ def settings_of(task: TaskSettings) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolSettings(Settings):
-    """How a model is trained on a task, and which of its states is reported."""
+    """The training of a model on a task, and the selection of the reported state."""
 
     epochs: Count = 10
     """Passes through the training rows."""
@@ -249,7 +249,7 @@ class ProtocolSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """Whether a tokenizer of others frames texts by its template alone, and predictions.json is written (since
+        """True if a tokenizer of others frames texts by its template alone, and predictions.json is written (since
         2025)."""
         return self.edition != 2023
 
@@ -288,10 +288,10 @@ class FinetuneSettings(Settings):
 
 @dataclass(frozen=True)
 class FinetuneRuntime(Settings):
-    """How it is carried out; not part of the result's identity."""
+    """Runtime settings of fine-tuning; not part of the result's identity."""
 
     device: DeviceName = "auto"
-    """Where models compute."""
+    """Device of the models."""
     threads: Count | None = None
     """CPU threads of PyTorch; null leaves its choice."""
     compile: CompilationChoice = "auto"

@@ -74,7 +74,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def one_kind(self) -> bool:
-        """Whether all sequences of a batch are of one kind."""
+        """True if all sequences of a batch are of one kind."""
         return self.causal_share in (0, 1)
 
     @property

@@ -100,7 +100,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def is_bound(self) -> bool:
-        """Whether the loss of held-out text is the bound of masked diffusion."""
+        """True if the loss of held-out text is the bound of masked diffusion."""
         return self.rates is not None and self.rates.weights == "diffusion" and self.rates.covers_all
 
     @property
@@ -121,7 +121,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def predicts_text_alone(self) -> bool:
-        """Whether every label is text: padding and special tokens are not."""
+        """True if every label is text: padding and special tokens are not."""
         return not (self.padding_in_loss or self.special_tokens_maskable)
 
     @property
