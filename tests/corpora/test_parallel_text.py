@@ -105,7 +105,7 @@ def test_a_pair_with_an_empty_side_is_left_out_and_counted(source_of: Sources) -
 
 def test_a_missing_translation_is_told_with_both_files_and_the_line(source_of: Sources) -> None:
     source = source_of(t__de="Eins.\nZwei.\nDrei.\n", t__en="One.\nTwo.\n")
-    with pytest.raises(SourceError, match=r"t\.en: ends after 2 lines, but .*t\.de goes on; expected a translation"):
+    with pytest.raises(SourceError, match=r"t\.en: ends after 2 lines, but .*t\.de continues; expected a translation"):
         documents_of(source, files={"any": ["t.de", "t.en"]})
 
 
@@ -205,7 +205,7 @@ def test_segments_of_xml_are_the_sentences_of_a_held_out_file(source_of: Sources
 
 def test_a_language_that_goes_on_is_told_with_the_file_that_ended(source_of: Sources) -> None:
     source = source_of(t__de="Eins.\n", t__en="One.\nTwo.\n")
-    with pytest.raises(SourceError, match=r"t\.de: ends after 1 sentences, but the other language goes on"):
+    with pytest.raises(SourceError, match=r"t\.de: ends after 1 sentences, but the other language continues"):
         talks_of(source, train=["t.de", "t.en"])
 
 

@@ -221,7 +221,7 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
             lambda s: {k: v for k, v in s.items() if ".layers.2." not in k},
             r"lacks the tensor transformer\.layers\.2\.",
         ),
-        (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\), the configuration asks for"),
+        (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\), expected"),
         (replaced(VALUE, lambda t: t.long()), f"tensor {VALUE} holds torch.int64"),
         (replaced(VALUE, lambda t: t * float("nan")), f"tensor {VALUE} holds numbers that are not finite"),
         (lambda s: {**s, "extra.weight": torch.zeros(2)}, "extra.weight: not a tensor of the published"),

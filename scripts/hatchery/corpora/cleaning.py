@@ -173,8 +173,8 @@ def repair_quotes(text: str) -> str:
 def clean(text: str, rules: CleaningRules) -> str:
     """Return the text after the full cleaning: spaces, contractions, quotes, punctuation, encoding; stripped.
 
-    A second cleaning changes text only around double quotes, brackets, long dashes and runs of full stops, where the
-    results of later rules match earlier rules.
+    A second cleaning changes text only around double quotes, brackets, long dashes and runs of full stops, where later
+    rules create text that earlier rules match.
     """
     if rules.entities_first and "&" in text and "<" not in text:
         text = _without_entities(text)

@@ -2,10 +2,10 @@
 counted.
 
 Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks, and a large file
-that its reader can divide is several tasks. Each is read to one file of documents in one process. The documents in the
+that its reader can divide is several tasks. One process reads each task to one file of documents. The documents in the
 shards are ordered by source, as configured, and by file name, for any number of processes, so the same sources give the
-same bytes. Memory stays flat: a process holds one row group of documents. A killed conversion goes on with the files
-that are missing; a damaged source leaves no shard and no table.
+same bytes. Memory stays constant: a process holds one row group of documents. A killed conversion continues with the
+missing files; a damaged source leaves no shard and no table.
 """
 
 import shutil

@@ -104,7 +104,7 @@ def check_tensors(
             raise ModelError(f"{path}: contains the tensor {shown}, which the configuration does not have")
         shape, wanted = tuple(tensors[name].shape), tuple(expected[name].shape)
         if shape != wanted:
-            raise ModelError(f"{path}: tensor {shown} has the shape {shape}, the configuration asks for {wanted}")
+            raise ModelError(f"{path}: tensor {shown} has the shape {shape}, expected {wanted} by the configuration")
         if not tensors[name].is_floating_point():
             raise ModelError(f"{path}: tensor {shown} holds {tensors[name].dtype}, expected floating-point numbers")
 

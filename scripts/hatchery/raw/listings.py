@@ -148,7 +148,7 @@ def read_listing(manifest: str | Path) -> dict[str, Listed]:
 def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, Listed]:
     """Return the listing of `root` with checksums. Files that look unchanged keep their checksums of `before`.
 
-    If no file looks changed, all files are read, because the caller wants to verify their content.
+    If no file looks changed, all files are read, to verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
     if alike == listing.keys() == before.keys():

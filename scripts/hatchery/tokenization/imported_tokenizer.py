@@ -197,7 +197,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
             yield number, value
             continue
         if form not in (1, 2, 5):
-            raise ValueError(f"wire type {form} at byte {place}")
+            raise ValueError(f"unsupported wire type {form} at byte {place}")
         size = {1: 8, 5: 4}.get(form, 0)
         if form == 2:
             size, place = _varint(data, place)

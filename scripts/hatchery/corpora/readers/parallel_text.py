@@ -178,7 +178,7 @@ def _lines(source: RawSource, file: str, partner: str, options: ParallelTextOpti
         if first is None or second is None:
             longer, shorter = (sides[1], sides[0]) if first is None else (sides[0], sides[1])
             raise SourceError(
-                f"{shorter.where}: ends after {shorter.line:,} lines, but {longer.where} goes on; expected a "
+                f"{shorter.where}: ends after {shorter.line:,} lines, but {longer.where} continues; expected a "
                 "translation of every line"
             )
         yield first, second

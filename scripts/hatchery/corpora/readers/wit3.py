@@ -80,7 +80,7 @@ def _pairs(source: RawSource, file: str, partner: str) -> parallel_text.Pairs:
     for number, pair in enumerate(zip_longest(*map(_sentences, sides))):
         if None in pair:
             ended = sides[pair.index(None)]
-            raise SourceError(f"{ended.where}: ends after {number:,} sentences, but the other language goes on")
+            raise SourceError(f"{ended.where}: ends after {number:,} sentences, but the other language continues")
         yield pair
 
 

@@ -37,7 +37,7 @@ _NUMBERED = {
 }
 
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
-"""Names of the output matrix, which repeats the word embedding."""
+"""Name of the output matrix, which repeats the word embedding."""
 POSITION_TABLE = "position_indices"
 """Name, in every layer, of the table of position buckets, which we compute."""
 GATE = "in_proj_vg"

@@ -44,7 +44,7 @@ _ONE_LAYER = {
 
 WORD_EMBEDDING = "embedding.word_embedding.weight"
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
-"""Names of the output matrix, which repeats the word embedding."""
+"""Name of the output matrix, which repeats the word embedding."""
 OUTPUT_MIXTURE = "transformer.prev_layer_weights"
 """Name of the weights of the heads' input in "weighted_output"; in our models, layer weights of one more consumer."""
 POSITION_TABLE = "attention.position_indices"

@@ -1,4 +1,4 @@
-"""Masking of spans of one to three subwords, which tile the text; each span has one decision, up to the rate.
+"""Masking of whole short spans: spans of one to three subwords tile the text and are hidden until the rate is reached.
 
 Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Masking"), whose priorities depend on how often a
 token was hidden before; here every epoch has the same distribution. Whole spans are hidden, so a text exceeds its share
@@ -33,7 +33,7 @@ def chosen_tokens(maskable: np.ndarray, span_of: np.ndarray, order: np.ndarray, 
 
 @dataclass(frozen=True)
 class ShortSpanMasking:
-    """Hides spans until the rate is reached; decides about each span as a whole.
+    """Hides whole spans until the rate is reached.
 
     The number of tokens is n * rate, rounded up or down at random, at least one with `at_least_one`; n is the number of
     maskable tokens or, as published, of all tokens.
