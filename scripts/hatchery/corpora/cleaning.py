@@ -48,15 +48,15 @@ class CleaningRules:
     contraction_ends: str = " "
     """Characters that may follow a contraction that is joined to the previous word."""
     space_before_brace: bool = False
-    """Whether a space before `}` is deleted."""
+    """True if a space before `}` is deleted."""
     straight_apostrophes: bool = False
-    """Whether ’ in or before a word is made straight first; otherwise rule 2 takes it for a closing quote
+    """True if ’ in or before a word is made straight first; otherwise rule 2 takes it for a closing quote
     (`don' t`).
     """
     entities_first: bool = False
-    """Whether HTML entities are decoded first; otherwise rule 5 splits them after the semicolon (`café s`)."""
+    """True if HTML entities are decoded first; otherwise rule 5 splits them after the semicolon (`café s`)."""
     whole_abbreviations: bool = False
-    """Whether `U.S.A.`, `....` and `...?` stay whole; otherwise rules 1 and 3 split them (`U. S. A.`, `... .`)."""
+    """True if `U.S.A.`, `....` and `...?` stay whole; otherwise rules 1 and 3 split them (`U. S. A.`, `... .`)."""
 
 
 BNC_PUBLISHED_RULES = CleaningRules()

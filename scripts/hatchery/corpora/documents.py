@@ -84,7 +84,7 @@ class ReaderContext:
     piece: Piece | None = None
     """The part of its file that is read; None for the whole file."""
     english: bool = False
-    """Whether all text of the corpus is English according to its settings."""
+    """True if all text of the corpus is English according to its settings."""
     assumed: Counter[str] = field(default_factory=Counter)
     """Counts the decisions that a reader makes without an option."""
 

@@ -40,7 +40,7 @@ class PlainTextOptions(ProseOptions):
     """Whether text files are cut into documents, at blank lines or else at line ends, where `lines_per_document` does
     not say how; auto cuts files of more than 1 MiB, and every file where there are fewer than 20."""
     delimiter: Delimiter | None = None
-    """What separates the columns of a table, such as ";" or "\\t"; null is a tab for .tsv files, otherwise a comma."""
+    """Separator of the columns of a table, such as ";" or "\\t"; null is a tab for .tsv files, otherwise a comma."""
     column: str = "text"
     """Column or field with the text."""
     document_column: str | None = None

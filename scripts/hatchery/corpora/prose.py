@@ -55,7 +55,7 @@ class LineForm:
     line.
     """
     cut: bool = False
-    """Whether paragraphs are split into sentences."""
+    """True if paragraphs are split into sentences."""
 
     @property
     def description(self) -> str:

@@ -99,10 +99,10 @@ class ModelConfig(EncoderSizes):
     """Number of subwords, special tokens included."""
 
     vocabulary_bias: bool = True
-    """Whether the output layer has a bias."""
+    """True if the output layer has a bias."""
 
     sentence_pair_head: bool = False
-    """Whether the model predicts if two texts belong together; set by the objective."""
+    """True if the model predicts whether two texts belong together; set by the objective."""
 
     @property
     def vocabulary_rows(self) -> int:

@@ -29,7 +29,7 @@ class Encoder(nn.Module, ABC):
     settings.
     """
     first_token_is_blind: bool = False
-    """Whether heads of whole texts read the last token instead of the first, because the first has seen no
+    """True if heads of whole texts read the last token instead of the first, because the first has seen no
     other token.
     """
 
@@ -82,7 +82,7 @@ class LayeredEncoder(Encoder):
     """
 
     causal: bool = False
-    """Whether tokens see no later token in calls without `causal`: the attention of the model's training."""
+    """True if tokens see no later token in calls without `causal`: the attention of the model's training."""
 
     def __init__(self, weighting: LayerWeighting) -> None:
         super().__init__()

@@ -57,7 +57,7 @@ class Exported:
     )
     """Classes with other heads that the weights can be loaded into."""
     bare: bool = True
-    """Whether a class without a head exists."""
+    """True if a class without a head exists."""
 
     @property
     def model_type(self) -> str:

@@ -25,11 +25,11 @@ class LayerWeighting:
     """
 
     input_in_output: bool
-    """Whether a layer adds its input to its output (the residual stream)."""
+    """True if a layer adds its input to its output (the residual stream)."""
 
     input_in_feed_forward: bool
-    """Whether the feed-forward block sees input plus attention (ELC-BERT, Equation 2) or only the attention (ELC-BERT,
-    Equation 5).
+    """True if the feed-forward block sees input plus attention (ELC-BERT, Equation 2), False if only the attention
+    (Equation 5).
     """
 
     previous_layer_bias: float = 0.0
@@ -39,7 +39,7 @@ class LayerWeighting:
     """Normalisation of every layer's output: none, a layer norm without parameters, or division by its length."""
 
     output_mixture: bool = False
-    """Whether the heads read a combination of all outputs, appended as one more state, instead of the last output."""
+    """True if the heads read a combination of all outputs, appended as one more state, instead of the last output."""
 
     def sizes(self, n_layers: int) -> range:
         """Return the numbers of weights of all consumers with learned weights, in a model of `n_layers` layers."""

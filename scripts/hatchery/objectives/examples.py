@@ -58,7 +58,7 @@ class LabelledExample(NamedTuple):
     pair_label: int | None = None
     """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
     causal: bool | None = None
-    """Whether tokens see no later token; None if no example of its kind is causal."""
+    """True if tokens see no later token; None if no example of its kind is causal."""
     texts: tuple[Segment, ...] = ()
     """The text of the sequence, without special tokens."""
     own: Mapping[str, np.ndarray] | None = None
@@ -72,9 +72,9 @@ class Padding:
     pad_id: int
     sequence_length: int
     in_loss: bool = False
-    """Whether padding is predicted: its label is then its id."""
+    """True if padding is predicted: its label is then its id."""
     attended: bool = False
-    """Whether tokens attend to padding: the mask then hides no token."""
+    """True if tokens attend to padding: the mask then hides no token."""
 
     def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
         """Return the examples as rows of one batch.

@@ -180,7 +180,7 @@ class _Partial:
         note = self._read_note()
         self.version: str = note.get("version", "")
         self.stitched = self.size > 0
-        """Whether the bytes may come from more than one response."""
+        """True if the bytes may come from more than one response."""
         if {key: note.get(key) for key in self._of} != self._of or self.size > download.bytes:
             self.drop()
 

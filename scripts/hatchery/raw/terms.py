@@ -14,6 +14,6 @@ class SourceTerms(Settings):
     licence: str = ""
     """Name of the licence, empty where none is known."""
     terms: str = ""
-    """What the source may be used for."""
+    """Permitted uses of the source."""
     obtain: str = ""
-    """Where the source comes from."""
+    """Origin of the source."""

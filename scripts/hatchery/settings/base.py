@@ -126,14 +126,14 @@ ShareAboveZero = Annotated[float, Range(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Range(ge=0, lt=1)]
 
 ReadingName = Literal["as_published", "corrected"]
-"""Whether errors of published code are reproduced or corrected; each field with this choice describes them."""
+"""Choice between reproducing and correcting errors of published code; each field with this choice describes them."""
 
 DeviceName = Literal["auto", "cpu", "cuda"]
 """Where models compute; auto takes a GPU where there is one."""
 
 Compilation = Literal["layers", "off"]
 CompilationChoice = Literal["auto", "layers", "off"]
-"""Whether layers go through torch.compile; auto: on a GPU, where the work is long enough."""
+"""Choice of torch.compile for the layers; auto: on a GPU, if the work is long enough."""
 
 
 @cache

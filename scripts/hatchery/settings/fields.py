@@ -312,7 +312,7 @@ def other_ways(hint: Any, key: str) -> set[str]:
 
 
 def may_be_null(hint: Any) -> bool:
-    """Whether null is a valid value of the type `hint`; True if the type is not known."""
+    """Return whether null is a valid value of the type `hint`; True if the type is not known."""
     return any(member in (NoneType, Any) for member, _ in metadata(hint))
 
 

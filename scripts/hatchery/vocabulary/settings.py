@@ -11,7 +11,7 @@ from hatchery.settings.base import Count, Natural, ReadingName, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularySettings(Settings):
-    """How a vocabulary is made."""
+    """Settings that build a vocabulary."""
 
     kind: Literal["transcripts", "word_list"]
     """What the source holds: CHILDES tables with one utterance per row, or a list of words with frequencies."""
@@ -32,10 +32,10 @@ class VocabularySettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionKeys(Settings):
-    """What is selected from texts, and how."""
+    """The selected texts, and the rule of the selection."""
 
     options: RawTextOptions | None = None
-    """Which files are read, and how; null reads the documents of a corpus."""
+    """The files to read and their format; null reads the documents of a corpus."""
     level: Literal["sentences", "spans", "windows"]
     """sentences: those within the vocabulary, as Punkt splits raw texts, or line by line in a corpus. spans: windows of
     words within the vocabulary, overlaps kept. windows: windows drawn at random, the unconstrained comparison set."""

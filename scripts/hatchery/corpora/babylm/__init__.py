@@ -61,7 +61,7 @@ class Treatment:
     """One of the two readings, and a count of the lines that the normaliser leaves out."""
 
     corrected: bool
-    """Whether the published losses are fixed; the docstring of each corpus lists the fixes."""
+    """True if the published losses are fixed; the docstring of each corpus lists the fixes."""
     rejections: Rejections
     """Collects the lines that are left out, by reason."""
 

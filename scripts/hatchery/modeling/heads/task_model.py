@@ -111,7 +111,7 @@ class HeadContext:
     pad_id: int
     """Id of the tokenizer's padding token, with which "position_linear" pads."""
     keeps_encoder_dropout: bool = False
-    """Whether the encoder keeps the dropout of its pretraining."""
+    """True if the encoder keeps the dropout of its pretraining."""
 
     @property
     def n_outputs(self) -> int:

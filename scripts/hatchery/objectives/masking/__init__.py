@@ -29,7 +29,7 @@ else:
 
 @dataclass(frozen=True)
 class MaskingSettings(Settings):
-    """Which tokens of a sequence have to be predicted, and what is seen in their places."""
+    """The tokens of a sequence that are predicted, and their replacement in the input."""
 
     kind: MaskingKind = "span"
     """What is masked together."""

@@ -46,7 +46,7 @@ class ShortSpanMasking:
     special_tokens_maskable: bool
     at_least_one: bool = True
     as_published: bool = False
-    """Whether a text with fewer maskable tokens than wanted is hidden as a whole, including special tokens."""
+    """True if a text with fewer maskable tokens than wanted is hidden as a whole, including special tokens."""
 
     def at(self, rate: float) -> "ShortSpanMasking":
         """Return the same rule with another share of tokens to predict."""
