@@ -143,7 +143,7 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
         (lambda model: model.scores(["The", 7]), "sentence 2: got 7, expected a text"),
         (lambda model: model.surprisals([None]), "sentence 1: got None, expected a text"),
         (lambda model: model.surprisals(["The", float("nan")]), "sentence 2: got nan, expected a text"),
-        (lambda model: model.surprisals(["The", " "]), "sentence 2: there is no word in it"),
+        (lambda model: model.surprisals(["The", " "]), "sentence 2: the text has no word"),
         (lambda model: model.surprisals(["The", "a \ud800"]), "sentence 2 holds half a surrogate pair"),
         (lambda model: model.fill("The ____ sleep .", number=-1), "number: got -1, expected at least 1"),
         (lambda model: model.continuation("The"), "needs a model that was trained with task causal or hybrid"),
@@ -197,7 +197,7 @@ def test_a_device_that_there_is_not_is_told(model_manifest: Path) -> None:
 
 
 def test_a_causal_model_has_no_gaps(causal_manifest: Path) -> None:
-    with pytest.raises(hatchery.HatcheryError, match="reads from left to right alone"):
+    with pytest.raises(hatchery.HatcheryError, match="predicts from left to right"):
         hatchery.model(causal_manifest).fill("The ____ sleep .")
 
 
@@ -244,7 +244,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert "  1  a-s1" in answers[0] and "  2  b\n" in answers[0]
     assert answers[1].count(" %") == 5
     assert answers[3].startswith("The old ") and answers[3].count("(drawn)") == 2
-    assert "reads from left to right alone: it fills no ____" in answers[4]
+    assert "predicts from left to right: it fills no ____" in answers[4]
     assert answers[6].count(" bits") == 3
     first, second, verdict = (line.split() for line in answers[7].splitlines()[:3])
     assert (first[-2:], second[-2:]) == (["The", "dogs"], ["A", "cat"])
@@ -255,7 +255,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert "no model is called 'a-s2'; did you mean 'a-s1'?" in answers[11]
     assert answers[12].strip() == "b"
     assert "put a word in place of ____" in answers[13]
-    assert "reads from left to right alone" in answers[14]
+    assert "predicts from left to right" in answers[14]
     command[4] = "min"
     refused = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert refused.returncode == 1

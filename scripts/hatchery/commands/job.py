@@ -1,4 +1,4 @@
-"""`hatchery job`: the settings and inputs of one job of the workflow, and what it writes."""
+"""`hatchery job`: the settings, inputs and outputs of one job of the workflow."""
 
 from pathlib import Path
 from typing import Annotated

@@ -23,7 +23,7 @@ def command(
     minutes: Annotated[
         float | None, typer.Option(help="Minutes of training, instead of steps.", show_default=False)
     ] = None,
-    objective: Annotated[str, typer.Option(help="masked, causal, hybrid: what the model learns.")] = "masked",
+    objective: Annotated[str, typer.Option(help="The objective: masked, causal or hybrid.")] = "masked",
     batch_size: Annotated[int, typer.Option(help="Sequences of a step.")] = 32,
     seed: Annotated[int, typer.Option(help="Draws weights, masks and the order of the data.")] = 42,
     set: Set = None,
@@ -36,7 +36,7 @@ def command(
 
     --set takes the arguments of hatchery.train (docs/python.md), such as --set 'optimizer={learning_rate: 0.001}'.
 
-    Ctrl-C saves a checkpoint; the same command goes on from there.
+    Ctrl-C saves a checkpoint; the same command continues from there.
     """
     import sys
 

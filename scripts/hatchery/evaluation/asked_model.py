@@ -129,7 +129,7 @@ class AskedModel:
         if number < 1:
             raise ConfigError(f"number: got {number}, expected at least 1")
         if model.mask_id is None:
-            raise ConfigError("fill: this model reads from left to right alone; ask for the `continuation` of a text")
+            raise ConfigError("fill: this model predicts from left to right; use `continuation` for the rest of a text")
         ids, gaps = self._with_gaps(sentence, model.mask_id)
         logits = model.logits_at(torch.tensor([ids], device=model.device), torch.tensor(gaps, device=model.device))
         rows = [
@@ -222,7 +222,7 @@ class AskedModel:
             elif end != gap[0] or not text[start:end].isspace():
                 ids.append(index)
         if waiting:
-            raise EvaluationError(f"{sentence!r}: the tokenizer makes nothing of a gap")
+            raise EvaluationError(f"{sentence!r}: the tokenizer makes no token of a gap")
         return [*ids, *self._model.frame.after], places
 
 

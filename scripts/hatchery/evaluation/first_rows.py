@@ -24,7 +24,7 @@ HEAD_BYTES = 64 << 10
 """Bytes that are read of a larger text file."""
 
 MOST_ROWS = 500
-"""Rows that are read of other files."""
+"""Largest number of rows to read of a file of another kind."""
 
 MOST_FILES = 20_000
 """A folder with more files is skipped: listing the files would take longer than planning."""

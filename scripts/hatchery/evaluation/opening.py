@@ -128,7 +128,7 @@ def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
             if name.endswith(end):
                 return architecture
     raise ConfigError(
-        f"{where}: architecture: config.json names {', '.join(names) or 'no class'}, which does not tell; "
+        f"{where}: architecture: config.json names {', '.join(names) or 'no class'}, which does not determine it; "
         f"pass architecture={get_args(Architecture)[0]!r} or another of: {', '.join(get_args(Architecture))}"
     )
 

@@ -82,7 +82,7 @@ def answer(model: "AskedModel", line: str) -> Iterator[str]:
     elif GAPS.search(line):
         if not model.fills_gaps:
             raise ConfigError(
-                f"this model reads from left to right alone: it fills no {GAP}, but goes on with a beginning"
+                f"this model predicts from left to right: it fills no {GAP}; write a beginning, which it continues"
             )
         rows = model.fill(line).rows(named=True)
         several = rows[-1]["gap"] > 1

@@ -52,8 +52,8 @@ WORDINGS = {
         ("most probable", "second", "third"),
     ),
     "continue": Wording(
-        "Beginnings of some short sentences of the corpus's {}, and how the model goes on until a paragraph ends: with "
-        "the most probable token each time, and with tokens drawn once with a fixed seed.",
+        "Beginnings of some short sentences of the corpus's {}, and the model's continuations until a paragraph ends: "
+        "with the most probable token each time, and with tokens drawn once with a fixed seed.",
         "beginning",
         "the corpus goes on",
         ("most probable", "drawn"),

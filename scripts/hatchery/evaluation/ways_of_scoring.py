@@ -102,7 +102,7 @@ def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edi
     way = WAYS[name] if name != "auto" else Way(("masked", "causal"), "", int)
     if "masked" in kinds and way.predicted_before == 0:
         return (
-            f"{name!r} reads a hidden token where it stands, and a hybrid model was trained to predict it at the "
+            f"{name!r} reads a hidden token at its own position, but a hybrid model was trained to predict it at the "
             f"position before: the numbers would mean nothing; {use}"
         )
     if "masked" in kinds and way.predicted_before == 1:

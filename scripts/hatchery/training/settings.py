@@ -269,14 +269,14 @@ class TrainingSettings(Settings):
     def _check_budget(self) -> None:
         """Refuse combinations of steps and budget, and marks that fit neither."""
         if self.steps is ABSENT and self.budget is None:
-            raise RefusedError("steps", "the key is missing; expected it, or a `budget`")
+            raise RefusedError("steps", "the key is missing; expected `steps` or a `budget`")
         key = "steps" if self.budget is None else "budget"
         steps = self.steps if self.budget is None else self._likely_steps(self.budget)
         require(steps <= MOST_STEPS, key, steps, f"at most {MOST_STEPS:,} steps")
         if self.steps is not ABSENT and self.steps and self.budget is not None:
-            raise refused("steps", self.steps, "no steps beside `budget`, from which they follow; 0 trains nothing")
+            raise refused("steps", self.steps, "no steps with `budget`, which determines them; 0 trains nothing")
         if self.checkpoints_at and self.words_budget is None:
-            raise refused("checkpoints_at", self.checkpoints_at, "nothing without a `budget` in words")
+            raise refused("checkpoints_at", self.checkpoints_at, "no marks without a `budget` in words")
         if self.checkpoints_at and self.early_stopping is not None:
             raise refused("early_stopping", self.early_stopping, "null with checkpoints_at, whose last one is the end")
         if (most := self.words_budget) is not None and self.steps != 0:
@@ -297,16 +297,16 @@ class TrainingSettings(Settings):
             for words in self.checkpoints_at:
                 require(words <= most, "checkpoints_at", words, f"at most the {most:,} words of the budget")
         if self.milestones and self.steps is ABSENT:
-            raise refused("milestones", self.milestones, "none beside `budget`: which words, `checkpoints_at` says")
+            raise refused(
+                "milestones", self.milestones, "none with `budget`: `checkpoints_at` sets the numbers of words"
+            )
 
     def _check_batches(self, translates: bool) -> None:
         """Refuse lengths and batch sizes that do not fit each other."""
         named = {"long_sequence": (self.long_sequence,), "length_schedule": self.length_schedule}
         changes = [(key, change) for key, of_key in named.items() for change in of_key if change is not None]
         if self.long_sequence and self.length_schedule:
-            raise refused(
-                "length_schedule", self.length_schedule, "none beside long_sequence, which is one such change"
-            )
+            raise refused("length_schedule", self.length_schedule, "none with long_sequence, which is one such change")
         fractions = [change.from_fraction for _, change in changes]
         if fractions != sorted(set(fractions)):
             raise refused("length_schedule", fractions, "changes whose from_fraction rises from one to the next")

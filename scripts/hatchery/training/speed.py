@@ -48,7 +48,7 @@ def memory_mib(device: "torch.device") -> Memory:
 
 
 def _resident_bytes() -> int:
-    import psutil  # Planning needs the peaks of devices without torch.
+    import psutil  # Imported here, because planning needs the peaks of devices without torch.
 
     return int(psutil.Process().memory_info().rss)
 

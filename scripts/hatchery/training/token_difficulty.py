@@ -5,7 +5,7 @@ of the earlier and the recent value. Inferred: the recent value is the share of 
 wrong prediction added, or the mean loss; a subword without a label since the last update keeps its value.
 
 Losses are added as whole millionths of a nat, so that the sums depend neither on the order of additions on a GPU nor on
-the number of processes. A checkpoint holds values and sums, so a resumed run goes on to the same bytes.
+the number of processes. A checkpoint holds values and sums, so a resumed run is bitwise equal.
 """
 
 from collections.abc import Mapping, Sequence

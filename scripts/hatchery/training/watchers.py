@@ -31,7 +31,7 @@ class Watcher:
         """Start with the weights of `model` on its device, initial ones or those of a checkpoint."""
 
     def prepared(self, batch: "StepBatch") -> "StepBatch":
-        """Return the batch of the coming step, changed by what this watcher has learned so far."""
+        """Return the batch of the coming step, adapted to this watcher's state."""
         return batch
 
     def after_step(self, model: nn.Module) -> None:

@@ -1,10 +1,10 @@
 """An average of the weights, which is evaluated and exported in place of the last weights.
 
-Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"): it starts as a
-copy of the initial weights and is updated after every step, without a correction of its bias and of the parameters
-alone. Equal weights from a step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407) without its
-cyclic rates; after every so many steps they are the average of late checkpoints. A late average starts as a copy of the
-first averaged weights.
+Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"). It starts as a
+copy of the initial weights and is updated after every step, without bias correction, and for the parameters alone.
+Equal weights from a step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407) without its cyclic
+rates. With an interval of steps, they average late checkpoints. A late average starts as a copy of the first averaged
+weights.
 """
 
 import math

@@ -287,7 +287,10 @@ def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):
         (lambda: hatchery.evaluate(model, "blimp", tmp_path / "no"), "no: data: no such file or folder"),
         (lambda: hatchery.evaluate(model, "blimp", tmp_path, files="*.x"), r"no file matches '\*\.x'"),
         (lambda: hatchery.evaluate(tmp_path / "no", PAIRS), "no: there is no model here; expected a folder such as"),
-        (lambda: hatchery.evaluate(tmp_path, PAIRS), "names BertModel, which does not tell; pass architecture="),
+        (
+            lambda: hatchery.evaluate(tmp_path, PAIRS),
+            "names BertModel, which does not determine it; pass architecture=",
+        ),
         (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="masked"), "cannot be loaded as a masked"),
         (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="mask"), "architecture: got 'mask'"),
         (lambda: hatchery.evaluate(torch.nn.Linear(1, 1), PAIRS), "tokenizer: got NoneType with the module Linear"),

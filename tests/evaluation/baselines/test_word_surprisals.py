@@ -111,7 +111,7 @@ def test_a_line_of_ten_thousand_words_has_them_all_or_one_clear_error(model_of):
 
 
 def test_what_has_no_word_and_what_has_no_probability_of_words_is_said(model_of):
-    with pytest.raises(EvaluationError, match=r"^text 2: there is no word in it"):
+    with pytest.raises(EvaluationError, match=r"^text 2: the text has no word"):
         word_surprisals(model_of("causal"), ["a", " \u00a0"])
     with pytest.raises(ConfigError, match="an encoder-decoder has none"):
         word_surprisals(model_of("t5"), ["a dog"])

@@ -24,9 +24,9 @@ Built = TypeVar("Built")
 class Request:
     """A request: a model on `device`, or the checkpoints of a training; data; and settings.
 
-    `name` is what rows call the suite or task; `settings` are those of its file and of the caller. `data` is a path or
-    a table in memory, None if nothing was given; `expected` describes it, for messages. Files may be written into the
-    folder `scratch`.
+    `name` is the name of the suite or task in rows; `settings` are those of its file and of the caller. `data` is a
+    path or a table in memory, None if nothing was given; `expected` describes it, for messages. Files may be written
+    into the folder `scratch`.
     """
 
     opened: Pretrained | Checkpoints

@@ -1,9 +1,9 @@
 """Encoded data as the fine-tuning engine reads it, independent of the task, and batches of items of similar length.
 
 Texts, pairs and choices are `encoding.EncodedTexts`; sentences with spans are `probing.encoding.EncodedSpans`. The
-training order is a pure function of (seed, epoch, lengths): the same on every machine and independent of what was
-trained before. Prediction batches hold as many items as a budget of tokens allows; the order of the batches is the one
-that pads least, and results stay on the device until all batches are done.
+training order is a pure function of (seed, epoch, lengths): it is the same on every machine and independent of earlier
+trainings. A prediction batch holds as many items as its budget of tokens allows; the order of the batches needs the
+least padding, and results stay on the device until all batches are done.
 """
 
 from collections.abc import Sequence

@@ -98,7 +98,7 @@ def mean_of_accuracy_and_f1(scored: Scored) -> float:
 
 @metric
 def majority_accuracy(scored: Scored) -> float:
-    """Accuracy of answering every row with its most frequent label: the baseline to print beside an accuracy."""
+    """Accuracy of predicting the most frequent label for every row: the baseline of an accuracy."""
     if independent(scored):
         return float(scored.labels.mean(axis=0).max())
     _, counts = np.unique(scored.labels[scored.labels >= 0], return_counts=True)

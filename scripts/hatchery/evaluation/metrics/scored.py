@@ -19,8 +19,8 @@ class Scored:
 
     `labels` and `predictions` are int64 [n] (classes, right choices; a label of -1 is unknown to the model and always
     wrong), float64 [n] (regression) or bool [n, K] (independent labels). `scores` are the head's outputs float [n, K].
-    `groups` says what is judged together, `facts` holds what a metric may need besides (see `Example`), `label_names`
-    are those of the task in the order of their indices, empty without a label set.
+    `groups` are the units of joint judgement, `facts` further inputs of some metrics (see `Example`), `label_names`
+    those of the task in the order of their indices, empty without a label set.
     """
 
     labels: np.ndarray

@@ -21,7 +21,7 @@ from hatchery.sanitize import plain_name
 MUBENCH = ChoiceColumns()
 _SPLIT = re.compile(r"(train|test|dev|validation|data)(-\d+-of-\d+)?")
 HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", "state.json")
-"""JSON files that the library `datasets` writes beside the rows of a data set."""
+"""JSON files that the library `datasets` writes next to the rows of a data set."""
 
 
 def paradigm_of_file(name: str, suite: SuiteSettings) -> str:

@@ -162,7 +162,7 @@ class _Asked:
         model, way = self.model, WAYS[self.scoring]
         for index, words in enumerate(split, first):
             if not words.spans:
-                raise EvaluationError(f"{place(index)}: there is no word in it")
+                raise EvaluationError(f"{place(index)}: the text has no word")
         blank = " " * (self.leading_blank if model.leading_blank is None else model.leading_blank)
         written = [blank + words.text for words in split]
         encoded = model.encode(written, words=way.needs_words)

@@ -16,7 +16,7 @@ _MARKED = "marked_words_classification"
 
 
 def check_task(task: TaskSettings) -> None:
-    """Raise ConfigError naming task, key, value and what is expected for settings that exclude each other."""
+    """Raise ConfigError naming task, key, value and the expected value for settings that exclude each other."""
     try:
         _check_files(task)
         _check_head(task)

@@ -16,7 +16,8 @@ FIELDS = ("paragraph", "question", "answer", "idx", "passage")
 
 
 def lay_out_answers(context: Context) -> LayOut:
-    """Examples with three segments, one per answer. Raises EvaluationError naming a missing part of a passage."""
+    """Return a function to examples with three segments, one per answer. Raises EvaluationError naming a missing
+    part of a passage."""
 
     def lay_out(record: Record) -> Iterator[Example]:
         for row in _answers(record):

@@ -21,7 +21,8 @@ _ENDS = (".", "?", "!", '"', "'")
 
 
 def lay_out_entities(context: Context) -> LayOut:
-    """Examples with three segments, `facts` entity and answers (a JSON list) as they are written, group the query.
+    """Return a function to examples with three segments; `facts` are entity and answers (a JSON list) as written,
+    `group` is the query.
 
     The text around the placeholder and the entity are normalised separately, so that each is normalised once.
     """

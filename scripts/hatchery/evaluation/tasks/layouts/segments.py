@@ -18,7 +18,7 @@ PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
 def lay_out_segments(context: Context) -> LayOut:
-    """Examples with the task's `fields` as segments.
+    """Return a function to examples with the task's `fields` as segments.
 
     A text may be empty (QQP has empty questions) where another text of the same input is not.
     """

@@ -14,7 +14,7 @@ FIELDS = ("sentence1", "sentence2", "start1", "start2", "end1", "end2")
 
 
 def lay_out_wic(context: Context) -> LayOut:
-    """Examples with two segments; of a head that reads them, with two marked spans.
+    """Return a function to examples with two segments and, for a head that reads them, two marked spans.
 
     Raises EvaluationError for a span outside its sentence.
     """
