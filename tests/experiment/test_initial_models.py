@@ -119,7 +119,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "neither run nor path": ({"later": start()}, "initialise_from: got neither, expected either `run` or `path`"),
     "run and path": ({"later": start(run="ltg_bert", path="x")}, "got both, expected either `run` or `path`"),
-    "a seed beside a path": ({"later": start(path="x", seed=1)}, "initialise_from.seed: got 1 beside `path`"),
+    "a seed beside a path": ({"later": start(path="x", seed=1)}, "initialise_from.seed: got 1 next to `path`"),
     "a path without a model": (
         {"later": start(path="nowhere")},
         "initialise_from.path: got 'nowhere', there is no nowhere/manifest.json; expected a folder that",

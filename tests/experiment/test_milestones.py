@@ -23,8 +23,8 @@ def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Pat
     keys.append(("runs.ltg_bert.seeds", [42]))
     before = Jobs(changed(configuration, *keys))
     own = before.results.evaluations("demo")
-    places = {result: before.place(path) for result, path in own.items()}
-    trained = before.place(before.results.pretrained("demo")["ltg_bert-s42"]).removesuffix("/manifest.json")
+    places = {result: before.storage_path(path) for result, path in own.items()}
+    trained = before.storage_path(before.results.pretrained("demo")["ltg_bert-s42"]).removesuffix("/manifest.json")
 
     jobs = Jobs(changed(configuration, *keys, ("evaluate_milestones", ["minimal_pairs/demo_pairs"])))
     found = jobs.results.evaluations("demo")

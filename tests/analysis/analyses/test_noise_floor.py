@@ -67,7 +67,7 @@ def test_differences_are_those_of_equal_seeds_with_the_interval_of_students_t(st
 def test_a_number_on_another_basis_is_never_compared(study: Study) -> None:
     findings = found(study)
     assert "one/masked" not in {row["model"] for row in findings.rows}
-    assert any("asked for different tokens" in note for note in findings.notes)
+    assert any("predicted different tokens" in note for note in findings.notes)
 
 
 def test_noise_is_not_known_with_fewer_seeds_than_asked_for(study: Study) -> None:
@@ -90,7 +90,7 @@ def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> N
     findings = found(study, curve=(*CURVE, "one/masked"))
     rows = {row["model"]: row for row in findings.rows}
     assert rows["one/better"]["data_factor"] == pytest.approx((3 / 2.01) ** 2, rel=2e-3)
-    assert any("asked for different tokens" in note for note in findings.notes)
+    assert any("predicted different tokens" in note for note in findings.notes)
     (alone,) = (row for row in found(study, curve=("one/masked",)).rows if row["model"] == "one/better")
     assert alone["data_factor"] is None
 

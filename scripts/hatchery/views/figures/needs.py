@@ -80,7 +80,7 @@ class SweptFigure(FigureSettings):
 
 @dataclass(frozen=True)
 class RegularisedFigure(FigureSettings):
-    """Settings of a figure of models that were first kept away from the unigram distribution, and of their rivals."""
+    """Settings of a figure of models that were first kept away from the unigram distribution, and of others."""
 
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
 
