@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import hatchery
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.commands import app
+from hatchery.errors import HatcheryError
 
 COMMANDS = sorted(path.stem.rstrip("_") for path in Path(hatchery.__path__[0], "commands").glob("[a-z]*.py"))
 SENTENCES = ["the dog sleeps", "an old house"]
@@ -70,6 +71,25 @@ def test_evaluate_prints_the_numbers_of_the_function(folder: Path, tmp_path: Pat
     assert pl.DataFrame(found["summary"])["value"].to_list() == expected.summary["value"].to_list()
     assert found["facts"] == dict(expected.facts)
     assert pl.read_csv(tmp_path / "rows.csv")["value"].to_list() == expected.rows["value"].to_list()
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_a_file_of_pairs_is_a_suite(folder: Path, tmp_path: Path, ending: str) -> None:
+    pairs = pl.DataFrame({"sentence_good": ["the dog sleeps", "1"], "sentence_bad": ["dog the sleeps", "2"]})
+    path = tmp_path / f"mine.{ending}"
+    if ending in ("csv", "tsv"):
+        pairs.write_csv(path, separator="\t" if ending == "tsv" else ",")
+    else:
+        getattr(pairs, f"write_{ending.replace('jsonl', 'ndjson')}")(path)
+    found = json.loads(ran("evaluate", folder, "--suite", path, "--json"))
+    expected = hatchery.evaluate(folder, pairs)
+    assert [row["value"] for row in found["summary"]] == expected.summary["value"].to_list()
+    assert {row["suite"] for row in found["summary"]} == {"mine"}
+    path.write_bytes(b"\xff\x00,")
+    with pytest.raises(
+        HatcheryError, match=r"^columns: got a table with|mine\.\w+: cannot be read as a table of pairs"
+    ):
+        hatchery.evaluate(folder, path)
 
 
 def test_surprisal_prints_a_table_with_the_columns_of_the_file(folder: Path, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from hatchery.direct_training import Training
 from hatchery.errors import ConfigError
 from hatchery.evaluation.direct.checkpoints import Checkpoints, checkpoints_of
 from hatchery.evaluation.direct.numerics import device_of, kept_numerics
+from hatchery.evaluation.direct.pairs import READERS, read_pairs
 from hatchery.evaluation.direct.request import Answer, Request
 from hatchery.evaluation.evaluation import Evaluated, TidyRow
 from hatchery.evaluation.kinds import evaluations
@@ -118,7 +119,8 @@ def evaluate(
     module with its `tokenizer` (see `evaluation.opening.open_model`), or the result of `hatchery.train`. For the age of
     `acquisition`, it is a mapping from numbers of words seen to the checkpoints of one training, or the folder of a
     training with stored checkpoints. `suite` is the name of a suite or a task of ours, the name of a kind of evaluation
-    (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table or a list of (good, bad). `data` is the
+    (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table, a list of (good, bad),
+    or a .csv, .tsv, .jsonl or .parquet file. `data` is the
     file, folder or archive with its data, or a table; None means the location in config.yaml. Other `settings` are keys
     of the file, such as `pairs_per_paradigm=100`. By default, a folder is evaluated on a GPU if there is one, and a
     module on its own device; `architecture` is needed only if neither the model nor the folder of its tokenizer
@@ -227,6 +229,11 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
         if data is not None:
             raise ConfigError("data: got a value with pairs in memory, expected none: the pairs are the data")
         return PAIRS, "pairs", settings, suite
+    if Path(suite).suffix in READERS:
+        if data is not None:
+            raise ConfigError(f"data: got a value beside the file of pairs {suite}, expected none")
+        path = Path(suite).expanduser()
+        return PAIRS, path.stem, settings, read_pairs(path)
     if Path(suite).suffix in (".yaml", ".yml"):
         path = Path(suite).expanduser()
         written = read_yaml(path)

@@ -7,7 +7,10 @@ import typer
 
 from hatchery.commands._options import Architecture, AsJson, Device, Model, Set, print_json, settings_in
 
-SUITE_HELP = "Name of a suite, task or kind of evaluation (perplexity, reading, ...), or a YAML file of a suite."
+SUITE_HELP = (
+    "Name of a suite, task or kind of evaluation (perplexity, reading, ...), a YAML file of a suite, or a table of "
+    "pairs (.csv, .tsv, .jsonl, .parquet)."
+)
 
 
 def command(

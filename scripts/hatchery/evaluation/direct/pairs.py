@@ -1,11 +1,12 @@
 """Minimal pairs in memory, converted to the tables that suites are read from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import ConfigError, EvaluationError, first_line
 from hatchery.evaluation.direct.data import as_frame, require_texts
 from hatchery.evaluation.json_lines import shorten
 
@@ -62,3 +63,20 @@ def settings_of_pairs(frame: pl.DataFrame, settings: Mapping[str, Any]) -> dict[
     texts = [columns.get("good"), *([wrong] if isinstance(wrong, str) else wrong or ())]
     require_texts(frame, [name for name in texts if name is not None])
     return {**settings, "format": "rows", "files": "*.parquet", "columns": columns}
+
+
+READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
+    ".csv": lambda path: pl.read_csv(path, infer_schema=False),
+    ".tsv": lambda path: pl.read_csv(path, infer_schema=False, separator="\t"),
+    ".jsonl": pl.read_ndjson,
+    ".parquet": pl.read_parquet,
+}
+"""Functions that read a file of pairs, by ending."""
+
+
+def read_pairs(path: Path) -> pl.DataFrame:
+    """Return the pairs of a file, with its columns. Raises EvaluationError for a file that is not a table."""
+    try:
+        return READERS[path.suffix](path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise EvaluationError(f"{path}: cannot be read as a table of pairs: {first_line(error)}") from error
