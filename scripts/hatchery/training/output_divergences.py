@@ -45,7 +45,7 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()
-    # Subtracted everywhere, so that no exponential overflows; it cancels in every measure.
+    # The maximum is subtracted from all logits, so that no exponential overflows; it cancels in every measure.
     highest = logits.amax(dim=1, keepdim=True).double()
     mass, spare_mass, own_mean, log_unigram_mean, unigram_mean, uniform_mean = highest.new_zeros(6, positions)
     width = max(1, _LOGITS_AT_A_TIME // max(1, positions))

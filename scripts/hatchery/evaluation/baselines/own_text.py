@@ -27,7 +27,7 @@ NO_WORDS = np.zeros(0, dtype=np.uint8)
 
 @dataclass(frozen=True)
 class OwnSpecialIds(SpecialIds):
-    """Special ids of a tokenizer of others, which may be any ids; the tokens of a text are not among them."""
+    """The special ids of a tokenizer of others, anywhere in its vocabulary; no token of a text has one of these ids."""
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
         """Return which tokens of `ids` may be predicted, as bool: all tokens except framing and padding."""
