@@ -299,7 +299,7 @@ def _merge(
             corpus.assumed[group.source.name].update(part.facts["assumed"])
             for row in read_rows(part.path, schema_of(group.source.name in licensed).names):
                 if (
-                    kept := _kept(row["text"], duplicates, index, settings, corpus.rejections[row["source"]])
+                    kept := _remaining_text(row["text"], duplicates, index, settings, corpus.rejections[row["source"]])
                 ) is not None:
                     split = duplicates.splits[index]
                     # An unchanged text keeps its counts.
@@ -324,7 +324,7 @@ def _merge(
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")
 
 
-def _kept(
+def _remaining_text(
     text: str, duplicates: Duplicates, document: int, settings: ConvertSettings, rejections: Rejections
 ) -> str | None:
     """Return the text that is kept of a document, or None; count the removed texts."""

@@ -66,7 +66,7 @@ def _rows(
 def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") -> Iterator[str]:
     """Yield the texts of the rows that are kept."""
     for place, row in _rows(source, file, options)[1]:
-        text, problem = _kept(row, place, options)
+        text, problem = _text_or_reason(row, place, options)
         if text is not None and not problem:
             yield text
 
@@ -81,7 +81,7 @@ def pieces_of_table(source: RawSource, file: str, options: "PlainTextOptions", p
     lines, rows = _rows(source, file, options)
     if options.document_column is not None:
         return _closed_pieces(rows, lines, options.document_column, piece_bytes)
-    kept = (not _kept(row, place, options)[1] for place, row in rows)
+    kept = (not _text_or_reason(row, place, options)[1] for place, row in rows)
     return pieces_between(kept, lines, piece_bytes, options.lines_per_document or 1)
 
 
@@ -171,7 +171,7 @@ def _row_paragraphs(
     options: PlainTextOptions = context.options
     for place, row in _rows(source, file, options, context.piece)[1]:
         key = "" if options.document_column is None else cell(row, options.document_column, place) or ""
-        text, reason = _kept(row, place, options)
+        text, reason = _text_or_reason(row, place, options)
         if reason or text is None:
             context.rejections.count(reason, sample=text)
             yield key, None, None
@@ -190,7 +190,7 @@ def _matches(value: str, pattern: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), value, re.DOTALL) is not None
 
 
-def _kept(row: Mapping[str, Any], place: str, options: "PlainTextOptions") -> tuple[str | None, str]:
+def _text_or_reason(row: Mapping[str, Any], place: str, options: "PlainTextOptions") -> tuple[str | None, str]:
     """Return the text of a row and the reason for its rejection, which is empty for a row that is kept."""
     text = field(row, options.column, place)
     if has_surplus(row):

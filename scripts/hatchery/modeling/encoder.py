@@ -208,12 +208,12 @@ class LayeredEncoder(Encoder):
     def _run(
         self, embedded: Tensor, inputs: AttentionInputs, caches: Sequence[TokenCache] | None = None
     ) -> list[Tensor]:
-        outputs, _ = self._through(self.layers, embedded, inputs, caches)
+        outputs, _ = self._run_layers(self.layers, embedded, inputs, caches)
         if self.weighting.output_mixture:
             outputs.append(self.mixture(tuple(outputs)))
         return outputs
 
-    def _through(
+    def _run_layers(
         self,
         layers: Iterable[nn.Module],
         embedded: Tensor,
@@ -238,7 +238,7 @@ class LayeredEncoder(Encoder):
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
         """Return the last state of `_run` at `rows`; the last layer computes only these."""
         *layers, last = self.layers
-        outputs, sums = self._through(layers, embedded, inputs)
+        outputs, sums = self._run_layers(layers, embedded, inputs)
         # The last layer computes one row per sequence: repeat a sequence for each of its rows.
         length = embedded.shape[1]
         of = rows // length

@@ -33,7 +33,7 @@ class SpecialIds:
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":
         """Return the ids of a set of special tokens; a `SpecialIds` is returned unchanged.
 
-        If the set has [PAR], random tokens include it, because the published code starts them one id too low. No
+        If the set has [PAR], random tokens include [PAR]: the published code starts their ids one too low. No
         published span objective uses a set without [PAR]; none of its special tokens is predicted or drawn.
         """
         if isinstance(special, SpecialIds):

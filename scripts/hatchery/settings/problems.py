@@ -70,15 +70,15 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
     for detail in sorted(error.errors(include_url=False), key=_order):
         # pydantic counts only the valid entries.
         if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
-            place = Place((), hint, document)
+            position = Position((), hint, document)
             for part in detail["loc"]:
-                place = place.at(part)
-            if not _is_other_member(detail, place):
-                lines.setdefault(_explained(detail, place))
+                position = position.at(part)
+            if not _is_other_member(detail, position):
+                lines.setdefault(_explained(detail, position))
     return list(lines)
 
 
-def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
+def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
     """Return whether the problem is that a list or mapping is not one of some words, although its own type is allowed.
 
     The problems inside of this list or mapping are reported separately.
@@ -86,7 +86,9 @@ def _is_other_member(detail: Mapping[str, Any], place: "Place") -> bool:
     origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
     if isinstance(detail["input"], dict):
         origins = (dict,)
-    return detail["type"] == "literal_error" and any(get_origin(member) in origins for member in members_of(place.hint))
+    return detail["type"] == "literal_error" and any(
+        get_origin(member) in origins for member in members_of(position.hint)
+    )
 
 
 def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
@@ -95,11 +97,11 @@ def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
     """
     location = [str(part) for part in detail["loc"]]
     of_keys = detail["type"] in ("missing", *_UNKNOWN)
-    place = location[:-1] if of_keys else location
-    return place, detail["type"] == "missing", location[-1] if of_keys else ""
+    position = location[:-1] if of_keys else location
+    return position, detail["type"] == "missing", location[-1] if of_keys else ""
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position in a file: its keys, the allowed type, the value, and the enclosing position.
 
     `meant` is the class as which the value was read, if a key chooses one of several.
@@ -114,7 +116,7 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return ".".join(self.keys)
 
-    def at(self, key: Any) -> "Place":
+    def at(self, key: Any) -> "Position":
         """Return the position at a key; for the name of a member of a union, which pydantic puts between the keys, this
         position.
         """
@@ -130,7 +132,7 @@ class Place(NamedTuple):
                 hints.append(get_args(member)[1])
             if get_origin(member) in (list, tuple) and isinstance(self.value, list):
                 hints.append(get_args(member)[0])
-        return Place((*self.keys, str(key)), [*hints, Any][0], value, self)
+        return Position((*self.keys, str(key)), [*hints, Any][0], value, self)
 
     def classes(self) -> list[type]:
         """Return the possible classes of the value: all classes of settings if its choosing key is wrong."""
@@ -154,26 +156,26 @@ def _chosen(value: str, hint: Any) -> type | None:
     return None
 
 
-def _explained(detail: Mapping[str, Any], place: Place) -> tuple[str, str]:
+def _explained(detail: Mapping[str, Any], position: Position) -> tuple[str, str]:
     """Return the key, which may differ from that of pydantic's position, and its problem."""
-    key, error = str(place), detail.get("ctx", {}).get("error")
+    key, error = str(position), detail.get("ctx", {}).get("error")
     if isinstance(error, RefusedError):
         return ".".join(filter(None, [key, error.key])), error.problem
     if detail["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        tag = markers_of(place.hint, ChosenBy)[0].key
-        key, given = ".".join([*place.keys, tag]), place.value.get(tag)
+        tag = markers_of(position.hint, ChosenBy)[0].key
+        key, given = ".".join([*position.keys, tag]), position.value.get(tag)
         if detail["type"] == "union_tag_not_found":
             return key, "the key is missing"
         allowed = [word.strip("'") for word in detail["ctx"]["expected_tags"].split(", ")]
         return key, f"got {shortened(given)}{alternatives(str(given), allowed, ALLOWED)}"
     if detail["loc"][-1:] == ("[key]",):
-        names = get_args(members_of(place.above.hint)[0])[0]
-        return str(place.above), f"got the name {place.keys[-1]!r}, expected {_expected(names)}"
-    return key, _problem(detail, place)
+        names = get_args(members_of(position.above.hint)[0])[0]
+        return str(position.above), f"got the name {position.keys[-1]!r}, expected {_expected(names)}"
+    return key, _problem(detail, position)
 
 
-def _problem(detail: Mapping[str, Any], place: Place) -> str:
-    kind, context, (keys, hint, value, above, _) = detail["type"], detail.get("ctx", {}), place
+def _problem(detail: Mapping[str, Any], position: Position) -> str:
+    kind, context, (keys, hint, value, above, _) = detail["type"], detail.get("ctx", {}), position
     match kind:
         case "missing":
             return "the key is missing"
@@ -208,10 +210,10 @@ def _problem(detail: Mapping[str, Any], place: Place) -> str:
     return f"{got}, expected {_expected(hint, bounds=False)}"
 
 
-def _home(key: str, own: type, above: Place) -> str:
+def _home(key: str, own: type, above: Position) -> str:
     """Return the position that has a key missing in the class `own` at the position `above`; empty if there is none."""
-    if place := getattr(own, "DECIDED_BY", {}).get(key):
-        return f"follows from {place}"
+    if origin := getattr(own, "DECIDED_BY", {}).get(key):
+        return f"follows from {origin}"
     for choice in markers_of(above.hint, ChosenBy):
         for cls in _classes(above.hint):
             if key in hints_of(cls):

@@ -210,11 +210,11 @@ class LineStream:
                 for source, text in zip(batch.sources, batch.texts, strict=True):
                     if self.sources is None or source in self.sources:
                         self.documents += 1
-                        yield [line for line in training_lines(text) if self._kept()]
+                        yield [line for line in training_lines(text) if self._keeps_next_line()]
                 if self.progress is not None:
                     self.progress.update(len(batch.texts))
 
-    def _kept(self) -> bool:
+    def _keeps_next_line(self) -> bool:
         index = self.seen
         self.seen += 1
         if self.keep is not None:

@@ -95,7 +95,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
         counts.update(part.facts["counts"])
         accepted = chosen_samples([*accepted, *part.facts["accepted"]])
         rejections.merge(Rejections(samples=part.facts["rejected"]))
-    keep = _kept(settings, parts)
+    keep = _texts_to_keep(settings, parts)
     seen = unit = 0
     with ShardWriter(run.folder, "items", SCHEMA, settings.rows_per_shard) as shards:
         for part in parts:
@@ -120,7 +120,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
     run.measures.update(measures)
 
 
-def _kept(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool_] | None:
+def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool_] | None:
     """Return which texts are kept, if only all parts together determine this."""
     paths = [part.path for part in parts]
     if settings.level == "windows":

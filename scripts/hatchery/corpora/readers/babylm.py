@@ -3,10 +3,10 @@
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
 a document, a line is a paragraph and is split into sentences.
 
-In both readings two things differ from the published joined text on purpose. Files keep their boundaries, where
-`all.txt` lets the last document of a corpus run into the first of the next. And corpora without boundaries (AO-CHILDES,
-books) are cut into documents of `lines_per_document` lines, so that they can be split, shuffled and read in flat
-memory; null divides no file.
+In both readings two things differ from the published joined text on purpose. Files keep their boundaries, while in
+`all.txt` the last document of a corpus continues in the first document of the next. And corpora without boundaries
+(AO-CHILDES, books) are divided into documents of `lines_per_document` lines, so that they can be split, shuffled and
+read in constant memory; null divides no file.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip of one of these ("Release of BabyLM 2023"): two tracks for training share one development and one test set. Since

@@ -105,7 +105,7 @@ class ModernEncoder(LayeredEncoder):
             inputs = inputs._replace(first_values=first.own_values(tokens))
         return tokens, inputs
 
-    def _through(
+    def _run_layers(
         self,
         layers: Iterable[nn.Module],
         embedded: Tensor,
@@ -113,7 +113,7 @@ class ModernEncoder(LayeredEncoder):
         caches: Sequence[TokenCache] | None = None,
     ) -> tuple[list[Tensor], BlockSums | None]:
         if self.skip_residual_scales is None:
-            return super()._through(layers, embedded, inputs, caches)
+            return super()._run_layers(layers, embedded, inputs, caches)
         outputs = [embedded]
         for index, layer in enumerate(layers):
             given = inputs if caches is None else inputs._replace(cache=caches[index])
