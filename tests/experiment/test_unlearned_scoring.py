@@ -40,6 +40,7 @@ def test_what_each_way_of_scoring_asks_for() -> None:
         "mntp",
         "pll_within_word_l2r",
         "fused",
+        "diffusion",
     ]
     assert [way for way in ("auto", *WAYS) if never[way, "masked"]] == ["fused", "left_to_right"]
     assert not any(unlearned(way, BOTH, BOTH) for way in WAYS)

@@ -191,7 +191,7 @@ def mfu(flops: float, seconds: float, devices: int, peak: float | None) -> float
     """Return model FLOPs utilisation, 0 to 1: `flops` of the model in `seconds` over the peak of `devices`.
 
     `peak` is one device's operations per second; if it is None, the result is None. Source: Chowdhery et al. (2022),
-    "PaLM", appendix B: operations that the model needs, without recomputed ones.
+    arXiv:2204.02311: operations that the model needs, without recomputed ones.
     """
     if peak is None or seconds <= 0:
         return None
