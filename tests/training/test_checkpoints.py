@@ -115,7 +115,7 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(
     damage(newer / name, kind)
     assert newest_sound_checkpoint(tmp_path) == older
     warning = capsys.readouterr().err
-    assert warning.count("\n") == 1 and "going back" in warning
+    assert warning.count("\n") == 1 and "the previous checkpoint is used" in warning
     # A changed digit of a checksum is told of the file to which it belongs.
     assert name in warning or (name == CHECKSUMS and kind == "flip" and "differs from its checksum" in warning)
     # A damaged later checkpoint would otherwise push sound ones out of the newest that are kept.
@@ -135,7 +135,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_left_for_its_owner(tmp_path:
     kept = shutil.move(first, tmp_path / "kept")
     shutil.move(second, first)
     shutil.move(kept, second)
-    with pytest.raises(MisplacedError, match=r"first/step_00000003: this checkpoint is of the run second"):
+    with pytest.raises(MisplacedError, match=r"first/step_00000003: got a checkpoint of the run second"):
         newest_sound_checkpoint(tmp_path / "first")
     assert first.is_dir()
 

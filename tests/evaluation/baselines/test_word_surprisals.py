@@ -113,7 +113,7 @@ def test_a_line_of_ten_thousand_words_has_them_all_or_one_clear_error(model_of):
 def test_what_has_no_word_and_what_has_no_probability_of_words_is_said(model_of):
     with pytest.raises(EvaluationError, match=r"^text 2: the text has no word"):
         word_surprisals(model_of("causal"), ["a", " \u00a0"])
-    with pytest.raises(ConfigError, match="an encoder-decoder has none"):
+    with pytest.raises(ConfigError, match="got an encoder-decoder"):
         word_surprisals(model_of("t5"), ["a dog"])
     with pytest.raises(ConfigError, match="'left_to_right' needs a causal"):
         word_surprisals(model_of("masked"), ["a dog"], scoring="left_to_right")
