@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from hatchery.artifacts.manifests import stage_run
+from hatchery.errors import HatcheryError
 from hatchery.provenance.crate_graph import named_by_digest
 from hatchery.runner import run_stage
 from hatchery.views.stages.write_crate import write_crate
@@ -236,3 +237,12 @@ def test_a_crate_says_how_many_files_are_gone(toy: Any) -> None:
     assert "Inputs that are missing or have changed since they were read: 2." in crate.graph["./"]["description"]
     missing = [entity for entity in crate.of_type("CreativeWork") if entity["@id"].startswith("#missing-")]
     assert len(missing) == 2 and [e for e in missing if digest.startswith(e["@id"].removeprefix("#missing-"))]
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "summary.parquet"])
+def test_an_altered_result_is_refused(toy: Any, name: str) -> None:
+    made(toy)
+    path = toy.folder / "results/exp" / name
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(HatcheryError, match=rf"{name}: "):
+        made(toy)

@@ -39,6 +39,10 @@ ELSEWHERE = {
     "score_suites": "tests/evaluation/test_several_suites.py::test_altered_models_and_data_are_named",
     "translate_tests": "tests/training/test_translation.py::test_altered_models_and_test_sets_are_named",
     "measure_reading": "tests/evaluation/baselines/test_reading.py::test_altered_models_and_data_are_refused",
+    "measure_reading_times": (
+        "tests/evaluation/baselines/test_reading_times.py::test_altered_models_and_tables_are_refused"
+    ),
+    "write_crate": "tests/provenance/test_crate.py::test_an_altered_result_is_refused",
     "measure_acquisition": "tests/evaluation/baselines/test_reading.py::test_altered_models_and_data_are_refused",
     "write_submission": "tests/export/test_submission.py::test_altered_predictions_are_refused",
     "write_multilingual_submission": "tests/export/test_multilingual_submission.py::test_altered_results_are_refused",
