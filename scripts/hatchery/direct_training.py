@@ -145,7 +145,7 @@ def train(
         if start.path is ABSENT:
             raise ConfigError("train: initialise_from: expected `path`, the folder of a model: there is no experiment")
         initial = Path(start.path).expanduser().resolve() / MANIFEST
-    inputs = Inputs(tokens, tokenizer_manifest, initial)
+    inputs = Inputs(tokens, tokenizer_manifest, initial, teachers=_teachers(pretraining))
     body = {**training_settings(pretraining), "model": architecture, "seed": seed}
     chosen = json.loads(record_of(pretrain).canonical(body))
     given = Given(own, tuple(watchers))
@@ -157,6 +157,17 @@ def train(
         except TrainingInterrupted as interruption:
             raise KeyboardInterrupt(str(interruption)) from None
     return Training(folder, None if own is None else _trained_module(own, folder, tokens))
+
+
+def _teachers(pretraining: PretrainingSettings) -> list[Path]:
+    """Return the manifests of the models to learn from. Raises ConfigError for a run of an experiment."""
+    if pretraining.distillation is None or not pretraining.learns_from_teachers:
+        return []
+    for number, teacher in enumerate(pretraining.distillation.teachers):
+        if teacher.path is ABSENT:
+            where = f"train: distillation.teachers[{number}]"
+            raise ConfigError(f"{where}: expected `path`, the folder of a model: there is no experiment")
+    return [Path(teacher.path).expanduser().resolve() / MANIFEST for teacher in pretraining.distillation.teachers]
 
 
 def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -> nn.Module:

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 import hatchery
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
-from hatchery.evaluation.ensembles import mean_probabilities
 from hatchery.evaluation.opening import open_model
 from hatchery.evaluation.pretrained import ModelOfUser, OurModel
 from hatchery.evaluation.runtime import load_pretrained
+from hatchery.modeling.mean_probabilities import mean_probabilities
 from hatchery.modeling.store import save_model
 
 SENTENCES = ["The old dogs sleep .", "She likes a cat ."]

@@ -6,7 +6,7 @@ import random
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,9 +202,11 @@ def train_here(
     # Determinism and threads would stay set for all other tests.
     monkeypatch.setattr("hatchery.training.run.prepare_device", lambda *_: None)
 
-    def train(name: str, runtime: dict[str, Any] | None = None, **changes: Any) -> Manifest:
+    def train(
+        name: str, runtime: dict[str, Any] | None = None, teachers: Sequence[Path] = (), **changes: Any
+    ) -> Manifest:
         settings, output = pretrain_slice(**changes), tmp_path / name / "manifest.json"
-        inputs = Inputs(token_data.tokens, token_data.tokenizer)
+        inputs = Inputs(token_data.tokens, token_data.tokenizer, teachers=teachers)
         job = Job(settings, inputs.by_name, output)
         options = runtime_slice(**(runtime or {}))
         train_and_export(job, pretrain_settings(settings), options, inputs, tmp_path / "checkpoints", name)
@@ -225,6 +227,8 @@ class Command:
     runtime: dict[str, Any]
     # Manifest of the model to start from.
     initial: Path | None = None
+    # Manifests of the models to learn from.
+    teachers: Sequence[Path] = ()
 
     @property
     def output(self) -> Path:
@@ -241,7 +245,7 @@ class Command:
     def start(self, **environment: str) -> subprocess.Popen[str]:
         self.folder.mkdir(exist_ok=True)
         given = {"tokens": self.tokens, "tokenizer": self.tokenizer, "checkpoints": self.checkpoints}
-        given |= {"runtime": self.runtime, "initial_model": self.initial}
+        given |= {"runtime": self.runtime, "initial_model": self.initial, "teachers": list(self.teachers)}
         command = stage_command("pretrain", self.settings, self.output, **given)
         variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         return Forked(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
@@ -314,10 +318,17 @@ def make_command(
     runtime_slice: SliceFactory,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[..., Command]:
-    def make(runtime: dict[str, Any] | None = None, initial: Path | None = None, **changes: Any) -> Command:
+    def make(
+        runtime: dict[str, Any] | None = None,
+        initial: Path | None = None,
+        teachers: Sequence[Path] = (),
+        **changes: Any,
+    ) -> Command:
         settings = pretrain_slice(**{"steps": 40, "long": (0.6, 2), **changes})
         folder = tmp_path_factory.mktemp("pretrain")
         options = runtime_slice(**(runtime or {}))
-        return Command(repository, token_data.tokens, token_data.tokenizer, folder, settings, options, initial)
+        return Command(
+            repository, token_data.tokens, token_data.tokenizer, folder, settings, options, initial, teachers
+        )
 
     return make

@@ -5,7 +5,7 @@ Read only from outputs of the `pretrain` stage that its manifest lists, except f
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from hatchery.artifacts.records import Record, json_record, json_records
 from hatchery.errors import EvaluationError, HatcheryError
 from hatchery.evaluation.evaluation import TidyRow
 from hatchery.modeling.configuration import UNRESTRICTED, ModelConfig
-from hatchery.modeling.families import model_config, training_flops_per_sequence
+from hatchery.modeling.families import model_config, teaching_flops_per_sequence, training_flops_per_sequence
 from hatchery.settings.fields import ABSENT
 from hatchery.training.milestones import step_name
 from hatchery.training.settings import pretrain_settings
@@ -119,7 +119,7 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
     path = manifest.file(CONFIG_FILE)
     model, config = _model(path)
     plan = StepPlan(settings)
-    flops = _flops_after(plan, model, config)
+    flops = _flops_after(plan, model, config, _teachers(measures))
     columns = set(CURVES.names)
     curve = [
         {name: value for name, value in row.items() if name in columns} | {"flops": flops(int(row["step"]))}
@@ -207,14 +207,24 @@ def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
     return {"sequence_length": length, "sequences": round(plan.sequences(0, steps))}
 
 
-def _flops_after(plan: StepPlan, model: Mapping[str, Any], config: ModelConfig) -> Callable[[int], float]:
-    """Return the operations of the first steps, forward and backward, as a function of their number.
+def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the models of the teachers, as written, which judge no pairs and have the vocabulary of their student."""
+    excluded = ("vocab_size", "sentence_pair_head")
+    return [{key: one[key] for key in one if key not in excluded} for one in measures.get("teachers", ())]
 
-    A step's operations are those of its full sequences.
+
+def _flops_after(
+    plan: StepPlan, model: Mapping[str, Any], config: ModelConfig, teachers: Sequence[Mapping[str, Any]]
+) -> Callable[[int], float]:
+    """Return the operations of the first steps, as a function of their number.
+
+    They are those of the model, forward and backward, and those of the teachers, forward alone. A step's operations
+    are those of its full sequences.
     """
 
     @cache
     def per_sequence(length: int, labelled_share: float) -> float:
-        return training_flops_per_sequence(model, config.vocab_size, length, labelled_share)
+        taught = teaching_flops_per_sequence(teachers, config.vocab_size, length, labelled_share)
+        return training_flops_per_sequence(model, config.vocab_size, length, labelled_share) + taught
 
     return lambda step: plan.flops(per_sequence, 0, step)

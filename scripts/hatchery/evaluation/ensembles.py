@@ -6,16 +6,15 @@ logits accepts an ensemble. Members compute one after the other: time and memory
 has no hidden states, so it is neither fine-tuned nor probed.
 """
 
-import math
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 from hatchery.errors import ConfigError
 from hatchery.evaluation.basis import asked_of
 from hatchery.evaluation.pretrained import ModelOfUser, OurModel, Pretrained
 from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput, labelled_positions
+from hatchery.modeling.mean_probabilities import mean_probabilities
 from hatchery.training.own_model import OwnModel
 
 
@@ -41,18 +40,6 @@ class Ensemble(OwnModel):
             member(input_ids, attention_mask, labels, labelled=labelled, causal=causal).logits for member in self.module
         ]
         return LanguageModelOutput(mean_probabilities(outputs), labels.flatten()[labelled], labelled)
-
-
-def mean_probabilities(logits: Sequence[Tensor]) -> Tensor:
-    """Return the log of the mean probabilities of several logits [M, V], as fp32 [M, V].
-
-    Members may have different numbers of padding rows beyond the tokenizer's vocabulary; a missing row has probability
-    0.
-    """
-    widest = max(one.shape[-1] for one in logits)
-    found = [torch.log_softmax(one.float(), dim=-1) for one in logits]
-    padded = [nn.functional.pad(one, (0, widest - one.shape[-1]), value=-torch.inf) for one in found]
-    return torch.logsumexp(torch.stack(padded), dim=0) - math.log(len(logits))
 
 
 def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:

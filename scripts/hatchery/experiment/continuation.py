@@ -15,7 +15,7 @@ from hatchery.settings.base import shortened
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import alternatives
 from hatchery.training.settings import PretrainingSettings
-from hatchery.training.start_settings import FREE_KEYS, InitialModelChoice
+from hatchery.training.start_settings import FREE_KEYS, ModelChoice
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -44,9 +44,14 @@ def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
 
     The path is a folder, the manifest itself, or the name of an entry under `data` of config.yaml that has a path.
     """
-    if pretraining.initialise_from is None or pretraining.initialise_from.path is ABSENT:
+    return None if pretraining.initialise_from is None else manifest_of(project, pretraining.initialise_from)
+
+
+def manifest_of(project: "Project", chosen: ModelChoice) -> str | None:
+    """Return the manifest of the model that `path` names, as `path_of` does; None without this key."""
+    if chosen.path is ABSENT:
         return None
-    given = pretraining.initialise_from.path
+    given = chosen.path
     entry = project.config.data.get(given)
     path = Path(expanded((entry and entry.path) or given))
     return str(path if path.name == "manifest.json" else path / "manifest.json")
@@ -61,6 +66,14 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
     if chosen is None or chosen.run is ABSENT:
         return None
     where = f"{project.place('experiment', experiment)}: runs.{run}.pretraining.{KEY}"
+    return chosen_run(project, experiment, chosen, seed, where)
+
+
+def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: int, where: str) -> Origin:
+    """Return the run that `chosen`, at the place `where`, names for a run of `experiment` with the seed `seed`.
+
+    Raises ConfigError for an unknown experiment, run or seed.
+    """
     other = chosen.experiment or experiment
     project.require("experiment", other, f"{where}.experiment")
     runs = project.experiment(other).runs
@@ -112,7 +125,7 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
         if pretraining.initialise_from is None:
             continue
         place = f"{where}: runs.{run}.pretraining"
-        _check_keys(project, pretraining, pretraining.initialise_from, f"{place}.{KEY}")
+        check_choice(project, pretraining.initialise_from, f"{place}.{KEY}")
         _check_output_bias(pretraining, place)
         for seed in entry.seeds:
             origin = origin_of(project, name, run, seed)
@@ -143,17 +156,18 @@ def _take(project: "Project", experiment: str, run: str) -> str | None:
     return None if chosen is None else chosen.take
 
 
-def _check_keys(project: "Project", pretraining: PretrainingSettings, chosen: InitialModelChoice, place: str) -> None:
+def check_choice(project: "Project", chosen: ModelChoice, place: str) -> None:
+    """Raise ConfigError unless either a run or the folder of a model is named, and the folder has a manifest."""
     if (chosen.run is ABSENT) == (chosen.path is ABSENT):
         given = "neither" if chosen.run is ABSENT else "both"
         raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
     for key in ("experiment", "seed", "step"):
-        if chosen.path is not ABSENT and getattr(chosen, key) is not None:
+        if chosen.path is not ABSENT and getattr(chosen, key, None) is not None:
             raise ConfigError(
                 f"{place}.{key}: got {shortened(getattr(chosen, key))} next to `path`, expected this key only next to "
                 "`run`"
             )
-    manifest = path_of(project, pretraining)
+    manifest = manifest_of(project, chosen)
     if manifest is not None and not Path(manifest).is_file():
         raise ConfigError(
             f"{place}.path: got {chosen.path!r}, there is no {manifest}; expected a folder that "

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from hatchery.errors import ConfigError
 from hatchery.evaluation.ways_of_scoring import Edition, unlearned, why_not
 from hatchery.experiment.continuation import check_continuation
+from hatchery.experiment.distillation import check_distillation
 from hatchery.experiment.experiment_file import Experiment
 from hatchery.experiment.finetuning import reads_first_token
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
@@ -49,6 +50,8 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
         check_translation(name, experiment, where, project)
     with problems.collecting():
         check_continuation(name, experiment, where, project)
+    with problems.collecting():
+        check_distillation(name, experiment, where, project)
     with problems.collecting():
         check_milestones(name, experiment, where, project)
     with problems.collecting():

@@ -18,6 +18,7 @@ from hatchery.errors import ConfigError
 from hatchery.experiment.written_blocks import Document
 from hatchery.settings.base import shortened
 from hatchery.settings.fields import key_paths
+from hatchery.training.distillation_settings import DistillationChoice
 from hatchery.training.settings import PretrainingSettings
 
 MODEL_CHANGES = "model_changes"
@@ -26,7 +27,9 @@ SWEEP = "sweep"
 # Longer values are truncated in names and made unique by a digest.
 VALUE_LENGTH = 40
 # Keys whose value is a list.
-LISTS = frozenset(key.name for key in fields(PretrainingSettings) if key.default == ())
+LISTS = frozenset(
+    key.name for of in (PretrainingSettings, DistillationChoice) for key in fields(of) if key.default == ()
+)
 HOW = f"write {SWEEP}: [first, second]"
 
 Path = tuple[str, ...]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from hatchery.corpora.word_counting import WordCountName
-from hatchery.experiment.continuation import Origin, ancestors, path_of, pretraining_of, trains
+from hatchery.experiment.continuation import Origin, ancestors, path_of, pretraining_of, trained_before, trains
+from hatchery.experiment.distillation import taught_by, teachers_of
 from hatchery.settings.fields import ABSENT
 from hatchery.settings.problems import Problems
 
@@ -63,8 +64,11 @@ def check_track(name: str, experiment: "Experiment", where: str, project: "Proje
             problems.add(place + problem)
         for seed in entry.seeds:
             with problems.collecting():
-                for problem in _earlier(track, name, experiment, Origin(name, run, seed), project):
+                own = Origin(name, run, seed)
+                for problem in _earlier(track, name, experiment, own, project):
                     problems.add(f"{place}.initialise_from: {problem}")
+                for problem in _taught(track, name, experiment, own, project):
+                    problems.add(f"{place}.distillation: {problem}")
     problems.raise_any()
 
 
@@ -172,3 +176,71 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
             f"{last.run!r} of {last.experiment} is the last training, whose words are not counted, because "
             f"experiment {last.experiment} has no `track: {experiment.track}`; name the track there, too"
         )
+
+
+def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
+    """Yield the broken rules of a run with teachers, directly or through the runs on which it depends.
+
+    The words of all these trainings count, each training once. A budget of words counts those of the models that a
+    training starts from, so a training has its budget without that of the training before.
+    """
+    everything = [run, *(one for one in taught_by(project, run) if one != run)]
+    if not any(teachers_of(project, one.experiment, one.run, one.seed) for one in everything):
+        return
+    for one in everything:
+        for teacher in teachers_of(project, one.experiment, one.run, one.seed):
+            if isinstance(teacher, str):
+                yield f"{one.run!r} of {one.experiment} learns from {teacher}: {UNKNOWN}"
+    chain = [run, *ancestors(project, run.experiment, run.run, run.seed)]
+    for one in everything:
+        other, called = project.experiment(one.experiment), f"{one.run!r} of {one.experiment}"
+        if one in chain:
+            continue
+        if other.corpus != experiment.corpus:
+            yield (
+                f"{called} trains on {other.corpus!r}, expected {experiment.corpus!r}: the words of both would count; "
+                "make one corpus of them"
+            )
+        if one.experiment != name:
+            yield from (
+                f"{called}: pretraining{problem}" for problem in _own(track, pretraining_of(project, one), project)
+            )
+            if other.track != experiment.track:
+                yield (
+                    f"the words of {called} are not counted, because experiment {one.experiment} has no "
+                    f"`track: {experiment.track}`; name the track there, too"
+                )
+    trainings = [one for one in everything if trains(pretraining_of(project, one))]
+    names = ", ".join(f"{one.experiment}/{one.name}" for one in trainings)
+    words = [_increment(project, one, "words_seen") for one in trainings]
+    # A budget without words is reported at its own key.
+    if track.words_seen is not None and None not in words and (total := sum(filter(None, words))) > track.words_seen:
+        yield (
+            f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}: "
+            "the words that teachers have seen count, too"
+        )
+    epochs = [_increment(project, one, "epochs") for one in trainings]
+    if track.epochs is None:
+        return
+    if None in epochs:
+        missing = next(one for one, count in zip(trainings, epochs, strict=True) if count is None)
+        yield (
+            f"{missing.run!r} of {missing.experiment} has no `budget.epochs`, expected it in all of {names}, whose sum "
+            f"is at most {track.epochs}: the epochs of teachers count, too"
+        )
+    elif (total := sum(filter(None, epochs))) > track.epochs:
+        yield f"the budgets of {names} have {total:g} epochs together, expected at most {track.epochs}"
+
+
+def _increment(project: "Project", run: Origin, key: str) -> float | None:
+    """Return the words or the epochs of a budget without those of the training before; None if either is unknown."""
+    before = trained_before(project, run.experiment, run.run, run.seed)
+    own = _budgeted(project, run, key)
+    earlier = 0 if before is None else _budgeted(project, before, key)
+    return None if own is None or earlier is None else own - earlier
+
+
+def _budgeted(project: "Project", run: Origin, key: str) -> float | None:
+    budget = pretraining_of(project, run).budget
+    value = None if budget is None else getattr(budget, key)
+    return None if value is ABSENT else value

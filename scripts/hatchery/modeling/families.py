@@ -3,7 +3,7 @@
 A family is a folder with a `family.py`. Torch is loaded only for the modules of a family.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -85,3 +85,11 @@ def training_flops_per_sequence(
     shared = parts.pop("position_table")
     forward = plain_sum(parts.values()) + (shared / batch_size if batch_size is not None else 0.0)
     return (1 + BACKWARD_FACTOR) * forward
+
+
+def teaching_flops_per_sequence(
+    models: Sequence[Mapping[str, Any]], vocabulary_size: int, sequence_length: int, labelled_share: float
+) -> float:
+    """Operations of the forward passes of teachers on one sequence; arguments as of `training_flops_per_sequence`."""
+    both = (training_flops_per_sequence(one, vocabulary_size, sequence_length, labelled_share) for one in models)
+    return plain_sum(both) / (1 + BACKWARD_FACTOR)

@@ -46,7 +46,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
     if chosen is None or initial is None:
         return
     made = read_manifest(initial)
-    _check_vocabulary(made, read_manifest(tokenizer))
+    check_vocabulary(made, read_manifest(tokenizer), "initial model")
     if chosen.step and not milestone_folder(initial.parent, step_name(chosen.step)).is_dir():
         raise ConfigError(
             f"pretrain.initialise_from.step: got {chosen.step}, but {initial.parent} has no such milestone: it was "
@@ -168,16 +168,19 @@ def _sum(first: int | None, second: int | None) -> int | None:
     return None if first is None or second is None else first + second
 
 
-def _check_vocabulary(initial: Manifest, tokenizer: Manifest) -> None:
-    theirs, ours = (manifest.file(TOKENIZER_FILE) for manifest in (initial, tokenizer))
+def check_vocabulary(model: Manifest, tokenizer: Manifest, role: str) -> None:
+    """Raise ConfigError with the first token of another number unless a model, the `role` of a run, has the run's
+    tokenizer.
+    """
+    theirs, ours = (manifest.file(TOKENIZER_FILE) for manifest in (model, tokenizer))
     if theirs.read_bytes() == ours.read_bytes():
         return
     first, second = _ids(theirs), _ids(ours)
     if first != second:
         token = min(token for token in first.keys() | second.keys() if first.get(token) != second.get(token))
         raise ConfigError(
-            f"{initial.path}: the initial model has another vocabulary than {tokenizer.path}: {token!r} is "
-            f"{_id(first, token)} there and {_id(second, token)} here; use the tokenizer of the initial model"
+            f"{model.path}: the {role} has another vocabulary than {tokenizer.path}: {token!r} is "
+            f"{_id(first, token)} there and {_id(second, token)} here; use the tokenizer of the {role}"
         )
 
 

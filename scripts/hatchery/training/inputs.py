@@ -1,7 +1,11 @@
 """The manifests that a run reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+TEACHER = "teacher"
+"""Name of the first teacher among the inputs of a manifest; further names have a number."""
 
 
 @dataclass(frozen=True)
@@ -14,10 +18,14 @@ class Inputs:
     initial: Path | None = None
     # Token shards of the corpus in which the output bias is counted; None for the run's own corpus.
     counts: Path | None = None
+    # The finished models that the run learns from.
+    teachers: Sequence[Path] = ()
 
     @property
     def by_name(self) -> dict[str, Path]:
         """Return the manifests by their names in the exported model's manifest."""
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
         more = {"initial_model": self.initial, "counts": self.counts}
-        return named | {name: path for name, path in more.items() if path is not None}
+        names = (TEACHER if number == 1 else f"{TEACHER}_{number}" for number in range(1, len(self.teachers) + 1))
+        taught = dict(zip(names, self.teachers, strict=True))
+        return named | {name: path for name, path in more.items() if path is not None} | taught

@@ -146,7 +146,7 @@ def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device:
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
     """Return this micro-batch's part of the loss of the step."""
-    sums = [term.loss_sum if term.penalty is None else term.loss_sum + term.penalty for term in terms]
+    sums = [term.minimised for term in terms]
     parts = [
         loss_sum / own if term.weight == 1 else term.weight * loss_sum / own
         for term, loss_sum, own in zip(terms, sums, divisor, strict=True)

@@ -107,6 +107,22 @@ class ObjectiveKeys(Settings):
         return ()
 
 
+def unable_teacher(student: ObjectiveKeys, teacher: ObjectiveKeys) -> str:
+    """Return the reason why a model with one objective cannot predict the labels of another; empty if it can."""
+    missing = [kind for kind in student.learned if kind not in teacher.learned]
+    if missing:
+        return f"is no {missing[0]} model, expected one that learned as this run does: {' and '.join(student.learned)}"
+    if "masked" in student.learned and teacher.predicted_before != student.predicted_before:
+        return (
+            f"predicts a hidden token {_place(teacher)}, this run {_place(student)}; expected the same `objective.task`"
+        )
+    return ""
+
+
+def _place(objective: ObjectiveKeys) -> str:
+    return "at the position before it" if objective.predicted_before else "at its position"
+
+
 class Term(NamedTuple):
     """One term of the loss of a micro-batch: scalar sums over the objective's counts for it."""
 
@@ -118,6 +134,15 @@ class Term(NamedTuple):
     """Weight of the mean loss in the loss of the step."""
     penalty: "Tensor | None" = None
     """A further sum over the same positions that is added to the trained loss and not reported."""
+    mixed: "Tensor | None" = None
+    """The sum to minimise instead of `loss_sum` and `penalty`, with the gradient; None minimises these."""
+
+    @property
+    def minimised(self) -> "Tensor":
+        """The sum to minimise."""
+        if self.mixed is not None:
+            return self.mixed
+        return self.loss_sum if self.penalty is None else self.loss_sum + self.penalty
 
 
 class HeldOutTerms(NamedTuple):
@@ -189,6 +214,10 @@ class Objective(ABC):
 
         `output` is the model's output for `batch`, which is on its device.
         """
+
+    def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
+        """Return the factor of each label in the loss sum of each term: [M] per term."""
+        return (output.targets.new_ones(output.targets.shape),)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "HeldOutTerms":
         """Return the terms of a micro-batch of held-out text, whose loss is the likelihood of its labels alone."""

@@ -19,6 +19,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.training.compilation import COMPILATION_TAKES, Compilation, compilation_of_run
 from hatchery.training.continuation import initial_checkpoint, initial_position, words_before
+from hatchery.training.distillation import distilled
 from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.inputs import Inputs
@@ -109,6 +110,7 @@ def train_run(
     continued = None
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         continued = initial_checkpoint(inputs.initial)
+    objective = distilled(parts.objective, settings, inputs, device, precision)
     with process_group(topology, device, store, options.zero_stage > 0):
         model.to(device)
         # Parameter groups depend on names, for a caller's module on the module's own names.
@@ -119,7 +121,7 @@ def train_run(
         clip = settings.optimizer.max_gradient_norm
         chosen = compilation != "off", options.zero_stage, options.activation_checkpointing
         with Engine(model, optimizer, clip, precision, device, topology, *chosen) as engine:
-            train(parts.objective, engine, loader, record, watchers, parts.stop_request(device, lease))
+            train(objective, engine, loader, record, watchers, parts.stop_request(device, lease))
     for watcher in watchers:
         watcher.finish(model)
     measures = parts.objective.measures(examples)

@@ -201,7 +201,10 @@ def remove_run_folder(folder: Path) -> None:
 def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """Return the name of a run's folder: `inputs` are the digests of its input manifests, by name."""
     order = ("tokens", "tokenizer", "initial_model", "counts")
-    return digest({"settings": dict(settings), "inputs": [inputs[name] for name in order if name in inputs]})
+    # The tenth teacher follows the ninth.
+    teachers = sorted((name for name in inputs if name.startswith("teacher")), key=lambda name: (len(name), name))
+    read = [inputs[name] for name in (*order, *teachers) if name in inputs]
+    return digest({"settings": dict(settings), "inputs": read})
 
 
 def _is_unused(folder: Path) -> bool:

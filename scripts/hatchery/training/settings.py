@@ -27,6 +27,7 @@ from hatchery.settings.base import (
     require,
 )
 from hatchery.settings.fields import ABSENT, Unique
+from hatchery.training.distillation_settings import DistillationChoice, DistillationSettings
 from hatchery.training.milestones import BABYLM_MARKS
 from hatchery.training.objectives import ObjectiveSettings
 from hatchery.training.objectives.masked import MaskedSettings
@@ -189,6 +190,8 @@ class TrainingSettings(Settings):
     """Shape of the learning rate."""
     initialise_from: InitialModelSettings | None = None
     """The model that training starts from; null starts from random weights."""
+    distillation: DistillationSettings | None = omitted_at_default(None)
+    """Learning from the predictions of finished models; null learns from the labels alone."""
     early_stopping: EarlyStoppingSettings | None = None
     """End when development text is not predicted or translated better any more; null does all steps."""
     keep_training_state: bool = False
@@ -232,6 +235,14 @@ class TrainingSettings(Settings):
                     f"{self.evaluation_interval_steps}",
                 )
         self._check_batches(translates)
+        if self.learns_from_teachers and (translates or getattr(self.objective, "sentence_pairs", "none") != "none"):
+            expected = "null with task translation or sentence_pairs: teachers predict tokens of one text"
+            raise refused("distillation", self.distillation, expected)
+
+    @property
+    def learns_from_teachers(self) -> bool:
+        """Whether steps depend on the predictions of teachers."""
+        return self.distillation is not None and self.distillation.weight > 0 and self.steps != 0
 
     @property
     def marks(self) -> tuple[int, ...]:
@@ -346,6 +357,8 @@ class PretrainingSettings(TrainingSettings):
     initialise_from: InitialModelChoice | None = None
     """The model that training starts from: a run here, a run of another experiment, or a folder with a manifest
     (`path`). null starts from random weights."""
+    distillation: DistillationChoice | None = omitted_at_default(None)
+    """Learning from the predictions of finished models, of any experiment; null learns from the labels alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,8 +42,8 @@ class InitialModelSettings(Settings):
 
 
 @dataclass(frozen=True)
-class InitialModelChoice(InitialModelSettings):
-    """The model that training starts from, by its name in an experiment or its folder."""
+class ModelChoice(Settings):
+    """A finished model, by its run in an experiment or by its folder."""
 
     run: str = ABSENT
     """Name of a run."""
@@ -53,6 +53,11 @@ class InitialModelChoice(InitialModelSettings):
     """Pretraining seed of that run; null is its only one, or that of this run."""
     path: NotEmpty = ABSENT
     """A folder that scripts/import_checkpoint.py or pretraining wrote, or the name of a `data` entry with its path."""
+
+
+@dataclass(frozen=True)
+class InitialModelChoice(ModelChoice, InitialModelSettings):
+    """The model that training starts from, by its name in an experiment or its folder."""
 
 
 @dataclass(frozen=True)

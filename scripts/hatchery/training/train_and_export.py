@@ -34,6 +34,7 @@ from hatchery.training.continuation import (
     milestone_folder,
     words_before,
 )
+from hatchery.training.distillation import check_teachers, teacher_configurations
 from hatchery.training.inputs import Inputs
 from hatchery.training.milestones import MILESTONES_FOLDER, step_name
 from hatchery.training.objectives import objective_of
@@ -88,6 +89,7 @@ def train_and_export(
         shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
         config = run_config(settings, shards.vocabulary_size, shards.special)
         check_initial_config(config, settings.objective.causal, inputs.initial)
+    check_teachers(settings, inputs)
     topology = read_topology(os.environ)
     digests = {name: read_manifest(path).digest for name, path in inputs.by_name.items()}
     folder = checkpoints / run_folder_name(job.settings, digests)
@@ -204,6 +206,8 @@ def _export(
         run.measures["examples"] = dict(trained.examples)
     if inputs.initial is not None:
         run.measures["initial_model"] = initial_measures(settings, inputs.initial)
+    if settings.learns_from_teachers:
+        run.measures["teachers"] = teacher_configurations(inputs)
     if trained.stopping is not None:
         run.measures["early_stopping"] = trained.stopping.measures(record.position.step, settings.steps)
     if trained.output_layer:

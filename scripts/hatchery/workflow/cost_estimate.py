@@ -17,7 +17,12 @@ from typing import Any
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.experiment.cluster import precision_and_peak
 from hatchery.modeling.configuration import ModelConfig
-from hatchery.modeling.families import family_of, model_config, training_flops_per_sequence
+from hatchery.modeling.families import (
+    family_of,
+    model_config,
+    teaching_flops_per_sequence,
+    training_flops_per_sequence,
+)
 from hatchery.modeling.flops import BACKWARD_FACTOR, FlopsPerSequence
 from hatchery.settings.fields import ABSENT
 from hatchery.training.settings import PretrainSettings, TrainingSettings, pretrain_settings
@@ -43,7 +48,7 @@ class RunCost:
     sequences: int
     # Positions of all sequences, including padding; for sentence pairs, of both sides.
     tokens: int
-    # Forward and backward passes, over both sequence lengths.
+    # Forward and backward passes, over both sequence lengths, and forward passes of teachers.
     training_flops: float
     # Forward passes over the development sequences.
     development_flops: float
@@ -141,10 +146,14 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
 
+    def per_taught_sequence(length: int, labelled_share: float) -> float:
+        taught = teaching_flops_per_sequence(planned.teachers, settings.vocabulary_size, length, labelled_share)
+        return per_sequence(length, labelled_share) + taught
+
     precision, peak = precision_and_peak(run.precision, machine)
-    run = planned_at(run, per_sequence, peak * machine.mfu)
+    run = planned_at(run, per_taught_sequence, peak * machine.mfu)
     plan, first = StepPlan(run), planned.first_step
-    training, development = plan.flops(per_sequence, first), development_flops(plan, first, per_sequence)
+    training, development = plan.flops(per_taught_sequence, first), development_flops(plan, first, per_sequence)
     wall = (training + development) / (peak * machine.mfu)
     family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE

@@ -17,6 +17,8 @@ class PlannedRun(Settings):
     first_step: int = 0
     # The set of the grid that the model belongs to, if there is one.
     set: str = ""
+    # Models of the teachers that the run learns from.
+    teachers: tuple[dict[str, Any], ...] = ()
     # Label for people instead of the name, if a sweep or a grid made the run.
     label: str = ""
 

@@ -176,6 +176,8 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
         notes.append(
             f"{_names(continued)} start from a trained model; its steps, tokens and FLOPs are not counted here again."
         )
+    if taught := [run for run in settings.runs if run.teachers]:
+        notes.append(f"{_names(taught)} learn from teachers: FLOPs and time are also those of their forward passes.")
     if stopping := [run for run in settings.runs if run.pretraining.get("early_stopping")]:
         notes.append(f"{_names(stopping)} may stop early: their numbers are those of all steps, the most there can be.")
     notes.append("Evaluation is left out: the number of pairs and rows is in the data.")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hatchery.errors import ConfigError
 from hatchery.experiment.cluster import precision_and_peak
-from hatchery.modeling.families import training_flops_per_sequence
+from hatchery.modeling.families import teaching_flops_per_sequence, training_flops_per_sequence
 from hatchery.training.settings import pretrain_settings
 from hatchery.training.step_plan import StepPlan
 from hatchery.workflow.cost_estimate import cost_settings, development_flops, planned_at
@@ -58,8 +58,10 @@ class PretrainingTimes:
             _, peak = precision_and_peak(settings.precision, self._plan)
             model, pace = json.dumps(pretraining["model"], sort_keys=True), peak * self._plan.mfu
             per_sequence = partial(_flops_per_sequence, model, self._vocabulary_size)
-            plan = StepPlan(planned_at(settings, per_sequence, pace))
-            flops = plan.flops(per_sequence, first) + development_flops(plan, first, per_sequence)
+            teachers = json.dumps(self._runs[run].teachers, sort_keys=True)
+            taught = partial(_flops_per_taught_sequence, model, teachers, self._vocabulary_size)
+            plan = StepPlan(planned_at(settings, taught, pace))
+            flops = plan.flops(taught, first) + development_flops(plan, first, per_sequence)
             self._seconds[run] = flops / pace
         return self._seconds[run]
 
@@ -71,3 +73,12 @@ def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_
     Cached by the JSON of a model, because seeds and variants of training share it.
     """
     return training_flops_per_sequence(json.loads(model), vocabulary_size, length, labelled_share)
+
+
+@cache
+def _flops_per_taught_sequence(
+    model: str, teachers: str, vocabulary_size: int, length: int, labelled_share: float
+) -> float:
+    """Return the operations of one sequence, with the forward passes of teachers."""
+    taught = teaching_flops_per_sequence(json.loads(teachers), vocabulary_size, length, labelled_share)
+    return _flops_per_sequence(model, vocabulary_size, length, labelled_share) + taught

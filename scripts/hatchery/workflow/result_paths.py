@@ -5,6 +5,7 @@ from functools import partial
 from hatchery.evaluation.evaluation import Result
 from hatchery.evaluation.kinds import evaluations
 from hatchery.experiment.continuation import origin_of, path_of
+from hatchery.experiment.distillation import teachers_of
 from hatchery.experiment.milestones import is_asked
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import about, readings
@@ -91,6 +92,12 @@ class ResultPaths:
             return [given]
         origin = origin_of(self.project, experiment, chosen.model, chosen.seed)
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
+
+    def teachers(self, experiment: str, run: str) -> list[str]:
+        """Return the manifests of the models that a pretraining learns from, in the order of its settings."""
+        chosen = self.project.seeded_run(experiment, run)
+        found = teachers_of(self.project, experiment, chosen.model, chosen.seed)
+        return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def about_source(self, source: str) -> dict[str, object]:
         """Return origin, licence and terms of a raw input (`about`), and its use by suites and tasks (`readings`)."""

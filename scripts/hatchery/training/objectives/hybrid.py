@@ -129,16 +129,26 @@ class HybridObjective(Objective):
         """Return the terms of hidden tokens and of next tokens, or one term if all sequences are of one kind."""
         import torch.nn.functional as F
 
-        following = batch["causal"][output.positions // batch["labels"].shape[1]]
+        kinds = self._kinds(output, batch)
         losses = F.cross_entropy(output.logits, output.targets, reduction="none")
         correct = output.logits.detach().argmax(dim=-1) == output.targets
         squares = output.logits.logsumexp(dim=-1).square() if self.settings.z_loss else None
         found = []
-        for others, weight in zip((following, ~following), self.settings.weights, strict=True):
+        for others, weight in zip(reversed(kinds), self.settings.weights, strict=True):
             penalty = None if squares is None else self.settings.z_loss * squares.masked_fill(others, 0).sum()
             loss_sum, right = losses.masked_fill(others, 0).sum(), (correct & ~others).sum()
             found.append(Term(loss_sum, (right,), weight, penalty))
         return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
+
+    def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
+        """Return 1 for the labels of the kind of each term, and 0 for the others."""
+        kinds = self._kinds(output, batch)
+        return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds
+
+    def _kinds(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, Tensor]":
+        """Whether labels are hidden tokens, and whether they are next tokens: bool [M] each."""
+        following = batch["causal"][output.positions // batch["labels"].shape[1]]
+        return ~following, following
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
         """Return the likelihood of the predicted tokens, without the z-loss."""

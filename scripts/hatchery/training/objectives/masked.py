@@ -181,6 +181,12 @@ class MaskedObjective(Objective):
             (tokens,) if output.pair_logits is None else (tokens, pair_term(output.pair_logits, batch["pair_labels"]))
         )
 
+    def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
+        """Return the weights of the batch for its labels, if it has any."""
+        if WEIGHTS not in batch:
+            return super().label_weights(output, batch)
+        return (batch[WEIGHTS].flatten()[output.positions],)
+
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
         """Return the likelihood of hidden tokens, or the bound of masked diffusion, and the rightly judged pairs."""
         if WEIGHTS in batch:

@@ -1,7 +1,7 @@
 """The stage `pretrain`: the work before PyTorch is loaded, and after a run was stopped."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ from hatchery.job_spec import Paths
 from hatchery.runner import Job, OutputPath
 from hatchery.settings.fields import ABSENT
 from hatchery.stage import ADDRESS, Stage, StoredByDigest
+from hatchery.training.distillation_settings import DistillationSettings
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.training.settings import PretrainingSettings, PretrainSettings
 from hatchery.training.start_settings import InitialModelSettings
@@ -50,12 +51,17 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
     if pretraining.initialise_from is not None:
         kept["initialise_from"] = keys_of(pretraining.initialise_from, only=InitialModelSettings)
+    if pretraining.learns_from_teachers:
+        kept["distillation"] = keys_of(pretraining.distillation, only=DistillationSettings)
+    else:
+        # With weight 0 the run is that without teachers.
+        kept.pop("distillation", None)
     return kept
 
 
 def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return manifests of tokens and tokenizer and, if a run has them, of the initial model and of a larger corpus's
-    counts."""
+    """Return manifests of tokens and tokenizer and, if a run has them, of the initial model, of the teachers and of a
+    larger corpus's counts."""
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
         "tokens": of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer),
@@ -63,6 +69,8 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     }
     for initial in jobs.results.initial_model(experiment, run):
         found["initial_model"] = jobs.storage_path(initial)
+    if teachers := jobs.results.teachers(experiment, run):
+        found["teachers"] = [jobs.storage_path(teacher) for teacher in teachers]
     larger = block.runs[of.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
     if larger is not ABSENT:
         found["counts"] = of("encode_corpus", corpus=larger, tokenizer=block.tokenizer)
@@ -73,6 +81,7 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     version=1,
     settings=pretraining_settings,
     inputs=pretraining_inputs,
+    input_names={"teachers": "teacher"},
     # Models to start from are no imported ones.
     wildcard_patterns=lambda project: {"model": ADDRESS},
     # The run folder with the checkpoints is no output: Snakemake deletes outputs before every attempt, and a killed job
@@ -111,21 +120,22 @@ def pretrain(
     checkpoints: OutputPath = UNFINISHED,
     initial_model: Path | None = None,
     counts: Path | None = None,
+    teachers: Sequence[Path] = (),
     name: str = "",
 ) -> None:
     """Pretrain a language model on token shards; status 75 means stopped by a signal, with a checkpoint to continue
     from.
 
     `initial_model` is the manifest of the model to start from instead of random weights, `counts` that of the token
-    shards in which the output bias is counted. Folders of unfinished runs are in `checkpoints`; progress and sinks call
-    the run `name`.
+    shards in which the output bias is counted, `teachers` those of the models to learn from. Folders of unfinished runs
+    are in `checkpoints`; progress and sinks call the run `name`.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
     from hatchery.training.train_and_export import train_and_export
 
     try:
-        inputs = Inputs(tokens, tokenizer, initial_model, counts)
+        inputs = Inputs(tokens, tokenizer, initial_model, counts, teachers)
         train_and_export(job, settings, runtime, inputs, checkpoints, name)
     except TrainingInterrupted as interruption:
         print(interruption, file=sys.stderr)

@@ -7,6 +7,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.checksums import write_checksums
 from hatchery.experiment import continuation
 from hatchery.experiment.cluster import planned_device
+from hatchery.experiment.distillation import teacher_models
 from hatchery.runner import OutputPath
 from hatchery.stage import Stage
 from hatchery.training.stages.pretrain import pretraining_settings
@@ -41,7 +42,8 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     done = continuation.first_step(project, experiment, chosen.model, chosen.seed)
     entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
     # Add these keys only if set, so that other estimates do not change.
-    more = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
+    more: dict[str, object] = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
+    more["teachers"] = teacher_models(project, experiment, chosen.model, chosen.seed)
     more["label"] = chosen.title if chosen.label else ""
     return entry | {key: value for key, value in more.items() if value}
 

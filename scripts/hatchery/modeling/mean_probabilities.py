@@ -1,0 +1,19 @@
+"""The mean of the probabilities of several models, from their logits."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def mean_probabilities(logits: Sequence[Tensor]) -> Tensor:
+    """Return the log of the mean probabilities of several logits [M, V], as fp32 [M, V].
+
+    Members may have different numbers of padding rows beyond the tokenizer's vocabulary; a missing row has probability
+    0.
+    """
+    widest = max(one.shape[-1] for one in logits)
+    found = [torch.log_softmax(one.float(), dim=-1) for one in logits]
+    padded = [nn.functional.pad(one, (0, widest - one.shape[-1]), value=-torch.inf) for one in found]
+    return torch.logsumexp(torch.stack(padded), dim=0) - math.log(len(logits))

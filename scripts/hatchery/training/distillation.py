@@ -1,0 +1,147 @@
+"""Distillation: the loss of an objective, mixed with the divergence from the predictions of teachers.
+
+Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Section 2. With the weight w and the
+temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q). The loss is that of the objective, p the mean
+of the teachers' probabilities, q the model's, both of logits divided by T. The divergence is that of the same labels,
+which count in it as they do in the loss. The reported loss is that of the labels, so that runs stay comparable.
+
+Teachers read each micro-batch without dropout and without gradients. They have no state, so a resumed run is exact.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hatchery.artifacts.manifests import read_manifest
+from hatchery.errors import ConfigError
+from hatchery.modeling.flops import PassShape
+from hatchery.modeling.language_model import LanguageModel, LanguageModelOutput
+from hatchery.modeling.mean_probabilities import mean_probabilities
+from hatchery.modeling.store import load_config, load_language_model
+from hatchery.tokenization.token_shards import TokenShards
+from hatchery.training.continuation import check_vocabulary
+from hatchery.training.distillation_settings import DistillationSettings
+from hatchery.training.examples import Examples
+from hatchery.training.inputs import Inputs
+from hatchery.training.objective import Objective, ObjectiveKeys, Term, unable_teacher
+from hatchery.training.precision import Precision
+from hatchery.training.settings import PretrainSettings, pretrain_settings
+from hatchery.training.step_plan import StepPlan
+
+
+class Teachers:
+    """Finished models that predict the labels of a batch."""
+
+    def __init__(self, models: Sequence[LanguageModel], device: torch.device, precision: Precision) -> None:
+        self._models = [model.eval().requires_grad_(False).to(device) for model in models]
+        self._device, self._precision = device, precision
+
+    @torch.no_grad()
+    def probabilities(self, batch: Mapping[str, Tensor], labelled: Tensor, temperature: float, width: int) -> Tensor:
+        """Return the means of the teachers' probabilities at the positions `labelled` int64 [M]: fp32 [M, width].
+
+        Rows of the vocabulary that a teacher has beyond `width` are left out before its softmax.
+        """
+        logits = []
+        for model in self._models:
+            with self._precision.autocast(self._device.type):
+                found = model(
+                    batch["input_ids"],
+                    batch.get("attention_mask"),
+                    batch["labels"],
+                    labelled=labelled,
+                    causal=batch.get("causal"),
+                ).logits
+            logits.append(found[:, :width].float() / temperature)
+        mean = mean_probabilities(logits)
+        return F.pad(mean, (0, width - mean.shape[-1]), value=-math.inf).exp()
+
+
+class DistilledObjective(Objective):
+    """An objective whose labels are also predicted by teachers; only its loss is another."""
+
+    def __init__(self, objective: Objective, teachers: Teachers, distillation: DistillationSettings) -> None:
+        super().__init__(objective.settings)
+        self.objective, self.teachers, self.distillation = objective, teachers, distillation
+        self.columns = tuple(
+            (*names, f"{names[0].removesuffix('loss')}teacher_divergence") for names in objective.columns
+        )
+
+    def terms(self, output: LanguageModelOutput, batch: Mapping[str, Tensor]) -> tuple[Term, ...]:
+        """Return the terms of the objective, each with the mixed loss to minimise and the divergence (nats)."""
+        weight, temperature = self.distillation.weight, self.distillation.temperature
+        expected = self.teachers.probabilities(batch, output.positions, temperature, output.logits.shape[-1])
+        predicted = torch.log_softmax(output.logits / temperature, dim=-1)
+        divergences = F.kl_div(predicted, expected, reduction="none").sum(dim=-1)
+        found = []
+        own = self.objective.terms(output, batch)
+        for term, counts in zip(own, self.objective.label_weights(output, batch), strict=True):
+            divergence = (counts * divergences).sum()
+            mixed = (1 - weight) * term.minimised + weight * temperature**2 * divergence
+            found.append(term._replace(sums=(*term.sums, divergence.detach()), mixed=mixed))
+        return tuple(found)
+
+    def examples(self, shards: TokenShards, sequence_length: int) -> Examples:
+        """Return those of the objective."""
+        return self.objective.examples(shards, sequence_length)
+
+    def target_counts(self, shards: TokenShards) -> np.ndarray:
+        """Return those of the objective."""
+        return self.objective.target_counts(shards)
+
+    def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
+        """Return that of the objective."""
+        return self.objective.pass_shape(part, labelled_per_sequence)
+
+
+def distilled(
+    objective: Objective, settings: PretrainSettings, inputs: Inputs, device: torch.device, precision: Precision
+) -> Objective:
+    """Return the objective that a run minimises: `objective` itself if it does not learn from teachers."""
+    if settings.distillation is None or not settings.learns_from_teachers:
+        return objective
+    models = [load_language_model(path.parent) for path in inputs.teachers]
+    return DistilledObjective(objective, Teachers(models, device, precision), settings.distillation)
+
+
+def check_teachers(settings: PretrainSettings, inputs: Inputs) -> None:
+    """Check that the teachers have the tokenizer of the run and can predict its labels. Raises ConfigError."""
+    if settings.distillation is None and inputs.teachers:
+        raise ConfigError(f"teachers are {', '.join(map(str, inputs.teachers))}, but pretrain.distillation is not set")
+    if settings.learns_from_teachers and not inputs.teachers:
+        raise ConfigError("pretrain.distillation: there are no teachers, expected the manifest of at least one model")
+    if not settings.learns_from_teachers:
+        return
+    longest = max(StepPlan(settings.planned()).lengths, default=settings.sequence_length)
+    for path in inputs.teachers:
+        made = read_manifest(path)
+        check_vocabulary(made, read_manifest(inputs.tokenizer), "teacher")
+        config, causal = load_config(path.parent)
+        objective = _objective_of(made.settings)
+        if objective is not None and (reason := unable_teacher(settings.objective, objective)):
+            raise ConfigError(f"{path}: the teacher {reason}")
+        if objective is None and causal != settings.objective.causal:
+            raise ConfigError(
+                f"{path}: the teacher is {'' if causal else 'not '}causal, expected a model as this run's"
+            )
+        limit = config.position_limit
+        if limit is not None and limit < longest:
+            raise ConfigError(
+                f"{path}: the teacher has positions for {limit} tokens, expected at least {longest}, the longest "
+                "sequence of this run"
+            )
+
+
+def teacher_configurations(inputs: Inputs) -> list[dict[str, Any]]:
+    """Return the configurations of the teachers, from which the operations of their passes follow."""
+    return [load_config(path.parent)[0].to_dict() for path in inputs.teachers]
+
+
+def _objective_of(settings: Mapping[str, Any]) -> ObjectiveKeys | None:
+    """Return the objective by which a model was trained; None for imported models."""
+    return pretrain_settings(settings).objective if settings.get("stage") == "pretrain" else None

@@ -1,0 +1,218 @@
+"""The teachers of a run are known when planning: as inputs of its job, in the words of its track, and in its cost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shipped import changed, written
+
+from hatchery.errors import ConfigError
+from hatchery.experiment.project import Project
+from hatchery.modeling.families import training_flops_per_sequence
+from hatchery.typed import keys_of
+from hatchery.workflow.cost_estimate import cost_settings, estimate
+from hatchery.workflow.jobs import Jobs
+from hatchery.workflow.outputs import readable_path
+
+
+def add(configuration: Path, **runs: Any) -> Project:
+    """The project with further runs in the demo."""
+    entries = ((f"runs.{name}", {"model": "ltg_demo_small", **run}) for name, run in runs.items())
+    return changed(configuration, *entries)
+
+
+def taught(*teachers: dict[str, Any], weight: float = 0.5, **keys: Any) -> dict[str, Any]:
+    chosen = {"teachers": list(teachers), "weight": weight}
+    return {"pretraining": {"steps": 100, "distillation": chosen, **keys}}
+
+
+def address(jobs: Jobs, run: str) -> str:
+    return Path(jobs.storage_path(readable_path("demo", "pretraining", f"{run}-s42"))).parent.name
+
+
+def test_teachers_are_inputs_of_the_job_so_that_a_changed_teacher_trains_its_students_anew(configuration: Path) -> None:
+    student = taught({"run": "ltg_bert"}, {"run": "base", "seed": 2})
+    jobs = Jobs(add(configuration, base={"seeds": [1, 2]}, student=student))
+    call = jobs.call_at(address(jobs, "student"))
+    runs = ("ltg_bert-s42", "base-s2")
+    expected = [jobs.storage_path(readable_path("demo", "pretraining", run)) for run in runs]
+    assert call.arguments["teachers"] == expected
+    kept = json.loads(call.settings)["distillation"]
+    assert kept == {"weight": 0.5, "temperature": 1.0}, "no name of a run, which may be renamed"
+    base = {"seeds": [1, 2], "pretraining": {"optimizer": {"learning_rate": 0.003}}}
+    other = Jobs(add(configuration, base=base, student=student))
+    assert address(other, "student") != address(jobs, "student")
+    assert address(other, "ltg_bert") == address(jobs, "ltg_bert")
+
+
+def test_with_weight_0_a_run_is_that_without_teachers(configuration: Path) -> None:
+    plain = {"pretraining": {"steps": 100}}
+    jobs = Jobs(add(configuration, plain=plain, student=taught({"run": "ltg_bert"}, weight=0)))
+    assert address(jobs, "student") == address(jobs, "plain")
+
+
+def test_the_cost_of_a_run_includes_the_forward_passes_of_its_teachers(configuration: Path) -> None:
+    plain, keys = {"pretraining": {"steps": 100}}, {"run": "ltg_bert"}
+    jobs = Jobs(add(configuration, plain=plain, student=taught(keys), twice=taught(keys, keys)))
+    settings = json.loads(jobs.settings("write_cost", experiment="demo"))
+    costs = {cost.run: cost for cost in estimate(cost_settings(settings))}
+    alone, once, twice = (costs[f"{name}-s42"].training_flops for name in ("plain", "student", "twice"))
+    assert once > alone and twice - alone == pytest.approx(2 * (once - alone))
+    project = jobs.project
+    size = project.tokenizer(project.experiment("demo").tokenizer).vocabulary_size
+    length = project.experiment("demo").runs["student"].pretraining.sequence_length
+    small, large = (
+        training_flops_per_sequence(keys_of(project.model_of("demo", run), "description"), size, length, 0.15)
+        for run in ("student", "ltg_bert")
+    )
+    # Forward products are a third of those of training.
+    assert (once - alone) / alone == pytest.approx(large / 3 / small, rel=0.01)
+    assert costs["student-s42"].development_flops == costs["plain-s42"].development_flops
+
+
+def test_a_teacher_in_a_folder_is_an_input_and_its_configuration_is_read_for_the_cost(
+    configuration: Path, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "imported" / "manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("{}", "utf-8")
+    jobs = Jobs(add(configuration, student=taught({"path": str(manifest.parent)}), named=taught({"run": "ltg_bert"})))
+    assert jobs.call_at(address(jobs, "student")).arguments["teachers"] == [str(manifest)]
+    with pytest.raises(
+        ConfigError, match=r"imported/config\.json: not the configuration of a model, expected one of a"
+    ):
+        jobs.settings("write_cost", experiment="demo")
+    model = keys_of(jobs.project.model_of("demo", "ltg_bert"), "description")
+    (manifest.parent / "config.json").write_text(json.dumps({**model, "vocab_size": 99, "causal": True}), "utf-8")
+    settings = json.loads(jobs.settings("write_cost", experiment="demo"))
+    costs = {cost.run: cost.training_flops for cost in estimate(cost_settings(settings))}
+    assert costs["student-s42"] == costs["named-s42"]
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "no teacher": ({"student": taught()}, "distillation.teachers: got none, expected at least one"),
+    "an unknown run": (
+        {"student": taught({"run": "ltg_brt"})},
+        "runs.student.pretraining.distillation.teachers[0].run: got 'ltg_brt', no such run of demo",
+    ),
+    "neither run nor path": ({"student": taught({})}, "teachers[0]: got neither, expected either `run` or `path`"),
+    "no model": ({"student": taught({"path": "nowhere"})}, "teachers[0].path: got 'nowhere', there is no nowhere/man"),
+    "a share above 1": ({"student": taught({"run": "ltg_bert"}, weight=1.1)}, "weight: got 1.1"),
+    "itself": ({"student": taught({"run": "student"})}, "demo/student-s42 depends on itself through its teachers"),
+    "a circle": (
+        {
+            "one": taught({"run": "two"}),
+            "two": {"pretraining": {"steps": 9, "initialise_from": {"run": "one"}}},
+        },
+        "runs.one.pretraining.distillation: demo/one-s42 depends on itself through its teachers or its initial model",
+    ),
+    "fewer positions": (
+        {
+            "short": {"model_changes": {"position_embedding": "absolute", "max_position_embeddings": 64}},
+            "student": taught({"run": "short"}, sequence_length=65),
+        },
+        "'short' of demo has positions for 64 tokens, expected at least 65, the longest sequence of 'student'",
+    ),
+    "another objective": (
+        {"student": taught({"run": "ltg_bert"}, objective={"task": "causal"})},
+        "'ltg_bert' of demo is no causal model, expected one that learned as this run does: causal",
+    ),
+    "hidden tokens elsewhere": (
+        {"student": taught({"run": "ltg_bert"}, objective={"task": "hybrid", "causal_share": 0.0})},
+        "'ltg_bert' of demo predicts a hidden token at its position, this run at the position before it",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_ends_in_one_line_when_planning(configuration: Path, mistake: str) -> None:
+    runs, expected = MISTAKES[mistake]
+    project = add(configuration, **runs)
+    with pytest.raises(ConfigError) as caught:
+        project.check("experiment", "demo")
+    assert expected in str(caught.value)
+
+
+def test_a_teacher_with_another_tokenizer_is_refused_with_both_names(configuration: Path) -> None:
+    other = {"corpus": "demo", "tokenizer": "demo_gpt_bert", "pretraining": {"batch_size": 32, "steps": 9}}
+    written(configuration, {"experiments/other": other | {"runs": {"base": {"model": "ltg_demo"}}}})
+    project = add(configuration, student=taught({"run": "base", "experiment": "other"}))
+    both = r"'base' of other has the tokenizer 'demo_gpt_bert', 'student' of demo the tokenizer 'demo'; expected the"
+    with pytest.raises(ConfigError, match=both):
+        project.check("experiment", "demo")
+
+
+def trained(words: str, epochs: float | None, *teachers: dict[str, str], **keys: Any) -> dict[str, Any]:
+    budget = {"words_seen": words} | ({} if epochs is None else {"epochs": epochs})
+    more = {"distillation": {"teachers": list(teachers)}} if teachers else {}
+    return {"model": "ltg_demo", "pretraining": {"budget": budget, **more, **keys}}
+
+
+def of(run: str, experiment: str | None = None) -> dict[str, str]:
+    return {"run": run} | ({"experiment": experiment} if experiment else {})
+
+
+FIRST, MIDDLE = trained("40M", 4), trained("30M", 3, of("first", "other"))
+TRACKED = {
+    "corpus": "demo",
+    "tokenizer": "demo",
+    "track": "strict_small",
+    "pretraining": {"batch_size": 32, "budget": {"words_seen": "9M"}},
+}
+NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
+
+
+@pytest.mark.parametrize(
+    ("last", "other", "rule"),
+    [
+        # 30M + 30M + 40M words, and 3 + 3 + 4 epochs: exactly the limit.
+        (trained("30M", 3, of("middle", "other")), {}, ""),
+        (
+            trained("31M", 3, of("middle", "other")),
+            {},
+            f"{NAMES} have 101,000,000 words together, expected at",
+        ),
+        (trained("30M", 3.5, of("middle", "other")), {}, f"{NAMES} have 10.5 epochs together, expected at most 10"),
+        (trained("30M", None, of("middle", "other")), {}, "'last' of entry has no `budget.epochs`, expected it in all"),
+        # A teacher that is named twice has seen its words once.
+        (trained("30M", 3, of("middle", "other"), of("first", "other")), {}, ""),
+        # Its budget has the words of the initial model, which is also its teacher.
+        (trained("60M", 6, of("middle", "other"), initialise_from=of("middle", "other")), {}, ""),
+        (
+            trained("61M", 6, of("middle", "other"), initialise_from=of("middle", "other")),
+            {},
+            "have 101,000,000 words together",
+        ),
+        # An initial model with a teacher, and no teacher of one's own.
+        (trained("61M", 6, initialise_from=of("middle", "other")), {}, "have 101,000,000 words together"),
+        (trained("30M", 3, of("middle", "other")), {"track": None}, "the words of 'middle' of other are not counted"),
+        (
+            trained("30M", 3, of("middle", "other")),
+            {"corpus": "demo_books"},
+            "'first' of other trains on 'demo_books', expected 'demo'",
+        ),
+        (trained("30M", 3, {"path": "folder"}), {}, "learns from folder/manifest.json: expected a `run`"),
+    ],
+)
+def test_a_track_counts_the_words_of_teachers_and_of_their_teachers(
+    configuration: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    last: dict[str, Any],
+    other: dict[str, Any],
+    rule: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/manifest.json").write_text("{}", "utf-8")
+    (tmp_path / "folder/config.json").write_text("{}", "utf-8")
+    teachers = {**TRACKED, "runs": {"first": FIRST, "middle": MIDDLE}, **other}
+    files = {"experiments/other": teachers, "experiments/entry": {**TRACKED, "runs": {"last": last}}}
+    found = written(configuration, files)
+    if not rule:
+        found.check("experiment", "entry")
+        return
+    with pytest.raises(ConfigError) as caught:
+        found.check("experiment", "entry")
+    assert rule in str(caught.value)
