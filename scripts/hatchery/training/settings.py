@@ -241,7 +241,7 @@ class TrainingSettings(Settings):
 
     @property
     def learns_from_teachers(self) -> bool:
-        """Whether steps depend on the predictions of teachers."""
+        """True if steps depend on the predictions of teachers."""
         return self.distillation is not None and self.distillation.weight > 0 and self.steps != 0
 
     @property

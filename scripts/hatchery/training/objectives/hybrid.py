@@ -146,7 +146,7 @@ class HybridObjective(Objective):
         return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds
 
     def _kinds(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, Tensor]":
-        """Whether labels are hidden tokens, and whether they are next tokens: bool [M] each."""
+        """Return True for labels that are hidden tokens, and True for labels that are next tokens: bool [M] each."""
         following = batch["causal"][output.positions // batch["labels"].shape[1]]
         return ~following, following
 
