@@ -172,9 +172,9 @@ PAGE = SCHEMAS.parents[1] / "docs" / "settings.md"
 HEAD = """<!-- Written by `make schemas` from the classes of settings; edit those. -->
 # Every key
 
-Every key of every file below `config/`, with what it may be, what it is where nobody writes it, and what it means. A
-key whose value has keys of its own has a link to their table. `null` is YAML's word for nothing. Below a run, a task or
-a protocol, changes are enough: what is left out there is taken from the experiment, the protocol or the model.
+All keys of the files in `config/`: allowed values, default and meaning. If the value of a key is a mapping, its type
+links to the table of its keys. `null` is YAML's empty value. Under a run, task or protocol, write only the keys that
+differ; all other keys are inherited from the experiment, protocol or model.
 
 """
 # Classes that files only hold in part, so that no file's schema contains their defaults.
@@ -251,12 +251,12 @@ class _Page:
         choices = (group["required"] for group in rules.get("oneOf", []) if "required" in group)
         groups = [" with ".join(map(_code, choice)) for choice in choices]
         if groups:
-            yield f"Exactly one of these has to be there: {', or '.join(groups)}.\n"
+            yield f"Exactly one of these is required: {', or '.join(groups)}.\n"
         if "properties" in rules:
             needed = rules.get("required", ())
             keys = rules["properties"].items()
             rows = [self.row(key, f"{path}.{key}".strip("."), about, key in needed) for key, about in keys]
-            yield "\n".join(["| key | value | default | what it is |", "|---|---|---|---|", *rows, ""])
+            yield "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows, ""])
 
     def row(self, key: str, path: str, about: Mapping[str, Any], needed: bool) -> str:
         """Return one table row; `path` is the first place of the key in a file."""

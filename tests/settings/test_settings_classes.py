@@ -213,7 +213,7 @@ def test_every_key_has_a_row_with_its_sentence_on_the_page(kind: str) -> None:
 
 def test_the_page_says_type_range_default_and_meaning() -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    rate = "| `learning_rate` | number, more than 0 | `0.01` | The peak rate. |"
+    rate = "| `learning_rate` | number, more than 0 | `0.01` | Peak learning rate. |"
     head = lines.index("### Optimizer")
     assert lines[head + 2] == "Below `pretraining.optimizer`." and rate in lines[head : head + 12]
 

@@ -34,6 +34,6 @@ class PowerLawsSettings(FrontierSettings):
     confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
     """Share of the draws within an interval."""
     seed: Natural = 0
-    """Of the draws."""
+    """Random seed of the draws."""
     paper: str = ""
     """Published curves and values to go through the same: tables below config/published/; empty: none."""

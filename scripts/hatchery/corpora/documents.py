@@ -135,14 +135,14 @@ class CorpusSourceKeys(OneOfKeys):
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_text", ("embedded",): "embedded: text"}
 
     name: BlockName
-    """Appears in the documents and the statistics."""
+    """Name of the source in documents and statistics."""
     data: Annotated[DataName | SourceKeys, NameOr()] = ABSENT
-    """Name of a raw input in config.yaml, or the keys that it would have there. Then it is called like the corpus, and
-    one source alone may say it so."""
+    """Raw input, by its name under `data` in config.yaml, or its keys directly. A raw input given by keys has the name
+    of the corpus, so a corpus can have only one."""
     embedded: Literal[
         "bnc", "babylm", "text", "childes", "c4", "wikipedia", "bookcorpus", "cbt", "parallel", "multilingual"
     ] = ABSENT
-    """Folder of the generated miniature sources."""
+    """Folder of the generated demo data, instead of `data`."""
 
 
 @dataclass(frozen=True)

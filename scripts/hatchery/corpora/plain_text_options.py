@@ -17,46 +17,50 @@ Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\
 
 @dataclass(frozen=True)
 class PlainTextOptions(ProseOptions):
-    """How files of one's own are read. The keys from `paragraphs` to `cut_files` are of running text, and `tagged`
-    is, too; those from `delimiter` to `licence_column`, and both of punctuation, are of tables alone (.csv, .tsv,
-    .jsonl, .parquet). For most text no key is needed; a table needs `column` if its text is not in `text`."""
+    """Format of your own files. The keys from `paragraphs` to `cut_files`, and `tagged`, apply to running text; those
+    from `delimiter` to `licence_column`, and both keys of punctuation, apply only to tables (.csv, .tsv, .jsonl,
+    .parquet). Most text needs no key; a table needs `column` unless the column's name is `text`."""
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
-    """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
-    widths, accents and entities uniform, as the papers do, full also the spaces and quotes of words written apart."""
+    """Cleaning of the text. encoding only repairs wrong decodings. minimal also makes quotes straight, and unifies
+    ligatures, widths, accents and entities, as the papers do. full also unifies the spaces and quotes of words written
+    apart."""
     sentences: SentencesName | None = None
-    """What becomes the sentences of the corpus: line keeps every line as it is; none joins the lines of a paragraph,
-    punkt:<language> cuts it into sentences, too. null looks at each file: wrapped lines are joined, all others kept;
-    paragraphs are cut as English where `languages` of the corpus says en alone."""
+    """Sentence splitting. line keeps every line unchanged as a sentence; none joins the lines of a paragraph;
+    punkt:<language> also splits the paragraph into sentences. null decides for each file: wrapped lines are joined, all
+    other lines are kept; paragraphs are split as English if the corpus's `languages` are en alone."""
     files: str | Patterns = ("*.txt", "*.md", "*.markdown", "*.csv", "*.tsv", "*.jsonl", "*.json", "*.parquet")
     """Shell patterns of the files inside the source."""
     exclude: tuple[str, ...] = ("README*", "LICENSE*", "LICENCE*", "dataset_infos.json")
-    """Shell patterns of files that are left out; by default what lies beside data to describe it."""
+    """Shell patterns of files to skip; the default skips files that describe the data."""
     format: Literal["text", "csv", "jsonl", "parquet"] | None = None
-    """Format of all files; null takes it from the suffix, also before .gz and the like."""
+    """Format of all files; null uses the file name's suffix, without a suffix such as .gz."""
     encoding: str = "utf-8"
     """Encoding of all files."""
     cut_files: Literal["auto", "always", "never"] = "auto"
-    """Whether text files are cut into documents, at blank lines or else at line ends, where `lines_per_document` does
-    not say how; auto cuts files of more than 1 MiB, and every file where there are fewer than 20."""
+    """Division of text files into documents, at blank lines or else at line ends, if `lines_per_document` is null. auto
+    divides files larger than 1 MiB; if there are fewer than 20 files, it divides all files."""
     delimiter: Delimiter | None = None
-    """Separator of the columns of a table, such as ";" or "\\t"; null is a tab for .tsv files, otherwise a comma."""
+    r"""Column separator of a table, such as ";" or "\t"; null is a tab for .tsv files, otherwise a comma."""
     column: str = "text"
-    """Column or field with the text."""
+    """Column or field of the text."""
     document_column: str | None = None
-    """Rows of a file with the same value here form one document; null makes each row one."""
+    """Column that identifies documents: rows of a file with the same value form one document. null makes each row a
+    document."""
     keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
-    """Only rows with one of these values in each of these columns."""
+    """Columns with the values that are kept: a row needs one of the listed values in every column."""
     leave_out: dict[str, Patterns] = omitted_at_default({})
-    """No rows with one of these values in one of these columns, where * is any text: category: ["padding*"]."""
+    """Columns with the values that are dropped: a row with a listed value in any column is dropped. * matches any text:
+    category: ["padding*"]."""
     licence_column: str | None = omitted_at_default(None)
-    """Column with the licence of each row, which is kept with the document and summed on the card of the corpus."""
+    """Column of each row's licence, which is recorded with the document and summarised on the corpus card; null records
+    no licences."""
     tagged: bool = False
-    """Text written as word/TAG, one sentence per line, as in the Brown corpus."""
+    """Whether the text is written as word/TAG, one sentence per line, as in the Brown corpus."""
     punctuation_column: str | None = None
-    """Column that decides the final mark of a row without one, for transcripts."""
+    """Column that determines the final punctuation mark of a row without one, for transcripts; null adds no marks."""
     punctuation: dict[str, str] = dataclasses.field(default_factory=lambda: {"question": "?"})
-    """Final mark by the value of that column; a full stop for other values."""
+    """Final punctuation mark by value of punctuation_column; other values have a full stop."""
 
     @property
     def punkt_language(self) -> str | None:

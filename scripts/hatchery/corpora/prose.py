@@ -136,17 +136,17 @@ class ProseOptions(Settings):
     """Settings that turn running text into documents."""
 
     paragraphs: Literal["blank_line", "line"] = "blank_line"
-    """What ends a paragraph: a blank line (lines are wrapped) or every line."""
+    """End of a paragraph: a blank line, for wrapped lines, or every line break."""
     capitalise: bool = False
-    """Begin each paragraph with an upper-case letter, for transcripts that have none."""
+    """Capitalise the first letter of each paragraph, for transcripts without capitals."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "minimal"
-    """encoding undoes wrong decodings and changes nothing else; minimal also makes quotes straight and ligatures,
-    widths, accents and entities uniform, as the papers do, full also the spaces and quotes of words written apart."""
+    """Cleaning of the text. encoding only repairs wrong decodings. minimal also makes quotes straight, and unifies
+    ligatures, widths, accents and entities, as the papers do. full also unifies the spaces and quotes of words written
+    apart."""
     lines_per_document: Count | None = None
-    """Cut documents after so many paragraphs, rows, or lines that are kept; null leaves it to the text, or to
-    `cut_files`."""
+    """Number of paragraphs, rows or kept lines in a document; null uses the boundaries of the text, or `cut_files`."""
     minimum_words: Natural = 1
-    """Documents with fewer words are left out and counted."""
+    """Minimum number of words in a document; shorter documents are dropped and counted."""
 
 
 def paragraphs_of(

@@ -52,16 +52,16 @@ class RawTextOptions(Settings):
     """Which files of a large corpus are read, and how."""
 
     format: RawFormat
-    """Format of the files; by_suffix: .json and .jsonl, .parquet, or WikiExtractor without a suffix."""
+    """Format of the files; by_suffix reads .json and .jsonl, .parquet, and files without a suffix as
+    WikiExtractor's."""
     files: Patterns = ("*",)
     """Shell patterns of the files inside the source."""
     exclude: tuple[str, ...] = ()
-    """Shell patterns of files that are left out."""
+    """Shell patterns of files to skip."""
     field: str = "text"
-    """Field or column with the text, for json_lines and parquet; in the latter, `translation.en` is a field of an
-    object."""
+    """Field or column of the text, for json_lines and parquet; in parquet, `translation.en` is a field of an object."""
     encoding: str = "utf-8"
-    """Encoding of the files; Parquet is UTF-8 always."""
+    """Encoding of the files; Parquet is always UTF-8."""
 
 
 def raw_text_files(source: RawSource, options: RawTextOptions) -> list[str]:

@@ -26,16 +26,16 @@ ENGLISH = "english"
 
 @dataclass(frozen=True)
 class SplitSettings(Settings):
-    """Documents are drawn for development and test by a seeded hash, unless the source says the split."""
+    """Development and test documents, selected by a seeded hash unless the source has its own split."""
 
     development_fraction: Annotated[float, Range(ge=0, lt=1)] = 0.02
-    """Share of the documents that is for development."""
+    """Share of the documents in the development split."""
     test_fraction: Annotated[float, Range(ge=0, lt=1)] = 0.0
-    """Share of the documents that is for the test; the rest is for training."""
+    """Share of the documents in the test split; all other documents are in the training split."""
     seed: Natural = 0
-    """Seed of the hash."""
+    """Random seed of the hash."""
     development_documents: Natural | None = None
-    """Exactly so many development documents instead of a fraction; null takes the fraction."""
+    """Exact number of development documents, instead of development_fraction; null uses the fraction."""
 
     def __post_init__(self) -> None:
         held_out = self.development_fraction + self.test_fraction
@@ -48,7 +48,7 @@ class Sharded(Settings):
     """Keys of all corpora."""
 
     documents_per_shard: Count = 10_000
-    """Documents of one Parquet file."""
+    """Number of documents in one Parquet file."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class ConversionKeys(Sharded):
     """Keys of a corpus that is converted, except its sources."""
 
     duplicates: Literal["keep", "drop_documents", "drop_lines"] = "keep"
-    """What becomes of text that stands in the corpus before. keep counts it; drop_documents leaves out documents, of
-    several with the same text all but the first; drop_lines also leaves out lines of 100 characters or more."""
+    """Treatment of text that occurs earlier in the corpus. keep only counts it. drop_documents keeps the first of
+    several documents with the same text. drop_lines also drops repeated lines of 100 characters or more."""
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
-    """Documents are drawn for development and test by a seeded hash, unless the source says the split."""
+    """Development and test documents, selected by a seeded hash unless the source has its own split."""
     sentence_reading: ReadingName = "corrected"
-    """as_published cuts sentences where NLTK's Punkt cuts, corrected only at white space."""
+    """Sentence boundaries: as_published uses all boundaries of NLTK's Punkt, corrected only those at white space."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +103,9 @@ class SampleKeys(Settings):
     """The drawing of documents from another corpus up to a number of characters."""
 
     size_of_splits: Splits = ("train", "dev", "test")
-    """The splits of the corpus `size_of` that count."""
+    """Splits of the corpus `size_of` whose characters are counted."""
     seed: Natural = 0
-    """Seed of the drawing."""
+    """Random seed of the sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,12 +140,12 @@ def number_of(amount: float, total: int) -> int:
 
 @dataclass(frozen=True)
 class SequenceLength(Settings):
-    """How long a sequence may become, in subwords and in subwords per word."""
+    """Maximum length of a sequence, in subwords, and subwords per word."""
 
     tokens: Count = 128
-    """Length of the model's input."""
+    """Length of the model's input in tokens."""
     tokens_per_word: Positive = 1.2
-    """Subwords of a word, as the study estimates them."""
+    """Mean number of subwords per word, as the study estimates it."""
 
     def holds(self, words: int) -> bool:
         """Return whether this number of words fits."""
@@ -157,19 +157,19 @@ class SequenceGroup(Settings):
     """One level: selections whose items are grouped together, separately from other levels."""
 
     level: Literal["sentence", "span"]
-    """What is grouped."""
+    """Unit that is grouped."""
     selections: Annotated[tuple[str, ...], MinLen(1), Unique()]
     """Names of the selections, in grouping order."""
     quotas: dict[str, Count] = dataclasses.field(default_factory=dict)
-    """So many texts of a selection, drawn before grouping; all where a selection is not named."""
+    """Number of texts drawn from each selection before grouping; selections without a quota contribute all texts."""
     maximum_sequences: Count | None = None
-    """Grouping stops after so many sequences; null groups all."""
+    """Maximum number of sequences; null groups all texts."""
     development: Amount = 0
-    """A number of development sequences, or with a decimal point their share."""
+    """Number of development sequences; with a decimal point, their share."""
     test: Amount = 0
-    """A number of test sequences, or with a decimal point their share."""
+    """Number of test sequences; with a decimal point, their share."""
     set_aside: Amount = 0
-    """Sequences used for nothing; a number or a share."""
+    """Number of sequences that are not used; with a decimal point, their share."""
 
     def __post_init__(self) -> None:
         for name in self.quotas:
@@ -182,13 +182,14 @@ class SequenceKeys(Settings):
     """Selections of text, grouped into sequences of a model's input length."""
 
     reading: ReadingName = "corrected"
-    """as_published repeats the authors' grouping, slips included."""
+    """Version of the grouping: as_published reproduces the authors' grouping with its errors; corrected has no such
+    errors."""
     seed: Natural = 0
-    """Draws quotas and held-out sequences."""
+    """Random seed of quotas and held-out sequences."""
     length: SequenceLength = dataclasses.field(default_factory=SequenceLength)
-    """How long a sequence may become."""
+    """Maximum length of a sequence."""
     groups: Annotated[tuple[SequenceGroup, ...], MinLen(1)]
-    """The levels, in the order of the sequences."""
+    """Groups of selections, in the order of the sequences."""
 
     def __post_init__(self) -> None:
         for what, names in (("selection", self.selections), ("level", [group.level for group in self.groups])):

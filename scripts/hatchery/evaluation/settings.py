@@ -39,11 +39,12 @@ class BaselineSettings(Settings):
     """A model in the layout of the library `transformers`, registered as a raw input of kind folder."""
 
     architecture: Architecture
-    """Whether it guesses masked words or the next one, or writes with a decoder what an encoder has read (T5, BART)."""
+    """Kind of model. masked predicts masked words, causal predicts the next word, and encoder_decoder generates text
+    from the output of an encoder (T5, BART)."""
     leading_blank: bool | None = None
-    """In minimal pairs, put a blank before every sentence; null does what the suite says."""
+    """Add a space before every sentence of minimal pairs; null uses the suite's value."""
     predicts_next: bool = False
-    """Of a masked model, whether it predicts a token at the position before it, as GPT-BERT does (backend mntp)."""
+    """For a masked model: whether it predicts a token at the position before it, as GPT-BERT does (backend mntp)."""
 
     def __post_init__(self) -> None:
         fits = self.architecture == "masked" or not self.predicts_next
@@ -76,12 +77,12 @@ else:
 
 @dataclass(frozen=True)
 class ExpectedSize(Settings):
-    """How large a suite is, so that the files of another one are recognised."""
+    """Expected size of a suite, to detect files of another suite."""
 
     paradigms: Count | None = None
-    """Number of paradigms; null leaves it open."""
+    """Number of paradigms; null accepts any number."""
     pairs: Count | None = None
-    """Number of pairs; null leaves it open."""
+    """Number of pairs; null accepts any number."""
 
 
 MatrixPrecision = Literal["fp32", "tf32"]
@@ -89,18 +90,19 @@ MatrixPrecision = Literal["fp32", "tf32"]
 
 @dataclass(frozen=True)
 class PairColumns(Settings):
-    """The columns of a table, or the fields of JSON lines, that a pair stands in."""
+    """Columns of a table, or fields of JSON lines, for a sentence pair."""
 
     good: str
-    """Column of the sentence that is right."""
+    """Column of the correct sentence."""
     bad: str | Annotated[tuple[str, ...], MinLen(1)]
-    """Column of the sentence that is wrong, or several columns of wrong ones."""
+    """Column of the wrong sentence, or several columns of wrong sentences."""
     paradigm: str | None = None
-    """Column that names the paradigm of a pair; null: each file is a paradigm, by its name."""
+    """Column of the paradigm's name; null makes each file a paradigm, named after the file."""
     phenomenon: str | None = None
-    """Column of what paradigms are grouped by; null: each paradigm is a phenomenon."""
+    """Column by which paradigms are grouped; null makes each paradigm a phenomenon."""
     prefix: str | None = None
-    """Column of a text in front of all of them, which is given and not scored; null: there is none."""
+    """Column of a context before the sentences, which the model reads without scoring it; null means that there is no
+    context."""
 
     @property
     def wrong(self) -> tuple[str, ...]:
@@ -110,14 +112,14 @@ class PairColumns(Settings):
 
 @dataclass(frozen=True)
 class ChoiceColumns(Settings):
-    """The columns of a row that asks which choice follows a prompt; the defaults are those of MuBench."""
+    """Columns of a multiple-choice row; the defaults are MuBench's columns."""
 
     prompt: str = "prompt"
-    """Column of the text before the choices; the model sees this text, and its tokens are not scored."""
+    """Column of the text before the choices; the model reads this text, and its tokens are not scored."""
     choices: str | Annotated[tuple[str, ...], MinLen(2)] = "choices"
-    """Column with a list of choices, or one column for each choice; a choice that is null is left out."""
+    """Column with a list of choices, or one column for each choice; null choices are skipped."""
     label: str = "label"
-    """Column of the right choice: its index from 0, this index as digits, or the text of the choice."""
+    """Column of the correct choice: its index from 0, the index as digits, or the text of the choice."""
 
 
 TieRule = Literal["shared", "wrong", "first_in_row"]
@@ -129,67 +131,70 @@ class SuiteSettings(Settings):
     """Settings of a suite's files and of their scoring."""
 
     format: PairFormat = "blimp"
-    """blimp is JSON lines with sentence_good and sentence_bad. rows are tables with a header (.csv, .tsv), JSON lines
-    or Parquet with the `columns` that you name. multiple_choice are tables of the same kinds with a prompt and
-    choices (`choices`). In files with alternating_lines, the two sentences of a pair stand on
-    lines of their own, one pair below the other, as in Zorro; each file is a paradigm. ewok, entity_tracking, comps,
-    global_piqa and wug are JSON lines as in the files of BabyLM."""
+    """File format. blimp: JSON lines with sentence_good and sentence_bad. rows: tables with a header (.csv, .tsv), JSON
+    lines or Parquet with the columns named in `columns`. multiple_choice: the same kinds of files with a prompt and
+    choices, named in `choices`. alternating_lines: the two sentences of a pair on consecutive lines, as in Zorro; each
+    file is a paradigm. ewok, entity_tracking, comps, global_piqa and wug: JSON lines as in BabyLM's files."""
     columns: PairColumns | None = None
-    """With the format rows: which columns hold a pair."""
+    """With format rows: columns of a pair."""
     choices: ChoiceColumns | None = omitted_at_default(None)
-    """With the format multiple_choice: the columns of prompt, choices and label; null has those of MuBench."""
+    """With format multiple_choice: columns of prompt, choices and label; null uses MuBench's columns."""
     good_line: Literal["first", "second"] | None = None
-    """With the format alternating_lines: which of the two lines of a pair is the right sentence."""
+    """With format alternating_lines: position of the correct sentence in a pair."""
     files: str = "*.jsonl"
-    """Shell pattern of the files inside the source."""
+    """Shell pattern of the files in the source."""
     unit: Unit = "paradigm"
-    """What a row of the table is: the paradigm that a record names, or the whole file (BabyLM's pooled files, where
-    accuracy is example-weighted inside a file)."""
+    """Unit of a table row: the paradigm that a record names, or a whole file. A file is BabyLM's unit, in which every
+    example has the same weight."""
     leading_blank: bool = False
-    """Put a blank before every sentence, as the pipeline of BabyLM 2023 does."""
+    """Add a space before every sentence, as the pipeline of BabyLM 2023 does."""
     expected: ExpectedSize | None = None
-    """How large the suite is, so that the files of another one are recognised; null for a folder of yours."""
+    """Expected size of the suite, to detect files of another suite; null for your own data."""
     pairs_per_paradigm: Count | None = None
-    """A seeded subset of each paradigm; null scores all."""
+    """Number of pairs per paradigm, drawn with `seed`; null scores all pairs."""
     seed: Natural = 0
-    """Draws the subset, and which of several best texts is told as the preferred one."""
+    """Random seed of the subset, and of the preferred text if several texts have the best score."""
     scoring: ScoringName = "auto"
-    """auto is pll for masked models and left_to_right for others. pll reads a hidden token where the model was trained
-    to predict it; masked insists that it is its own place, mntp that it is the one before, as in hybrid models.
-    pll_within_word_l2r also masks the later pieces of a word; fused adds pll and left_to_right, for hybrid models.
-    diffusion is the bound of masked diffusion, for models that are trained with `objective.rates`."""
+    """Scoring method. auto is pll for masked models and left_to_right for others. pll reads the prediction of a hidden
+    token at the position for which the model was trained. masked always reads it at the token's own position; mntp at
+    the position before, as in hybrid models. pll_within_word_l2r also masks the later subwords of a word. fused adds
+    pll and left_to_right, for hybrid models. diffusion is the bound of masked diffusion, for models trained with
+    `objective.rates`."""
     precision: Literal["fp32", "tf32"] = "fp32"
-    """Of matrix products on a GPU that has TensorFloat-32. tf32 takes half the time and decides 3 of 6,700 pairs
-    otherwise, all near-ties; a CPU computes fp32 in any case."""
+    """Precision of matrix products on GPUs with TensorFloat-32; a CPU always uses fp32. tf32 takes half the time and
+    changes the decision for 3 of 6,700 pairs, all of them near-ties."""
     edition: Edition = 2023
-    """Whose rules of BabyLM hold. 2023: a tie is wrong, and models of others see EOS in front of a text. Since 2025: of
-    k texts that tie with the right one each counts 1/k, models of others see what their tokenizer's template puts in
-    front of a text, and predictions are written as JSON. In ewok, 2025 compares two targets, 2026 two contexts of a
-    target; in entity_tracking, 2026 leaves out rows of which an option holds "nothing"."""
+    """Edition of BabyLM whose rules apply. 2023: a tie is wrong, and models of others read EOS before a text. Since
+    2025: if k texts tie, the correct text among them, the item counts 1/k; models of others read the tokens that their
+    tokenizer's template adds before a text; predictions are written as JSON. In ewok, 2025 compares two targets, 2026
+    two contexts of a target. In entity_tracking, 2026 skips rows in which an option contains "nothing"."""
     official: bool = False
-    """Since 2025: decide as the official code does, slips included. Ties are decided by a draw (2026, here seeded) or
-    for the right text (2025), and tokens of a completion are lost where the tokenizer of a causal model drops
-    characters in front. One slip is not repeated: the code reads another position where the tokenizer of a causal
-    model defines a BOS that its template does not put in front of a text."""
+    """Since 2025: reproduce the decisions of the official code, including its errors. Ties are decided by a random draw
+    (2026, here seeded) or in favour of the correct text (2025). Tokens of a completion are lost if the tokenizer of a
+    causal model drops characters before it. One error is not reproduced: the code reads a wrong position if the
+    tokenizer of a causal model defines a BOS that its template does not add before a text."""
     counted_by: Literal["server", "collator"] | None = None
-    """In 2026: count the texts that are preferred as BabyLM's organisers do, row by row, slips included; null counts
-    right decisions. The server compares entity tracking with other rows, where some option holds "nothing"; the
-    collator, which counts checkpoints, compares whole texts of ewok with bare targets, so that none is ever right.
-    Ties are decided by the draw."""
+    """In 2026: count preferred texts row by row as BabyLM's organisers do, including their errors; null counts correct
+    decisions. The server compares entity tracking with other rows, in which some option contains "nothing". The
+    collator, which counts checkpoints, compares whole texts of ewok with bare targets, so that no text is correct. Ties
+    are decided by the draw."""
     temperatures: bool = False
-    """Also divide logits by 61 temperatures from 0 to 3, and tell the accuracy at the one that is best on these very
-    items, under a name of its own (GPT-BERT's paper prints it). It is an upper bound."""
+    """Also score with logits divided by 61 temperatures from 0 to 3, and report the accuracy of the best temperature
+    under its own name (printed in GPT-BERT's paper). The temperature is selected on the scored items, so the accuracy
+    is an upper bound."""
     per_token: bool = False
-    """Compare the mean log-probability of the scored tokens, and not the sum."""
+    """Compare mean log-probabilities per scored token instead of sums."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
-    """In 2026, multilingual has the rules of that track: a model of others sees one BOS before a text and nothing of
-    its tokenizer's template, the tokens of the prompt alone are not scored, the mean of the suite weighs pairs equally,
-    and a file that is called after a split (train-00000-of-00001.parquet) has the name of its folder as paradigm."""
+    """In 2026: multilingual applies the rules of the multilingual track. Models of others read one BOS before a text
+    and nothing from their tokenizer's template. The unscored tokens are as many as the prompt has if tokenised alone.
+    The suite's mean weights all pairs equally. A file named after a split (train-00000-of-00001.parquet) has its
+    folder's name as paradigm."""
     ties: TieRule | None = omitted_at_default(None)
-    """In 2026: what counts if the right text ties with others. shared counts 1/k of k texts, wrong counts nothing,
-    first_in_row prefers the first of these texts in the row; null is the rule of the edition."""
+    """In 2026: score of an item whose correct text ties with others. shared: 1/k for k tied texts. wrong: 0.
+    first_in_row: the first tied text of the row is preferred. null uses the edition's rule."""
     unknown_tokens: Literal["scored", "wrong"] = omitted_at_default("scored")
-    """wrong: an item counts as wrong if the tokenizer has an unknown token for any part of a candidate (Hanzi)."""
+    """Treatment of candidates with unknown tokens: scored scores them as usual; wrong counts the item as wrong if any
+    part of a candidate has an unknown token (Hanzi)."""
 
     @property
     def has_template(self) -> bool:
@@ -237,33 +242,34 @@ HeldOut = Literal["dev", "test"]
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityChoice(Settings):
-    """Which splits are scored, with masks that are the same for every model."""
+    """Splits on which the perplexity is measured, with the same masks for every model."""
 
     splits: Annotated[tuple[HeldOut, ...], Unique()] = ()
-    """Splits of the corpus; none measures no perplexity."""
+    """Splits of the corpus on which the perplexity is measured; an empty list skips the measurement."""
     masking: Literal["common", "own"] = "common"
-    """common asks every model with this tokenizer the same guesses, single subwords; own masks as the model was
-    trained, which compares seeds and sizes but not objectives."""
+    """Prediction targets. common: the same single subwords for every model with this tokenizer. own: masking as in the
+    model's training, comparable between seeds and sizes but not between objectives."""
     # Two tokens frame a sequence, and every way of cutting needs room for two more.
     sequence_length: Annotated[int, Range(ge=4)] | None = None
-    """Tokens of a sequence with its special tokens; null is that of pretraining."""
+    """Number of tokens in a sequence, special tokens included; null uses the length of pretraining."""
     sequences: Count | None = None
-    """At most so many of each split, drawn with `seed`; null takes all."""
+    """Maximum number of sequences from each split, drawn with `seed`; null uses all sequences."""
     mask_probability: ShareAboveZero = 0.15
-    """Share of the tokens that common masks ask for."""
+    """Share of the tokens that are predicted, with common masking."""
     random_probability: Share = 0.0
-    """Share of these that are shown as a random token."""
+    """Share of the predicted tokens that are replaced by a random token."""
     keep_probability: Share = 0.0
-    """Share of these that are shown as they are; with neither, every guess is behind a [MASK]."""
+    """Share of the predicted tokens that remain visible. If this share and random_probability are 0, every predicted
+    token is replaced by [MASK]."""
     segments: SegmentsName = "babylm"
-    """How documents are cut into sequences."""
+    """Method that splits documents into sequences."""
     seed: Natural = 20_231_106
-    """Draws sequences, masks and the sentences of the pseudo-perplexity."""
+    """Random seed of the sequences, masks and sentences of the pseudo-perplexity."""
     pseudo_perplexity_sentences: Natural = 0
-    """Also mask every token of so many sentences alone; 0 leaves it out."""
+    """Number of sentences for the pseudo-perplexity, which masks each token separately; 0 skips it."""
     frequency_bin_nats: Positive | None = None
-    """Also the mean log-probability of tokens by the logarithm of their frequency in the training text, with the bias
-    of the output layer and without it, in bins of so many nats; null leaves it out."""
+    """Width in nats of the frequency bins for the mean log-probability of tokens, measured with and without the bias of
+    the output layer. Bins are intervals of the log frequency in the training text. null skips this measurement."""
 
     def __post_init__(self) -> None:
         visible = self.random_probability + self.keep_probability
@@ -293,37 +299,37 @@ a learning curve."""
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutPairs(Settings):
-    """Pairs that are translated and compared with their references."""
+    """Sentence pairs that are translated and compared with their references."""
 
     corpus: CorpusName
-    """A parallel corpus of the same two languages; the model segments it with its own tokenizer."""
+    """Parallel corpus of the same two languages; the model's own tokenizer segments it."""
     split: SplitName = "test"
-    """The split that is translated."""
+    """Split to translate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeamChoice(Settings):
-    """How many translations the search follows at once: so many that BLEU of validation text is highest."""
+    """Beam size with the highest BLEU on validation text."""
 
     test: BlockName
-    """The test set that decides, of validation text."""
+    """Test set of validation text whose BLEU decides."""
     sizes: Annotated[tuple[Count, ...], MinLen(1), Unique()]
-    """Sizes that are tried; of equally good ones the smallest is taken."""
+    """Beam sizes to try; of sizes with equal BLEU, the smallest is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationChoice(Settings):
-    """The test sets of an experiment."""
+    """Test sets of an experiment."""
 
     tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
-    """Test sets by the names that the tables show; none measures no translation."""
+    """Test sets by name, as shown in the tables; an empty mapping measures no translation."""
     leave_out: Names = ()
-    """Runs that translate no test sets, such as those that another run goes on from; `*` stands for any text."""
+    """Runs that translate no test sets, for example runs from which another run continues; `*` matches any text."""
     beams: BeamChoice | None = None
-    """Choose the size of the beam for each model; null takes that of the objective (`search.beam`)."""
+    """Choice of the beam size for each model; null uses `search.beam` of the objective."""
     alc_steps: Count = ALC_STEPS
-    """The area under the learning curve of development text (alc_bleu, alc_chrf) is that of the first so many steps;
-    models that did not train so long have none."""
+    """Number of first steps over which the area under the learning curve of development text is computed (alc_bleu,
+    alc_chrf). Shorter trainings have no value."""
 
     def __post_init__(self) -> None:
         require_test(self.beams, self.tests)

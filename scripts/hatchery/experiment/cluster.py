@@ -178,56 +178,58 @@ class ClusterSettings(Settings):
     do, and the page and cards that show them."""
 
     account: Word | None = None
-    """Account that is charged (sbatch -A); null leaves it to Slurm."""
+    """Account that is charged (sbatch -A); null uses Slurm's default."""
     partition: Word | None = None
-    """Partition of jobs without a model (sbatch -p); null is the cluster's default."""
+    """Partition of jobs without a model (sbatch -p); null uses the cluster's default."""
     qos: Word | None = None
-    """Quality of service (sbatch --qos)."""
+    """Quality of service (sbatch --qos); null uses the cluster's default."""
     constraint: Word | None = None
-    """Features that a node must have (sbatch -C)."""
+    """Node features that jobs require (sbatch -C); null requires no feature."""
     extra: str | None = None
-    """More options of sbatch, as one text, such as `--reservation=r1`; "" in gpu_extra for none."""
+    """Additional options of sbatch in one text, such as `--reservation=r1`. "" in gpu_extra means no additional
+    options."""
     max_minutes: Minutes = 1440
-    """Longest time that the partition grants a job; longer runs go on in the next attempt."""
+    """Maximum duration of a job in the partition, in minutes. Longer runs continue in the next attempt."""
     memory_mb_per_node: Megabytes | None = None
-    """Memory of a node; no job asks for more. null for no bound."""
+    """Memory of a node in MB, the maximum that a job requests; null sets no maximum."""
     gpu_account: Word | None = None
-    """`account` of jobs with a model; null is that of the others."""
+    """`account` of jobs with a model; null uses `account`."""
     gpu_partition: Word | None = None
-    """`partition` of jobs with a model; null is that of the others."""
+    """`partition` of jobs with a model; null uses `partition`."""
     gpu_qos: Word | None = None
-    """`qos` of jobs with a model; null is that of the others."""
+    """`qos` of jobs with a model; null uses `qos`."""
     gpu_constraint: Word | None = None
-    """`constraint` of jobs with a model; null is that of the others."""
+    """`constraint` of jobs with a model; null uses `constraint`."""
     gpu_extra: str | None = None
-    """`extra` of jobs with a model; null is that of the others."""
+    """`extra` of jobs with a model; null uses `extra`."""
     gpu_max_minutes: Minutes | None = None
-    """`max_minutes` of jobs with a model; null is that of the others."""
+    """`max_minutes` of jobs with a model; null uses `max_minutes`."""
     gpu_memory_mb_per_node: Megabytes | None = None
-    """`memory_mb_per_node` of jobs with a model; null is that of the others."""
+    """`memory_mb_per_node` of jobs with a model; null uses `memory_mb_per_node`."""
     nodes: Count = 1
-    """Nodes of one pretraining."""
+    """Number of nodes of one pretraining."""
     gpus_per_node: Natural = 0
-    """GPUs of one pretraining on each node; 0 for processors only. Every other GPU job takes one."""
+    """Number of GPUs of one pretraining on each node; 0 uses processors only. Every other GPU job uses one GPU."""
     jobs_per_gpu: Count = 1
-    """Evaluations that may compute on one GPU at once where no Slurm gives GPUs out; a pretraining shares none. Models
-    below 200 million parameters fit several times into 80 GB."""
+    """Number of evaluations that share a GPU if Slurm does not allocate the GPUs; a pretraining never shares its GPU.
+    Several models below 200 million parameters fit into 80 GB."""
     gpu_type: Annotated[str, Text("^[A-Za-z0-9_.]+$", "letters, digits, _ and full stops")] | None = None
-    """Type of the GPUs in Slurm's generic resources, as `sinfo -o %G` names it; null for any."""
+    """GPU type in Slurm's generic resources, as printed by `sinfo -o %G`; null accepts any type."""
     cpus_per_gpu: Count | None = None
-    """Processors for each GPU, and for each process of a pretraining; null takes compute's threads."""
+    """Number of processors for each GPU, and for each process of a pretraining; null uses the thread counts under
+    `compute`."""
     requeue: bool = True
-    """Whether Slurm may start a job again after preemption or a failed node."""
+    """Allow Slurm to restart a job after preemption or a node failure."""
     pretraining_memory_mb: Megabytes = 16000
-    """Memory of each process of a pretraining, of which there is one per GPU."""
+    """Memory in MB of each process of a pretraining; there is one process per GPU."""
     pretraining_minutes: Minutes | None = None
-    """Time of one attempt of a pretraining; null takes the estimate of its cost."""
+    """Requested duration of one attempt of a pretraining, in minutes; null uses the estimated duration."""
     planned_device: PlannedDevice | None = None
-    """Device that an experiment's cost is estimated for (results/<experiment>/cost.md); mi250x is one of its two dies.
-    null is the one that gpu_type names, otherwise h100 where jobs compute on GPUs (gpus_per_node above 0, or a GPU in
-    this machine), and elsewhere its processor."""
+    """Device for the cost estimate of an experiment (results/<experiment>/cost.md); mi250x is one of its two dies. null
+    uses the device that gpu_type names; without gpu_type, h100 if jobs compute on GPUs (gpus_per_node above 0, or a GPU
+    in this machine), otherwise the processor of this machine."""
     planned_mfu: ShareAboveZero = 0.3
-    """Share of the device's peak that training is taken to reach in that estimate."""
+    """Share of the device's peak speed that the cost estimate assumes for training."""
 
     def __post_init__(self) -> None:
         for key in ("extra", "gpu_extra"):

@@ -49,28 +49,28 @@ ModelFile: Any = ChosenBy("family", DEFAULT_FAMILY).among(family.file for family
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolFile(Settings):
-    """How a paper or an official pipeline fine-tunes, as far as it differs from the defaults."""
+    """Fine-tuning protocol of a paper or an official pipeline: the keys that differ from the defaults."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     settings: PartOfProtocol
-    """What differs from the defaults, or from the protocol that it names as its base."""
+    """Keys that differ from the protocol named by `base`, or from the defaults."""
     tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
-    """Tasks by name, each with what differs from the settings."""
+    """Tasks by name, each with the keys that differ from `settings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Settings):
-    """A model of an experiment."""
+    """Model of an experiment."""
 
     model: Annotated[ModelName | ModelFile, NameOr()]
-    """A file of config/models/, or the keys that it would hold."""
+    """Architecture: the name of a file in config/models/, or its keys directly."""
     model_changes: Annotated[dict[str, Any], Sweepable()] = field(default_factory=dict)
-    """What differs from the model's file."""
+    """Keys of the model's file with other values."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (42,)
-    """One pretraining for each."""
+    """Random seeds; each seed is a separate pretraining."""
     pretraining: PartOfPretraining = field(default_factory=dict)
-    """What differs from the experiment."""
+    """Keys of the experiment's pretraining with other values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,19 +91,19 @@ Columns = Annotated[dict[NotEmpty, Annotated[tuple[Cell, ...], MinLen(1), Unique
 
 @dataclass(frozen=True, kw_only=True)
 class Draw(Settings):
-    """Rows drawn at random, each once, among those that no part before this one has."""
+    """Rows drawn at random without repetition, excluding the rows of earlier parts."""
 
     count: Count
-    """How many."""
+    """Number of rows to draw."""
     seed: Natural = 0
-    """Of the draw."""
+    """Random seed of the draw."""
     among: Columns
-    """The values of each column; the candidates are all combinations."""
+    """Values of each column; rows are drawn from all combinations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridRows(OneOfKeys):
-    """Rows of a set: listed, one change at a time, all combinations, or drawn."""
+    """Rows of a set: listed, changed one column at a time, all combinations, or drawn at random."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("rows",): "rows: [[16, 64]]",
@@ -113,66 +113,68 @@ class GridRows(OneOfKeys):
     }
 
     rows: Annotated[tuple[GridRow, ...], MinLen(1)] = ABSENT
-    """A list of values for each model, in the order of the columns."""
+    """List of values for each model, in the order of the columns."""
     around: GridRow = ABSENT
-    """The row that `vary` changes; it is a model as well, unless it stands above."""
+    """Row whose columns `vary` changes. The row itself is also a model, unless an earlier part of the set contains
+    it."""
     vary: Columns = ABSENT
-    """Other values of columns; each changes the row alone."""
+    """Other values of each column; every value gives one row that differs from `around` in this column only."""
     all: Columns = ABSENT
-    """The values of each column, in all combinations."""
+    """Values of each column; all combinations become rows."""
     draw: Draw = ABSENT
-    """A random draw of combinations."""
+    """Random draw from all combinations."""
     columns: dict[NotEmpty, NotEmpty | None] = field(default_factory=dict)
-    """What differs from the `columns` of the grid."""
+    """Keys of the grid's `columns` with other values."""
     run: PartOfRun = field(default_factory=dict)
-    """What differs from the `run` of the grid."""
+    """Keys of the grid's `run` with other values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid(Settings):
-    """Models that differ in their sizes: every row is a run, and each of its variants one more."""
+    """Models with different sizes. Every row is a run; every variant adds one run per row."""
 
     name: BlockName
-    """Runs are called after it and the values of their row, as in `rv_256_256_1024_8_8`."""
+    """Beginning of the run names; the values of the row follow, as in `rv_256_256_1024_8_8`."""
     columns: Annotated[dict[NotEmpty, NotEmpty | None], MinLen(1)]
-    """Names of the columns, with the key of the model that each is a value of; null for a value of the name alone."""
+    """Columns by name, each with the model key that its values set; null only adds the value to the run's name."""
     run: PartOfRun
-    """What all runs have, such as the model whose sizes change."""
+    """Keys shared by all runs, such as the model whose sizes change."""
     sets: Annotated[dict[BlockName, tuple[GridRows, ...] | None], MinLen(1)]
-    """The models, in sets that the cost estimate adds up and that studies tell apart; null is an inherited set that is
-    left out."""
+    """Sets of models by name. The cost estimate adds up each set, and studies can select sets; null removes an
+    inherited set."""
     variants: dict[BlockName, PartOfRun | None] = field(default_factory=dict)
-    """More runs of every row, by the end of their names, each with what differs; null is an inherited one that is left
-    out. `initialise_from: {step: 1000}` means a milestone of the row's own run."""
+    """Additional runs of every row, by the ending of their names, each with the keys that differ; null removes an
+    inherited variant. `initialise_from: {step: 1000}` starts from a milestone of the row's own run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finetuning(Settings):
-    """The labelled tasks of an experiment."""
+    """Tasks with labels of an experiment, and the fine-tuning protocol."""
 
     protocol: PartOfProtocol = field(default_factory=dict)
-    """What differs from the protocol that it names as its base, or from the defaults."""
+    """Keys that differ from the protocol named by `base`, or from the defaults."""
     tasks_per_job: Count | None = None
-    """Tasks that one job works on in turn; more than one pays where starting a process costs more than the work. null:
-    one, or as many as keep the jobs of all models at 4,000. Results do not depend on it."""
+    """Number of tasks that one job fine-tunes in turn. A value above 1 saves time if starting a process takes longer
+    than the work. null uses 1, or the smallest number that keeps the jobs of all models within 4,000. Results do not
+    depend on it."""
     head_options: dict[str, Any] = field(default_factory=dict)
-    """Options of the heads with one vector per sequence, over those of the tasks (pooling, transform)."""
+    """Options of heads with one vector per sequence (pooling, transform); they replace the options of the tasks."""
     tasks: dict[TaskName, PartOfProtocol] = field(default_factory=dict)
-    """Tasks by name, each with what differs from the protocol; a task with a base of its own takes nothing from the
-    protocol above."""
+    """Tasks by name, each with the keys that differ from the protocol. A task with its own `base` ignores the protocol
+    above."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published(Settings):
-    """The published models that ours repeat."""
+    """Published models that the runs replicate."""
 
     paper: str
-    """Name of a table of numbers, config/published/values/<paper>.csv."""
+    """Paper: the name of a table config/published/values/<paper>.csv."""
     track: str = ""
-    """One of the paper's tracks, where it has some."""
+    """Track of the paper, if the paper has several."""
     rows: Annotated[dict[str, str], MinLen(1)]
-    """The published row of each of our runs and baselines. `"*": "*_unconstrained"` matches by name: a run with whose
-    name for the star the paper has a row repeats that row, unless the run is named itself."""
+    """Published row of each run and baseline. `"*": "*_unconstrained"` matches by name: the run `x` replicates the row
+    `x_unconstrained` if the paper has this row. A run with its own entry ignores the pattern."""
 
 
 Edition = Literal[2025, 2026]
@@ -181,59 +183,62 @@ Track = Literal["strict", "strict_small"]
 
 @dataclass(frozen=True, kw_only=True)
 class Submission(Settings):
-    """The file that the leaderboard of BabyLM takes, results/<experiment>/submission.json, and a table of scores."""
+    """Submission file for BabyLM's leaderboard, results/<experiment>/submission.json, and a table of scores."""
 
     track: Track = "strict_small"
-    """Which checkpoints the file has (19, or 28 in strict), and which published rows stand beside ours."""
+    """Track: strict_small has 19 checkpoints in the file, strict has 28. The table also shows the published rows of the
+    track."""
     edition: Edition = 2026
-    """Whose rules average the parts of a score."""
+    """Edition of BabyLM whose rules average the parts of a score."""
     suites: NotEmpty = "babylm_2026"
-    """What suites are called before the names that BabyLM gives them: <suites>_blimp, <suites>_fast_blimp."""
+    """Prefix of the suites' names: <suites>_blimp, <suites>_fast_blimp."""
     tasks: NotEmpty = "babylm_2026"
-    """What the tasks of GLUE are called before their names: <tasks>_boolq."""
+    """Prefix of the names of the GLUE tasks: <tasks>_boolq."""
     run: BlockName | None = None
-    """The run that is handed in; null: the first one that has a budget of words, or else the first."""
+    """Run to submit; null uses the first run with a budget of words, or else the first run."""
     seed: Natural | None = None
-    """Its pretraining seed; null: its first."""
+    """Pretraining seed of the submitted run; null uses its first seed."""
     age_of_acquisition: Literal["as_measured", "zero"] = "as_measured"
-    """What the file says of this part, which the server takes as it is: a negative correlation lowers the mean."""
+    """Value of this part of the score in the file: the measured correlation or zero. The server uses the value
+    unchanged, so a negative correlation lowers the mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultilingualSubmission(Settings):
-    """Both files of BabyLM's multilingual track, in results/<experiment>/multilingual_submission/."""
+    """Both submission files for BabyLM's multilingual track, in results/<experiment>/multilingual_submission/."""
 
     suites: NotEmpty = "multilingual"
-    """What suites are called before the names that BabyLM gives them: <suites>_zhoblimp."""
+    """Prefix of the suites' names: <suites>_zhoblimp."""
     tasks: NotEmpty = "multilingual"
-    """What fine-tuned tasks are called before their names and languages: <tasks>_arc_nl."""
+    """Prefix of the names of fine-tuning tasks: <tasks>_arc_nl."""
     reading: NotEmpty = "meco"
-    """What tables of reading times are called before their names: <reading>_l1_eng."""
+    """Prefix of the names of reading-time tables: <reading>_l1_eng."""
     run: BlockName | None = None
-    """The run that is submitted; null: the first one that has a budget of words, or else the first."""
+    """Run to submit; null uses the first run with a budget of words, or else the first run."""
     seed: Natural | None = None
-    """Its pretraining seed; null: its first."""
+    """Pretraining seed of the submitted run; null uses its first seed."""
     model: BlockName | None = None
-    """What the files are called: <model>_submission.json; null: the run with its seed."""
+    """Beginning of the file name <model>_submission.json; null uses the run's name and seed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
-    """Whose rows of a paper's tables a miniature fills."""
+    """Experiment whose rows of a paper's tables a miniature fills."""
 
     of: Annotated[str, Reference("experiment", inherited=True)]
-    """An experiment with `published`; runs of the same names stand in the same rows."""
+    """Experiment with `published`. Runs of the same name fill the same rows."""
     prefix: str = ""
-    """What suites and tasks are called before the names that the other experiment has."""
+    """Prefix of this experiment's suites and tasks before the names in the other experiment."""
     suites: dict[str, str] = field(default_factory=dict)
-    """Suites that are called otherwise there."""
+    """Suites whose names differ in the other experiment."""
     caveat: NotEmpty
-    """Why no number is comparable with a printed one; stands below every table."""
+    """Reason why the scores are not comparable with the printed scores; shown below every table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentFile(OneOfKeys):
-    """Which corpus, tokenizer, models and evaluations; `results/<name>/summary.csv` exists because the file exists."""
+    """Corpus, tokenizer, models and evaluations of an experiment. Creating the file makes the target
+    `results/<name>/summary.csv` available."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("runs",): "runs: {my_model: {model: ltg_small}}",
@@ -248,68 +253,71 @@ class ExperimentFile(OneOfKeys):
         return {"config/config.yaml": MainFile}
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     base: Annotated[str, Reference("experiment", inherited=True)] | None = None
-    """Another experiment whose keys come first."""
+    """Experiment from which this file inherits every key that it leaves out; null inherits from no experiment."""
     corpus: Annotated[CorpusName | CorpusFile, NameOr()]
-    """The corpus that the models are trained on: a file of config/corpora/, or the keys that it would hold. Then it is
-    called like the experiment."""
+    """Training corpus: the name of a file in config/corpora/, or its keys directly. A corpus given by keys has the name
+    of the experiment."""
     tokenizer: Annotated[TokenizerName | TokenizerFile, NameOr()]
-    """Their tokenizer: a file of config/tokenizers/, or the keys that it would hold, without `corpus` where it is
-    trained on the experiment's. Then it is called like the experiment."""
+    """Tokenizer of the models: the name of a file in config/tokenizers/, or its keys directly, without `corpus` if the
+    tokenizer is trained on the experiment's corpus. A tokenizer given by keys has the name of the experiment."""
     track: TrackName | None = None
-    """A track of the BabyLM challenge whose rules the runs have to keep; null keeps none. What is broken is told before
-    anything runs; the words of the text are counted before the first step."""
+    """Track of the BabyLM challenge whose rules all runs must keep; null checks no rules. Broken rules are reported
+    before any job starts; the words of the text are counted before the first step."""
     pretraining: Annotated[PretrainingSettings, Sweepable()]
-    """How they are pretrained."""
+    """Pretraining of all runs; a run can override each key."""
     runs: Annotated[dict[BlockName, Run | None], MinLen(1)] = ABSENT
-    """The models of the experiment by the names that the tables show; null is an inherited one that is left out."""
+    """Models of the experiment by name, as shown in the tables; null removes an inherited run."""
     grid: Grid = ABSENT
-    """Instead of `runs`: models that are made from lists of sizes."""
+    """Models generated from lists of sizes, instead of `runs`."""
     cards: Annotated[tuple[CorpusName, ...], Unique()] = ()
-    """Corpora that the page describes beside the experiment's own."""
+    """Corpora that the experiment's page describes in addition to its own corpus."""
     minimal_pairs: Annotated[tuple[SuiteName, ...], Unique()] = ()
-    """Suites of minimal pairs, files of config/suites/."""
+    """Minimal-pair suites on which every model is scored, by the names of files in config/suites/."""
     suites_per_job: Count = 1
-    """Suites that one job scores in turn, with the model loaded once; more than one pays where starting a process costs
-    more than the work. Results do not depend on it."""
+    """Number of suites that one job scores with the model loaded once. A value above 1 saves time if starting a process
+    takes longer than the scoring. Results do not depend on it."""
     surprisal: dict[BlockName, SurprisalTexts] = field(default_factory=dict)
-    """Texts by names of your choice: the surprisal of each of their words, in bits, in
-    results/<experiment>/surprisal/<model>/<name>/surprisal.parquet, and as .csv."""
+    """Texts by names of your choice, for which the surprisal of every word is computed, in bits. Output:
+    results/<experiment>/surprisal/<model>/<name>/surprisal.parquet and surprisal.csv."""
     reading: ReadingTimes | None = None
-    """Reading times that the surprisal of words is to explain; null measures none."""
+    """Reading times of BabyLM that are predicted from the surprisal of words; null skips this evaluation."""
     reading_times: Annotated[tuple[ReadingTableName, ...], Unique()] = ()
-    """Tables of reading times, files of config/reading_tables/: how much better regressions predict the times with the
-    surprisals of each model."""
+    """Tables of reading times, by the names of files in config/reading_tables/. Each model's score is the improvement
+    of regressions of the times by its surprisals."""
     acquisition: AgeOfAcquisition | None = None
-    """When children say words, beside when models know them, by the checkpoints of runs with `checkpoints_at`; null
-    measures none."""
+    """Comparison of the age at which children say words with the training step at which models learn them, from the
+    checkpoints of runs with `checkpoints_at`; null skips this evaluation."""
     baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
-    """Models that others pretrained, scored on the same suites, files of config/baselines/."""
+    """Pretrained models of others that are scored on the same suites, by the names of files in config/baselines/."""
     evaluate_milestones: Annotated[tuple[NotEmpty, ...], Unique()] = ()
-    """What is measured of the `milestones` of every run, too: a kind of evaluation (perplexity), or one of the names
-    that the experiment asks for (minimal_pairs/blimp)."""
+    """Evaluations that are also run on the `milestones` of every run: a kind of evaluation (perplexity), or the name of
+    one evaluation of the experiment (minimal_pairs/blimp)."""
     perplexity: PerplexityChoice = field(default_factory=PerplexityChoice)
-    """On which held-out text the perplexity is measured, and how."""
+    """Held-out text and masking of the perplexity."""
     translation: TranslationChoice = field(default_factory=TranslationChoice)
-    """The test sets that models with the objective `translation` translate."""
+    """Test sets for models with the objective `translation`."""
     finetuning: Finetuning = field(default_factory=Finetuning)
-    """The labelled tasks."""
+    """Tasks with labels on which the models are fine-tuned, and the protocol."""
     tests_against: str | None = None
-    """The run or baseline that all others are tested against on minimal pairs and tasks; null: every two models, or of
-    more than four all others against the first that was never trained, else the first baseline, else the first run."""
+    """Run or baseline with which all others are compared in significance tests on minimal pairs and tasks. null
+    compares every two models; with more than four models, all others with the first untrained run, else with the first
+    baseline, else with the first run."""
     published: Published | None = None
-    """The published models that ours repeat; the numbers are in config/published/values/<paper>.csv."""
+    """Published models that the runs replicate; their scores are in config/published/values/<paper>.csv. null
+    replicates no published model."""
     submission: Submission | None = None
-    """The file for BabyLM's leaderboard; null makes none."""
+    """Submission file for BabyLM's leaderboard; null writes no file."""
     multilingual_submission: MultilingualSubmission | None = None
-    """Both files of BabyLM's multilingual track; null makes none."""
+    """Both submission files for BabyLM's multilingual track; null writes no files."""
     paper_tables: PaperTables | None = None
-    """In a miniature, the experiment whose rows of a paper's tables it fills; null is what `published` names."""
+    """For a miniature experiment: the experiment whose rows of a paper's tables it fills; null uses the rows of
+    `published`."""
     hub: HubRepository | None = None
-    """Where `scripts/upload_model.py` uploads exported models; null: nowhere."""
+    """Repository to which `scripts/upload_model.py` uploads exported models; null uploads nowhere."""
     figures: Style = field(default_factory=Style)
-    """Look of the figures."""
+    """Style of the figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,11 +339,11 @@ class StudyFile(Settings):
     base: Annotated[str, Reference("study", inherited=True)] | None = None
     """A study whose keys, analyses included, are the defaults of this one; only what differs is stated."""
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     experiments: Annotated[tuple[Annotated[str, Reference("experiment")], ...], MinLen(1), Unique()]
     """The experiments, files of config/experiments/, in the order of tables and pages."""
     analyses: dict[BlockName, dict[str, Any]] = field(default_factory=dict)
     """What is computed from their results: settings by names of your choice. `analysis` names the analysis, where the
     entry is not called like it."""
     figures: Style = field(default_factory=Style)
-    """Look of the figures."""
+    """Style of the figures."""

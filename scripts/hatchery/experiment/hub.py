@@ -10,12 +10,13 @@ RUN = "{run}"
 
 @dataclass(frozen=True)
 class HubRepository(Settings):
-    """A repository of the hub. Nothing is uploaded by the workflow; `scripts/upload_model.py` does it when told to."""
+    """Repository on the hub. The workflow uploads nothing; only `scripts/upload_model.py` uploads."""
 
     repository: str
-    """Owner and name, as in `me/babylm-ltg-bert`. `{run}` stands for the name of the run, so that each has its own."""
+    """Owner and name, as in `me/babylm-ltg-bert`. `{run}` is replaced by the name of the run, so that each run has its
+    own repository."""
     private: bool = True
-    """Whether a repository that is made anew is private. One that is there stays as it is."""
+    """Create new repositories as private. Existing repositories keep their visibility."""
 
     def __post_init__(self) -> None:
         plain = self.repository.replace(RUN, "run")

@@ -41,13 +41,13 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     }
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     base: Annotated[str, Reference("suite", inherited=True)] | None = None
-    """Another suite whose keys come first."""
+    """Suite from which this file inherits every key that it leaves out; null inherits from no suite."""
     data: DataName = ABSENT
-    """A raw input of config.yaml."""
+    """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["minimal_pairs", "filter_data", "babylm_evaluation", "multilingual"] = ABSENT
-    """A folder of the generated sources."""
+    """Folder of the generated demo data, instead of `data`."""
 
     def scored(self, name: str) -> dict[str, object]:
         """Return the settings for scoring the suite `name` (`ScoringSettings`), without keys of other formats."""
@@ -56,15 +56,15 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteFile(SuiteVariant):
-    """Where sentence pairs lie, what counts as one paradigm, and how sentences are scored."""
+    """Minimal pairs of a suite: files, division into paradigms, and scoring."""
 
     variants: dict[BlockName, Annotated[dict[str, Any], PartOf(SuiteVariant)]] = field(default_factory=dict)
-    """More suites by their names, each with what differs from this one, or from the `base` that it names."""
+    """Additional suites by name, each with the keys that differ from this suite, or from the `base` that it names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingTableFile(ReadingTableSettings, OneOfKeys):
-    """Reading times of people: which table has them, its columns, and the regressions of the times."""
+    """Reading times of people: table, columns, and regressions of the times."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_reading_times",
@@ -72,13 +72,13 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     }
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     base: Annotated[str, Reference("reading_table", inherited=True)] | None = None
-    """Another table whose keys come first."""
+    """Table from which this file inherits every key that it leaves out; null inherits from no table."""
     data: DataName = ABSENT
-    """A raw input of config.yaml."""
+    """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["reading_times"] = ABSENT
-    """A folder of the generated sources."""
+    """Folder of the generated demo data, instead of `data`."""
 
     def measured(self, name: str) -> dict[str, object]:
         """Return the settings of the stage for the table `name`."""
@@ -87,12 +87,12 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineFile(BaselineSettings):
-    """A folder of the transformers library that is evaluated beside ours; no code of it is run."""
+    """Pretrained model of others for comparison: a folder of the transformers library, of which no code is run."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     data: DataName
-    """A folder with config.json, weights and tokenizer, by its name in config.yaml."""
+    """Folder with config.json, weights and tokenizer, by its name under `data` in config.yaml."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,22 +102,23 @@ class Variant(TaskKeys, OneOfKeys):
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("data",): "data: my_task", ("embedded",): "embedded: glue"}
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     base: Annotated[str, Reference("task", inherited=True)] | None = None
-    """Another task whose keys come first."""
+    """Task from which this file inherits every key that it leaves out; null inherits from no task."""
     data: DataName = ABSENT
-    """A raw input of config.yaml."""
+    """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal[
         "glue", "superglue", "filter_data", "hans", "edge_probing", "babylm_evaluation", "multilingual"
     ] = ABSENT
-    """A folder of the generated sources."""
+    """Folder of the generated demo data, instead of `data`."""
     otherwise: Annotated[str, Reference("task", inherited=True)] | None = None
-    """A task that lies in other files: its `data`, `format`, `files` and `label_field` are taken where config.yaml says
-    where those are, and not where the files of this task are."""
+    """Task with the same data in other files. If those files are set in config.yaml and the files of this task are not,
+    its `data`, `format`, `files` and `label_field` are used. null names no such task."""
     vocabulary: NamedVocabularyFilter | None = None
-    """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
+    """Vocabulary that the words of a row must be in; other rows are dropped (the reduced-vocabulary study). null keeps
+    all rows."""
     transfer_tasks: Annotated[tuple[TaskName, ...], Unique()] = ()
-    """Tasks that are scored with the models of this one."""
+    """Tasks that are scored with this task's models."""
 
     def settings(self, name: str) -> TaskSettings:
         """Return the settings for fine-tuning on the task `name`."""
@@ -128,10 +129,10 @@ class Variant(TaskKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFile(Variant):
-    """Where its rows come from, how they become inputs, which head answers, what is measured."""
+    """Rows, inputs, head and metrics of a task."""
 
     variants: dict[BlockName, Annotated[dict[str, Any], PartOf(Variant)]] = field(default_factory=dict)
-    """More tasks by their names, each with what differs from this one, or from the `base` that it names."""
+    """Additional tasks by name, each with the keys that differ from this task, or from the `base` that it names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,20 +141,20 @@ class Compute(TrainingRuntime):
     the page and cards that show them, are written again, in seconds."""
 
     corpus_threads: Count = 2
-    """Processes of one conversion or selection."""
+    """Number of processes of one conversion or selection."""
     pretraining_threads: Count = 1
-    """Processor threads of one pretraining."""
+    """Number of processor threads of one pretraining."""
     evaluation_threads: Count = 1
-    """Threads of one scoring or fine-tuning job."""
+    """Number of processor threads of one scoring or fine-tuning job."""
     tokens_per_batch: Annotated[int, Range(ge=64)] | None = None
-    """Token budget of a scoring batch; null is what was measured to be fast on the device."""
+    """Maximum number of tokens in a scoring batch; null uses a value that was measured to be fast on the device."""
     frozen_layers_mib: Natural = 2048
-    """Memory for the layers of a frozen model in edge probing, so that they are computed once."""
+    """Memory in MiB for the layer outputs of a frozen model in edge probing, so that they are computed only once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MainFile(Settings):
-    """What a user edits first - where data lies, what to run by default, which machines there are."""
+    """Raw inputs, default experiments, computation and cluster of this machine: the file to edit first."""
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
@@ -161,21 +162,21 @@ class MainFile(Settings):
         return {"the experiment's file": ExperimentFile}
 
     experiments: tuple[Annotated[str, Reference("experiment")], ...] = ("demo",)
-    """Experiments that plain `snakemake` runs; every file in config/experiments/ can be asked for by target."""
+    """Experiments that `snakemake` runs if no target is given. Every other file in config/experiments/ runs if its
+    target is given."""
     storage_root: str | None = None
-    """Folder on large or fast storage that holds results/, resources/ and logs/, which a run makes links to it; null
-    keeps them here. The folder that it lies in must exist. Another value changes the links; files stay where they
-    are."""
+    """Folder on large or fast storage for results/, resources/ and logs/; a run creates links to it. Its parent folder
+    must exist. null keeps the three folders in the checkout. A changed value changes the links and moves no files."""
     data: dict[BlockName, SourceKeys] = field(default_factory=dict)
-    """Raw inputs by name; a corpus, suite or task refers to a name, never to a path."""
+    """Raw inputs by name. Corpora, suites and tasks refer to the name, never to a path."""
     leave_out_baselines: Annotated[tuple[BaselineName, ...], Unique()] = ()
-    """Models that others pretrained and that no experiment is to evaluate here, by their files in config/baselines/."""
+    """Pretrained models of others that are not evaluated, by the names of their files in config/baselines/."""
     embedded: EmbeddedSettings = field(default_factory=EmbeddedSettings)
-    """The generated miniature language that the demo runs on."""
+    """Sizes of the generated miniature language of the demo."""
     compute: Compute = field(default_factory=Compute)
-    """How to compute; no result depends on it."""
+    """Devices, threads and checkpoints of the computation; no result depends on them, up to rounding."""
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
-    """The machines that jobs are sent to; ignored where jobs run at once."""
+    """Resources of cluster jobs; ignored if jobs run on this machine."""
 
 
 FOLDERS = {

@@ -50,15 +50,15 @@ Language = Annotated[str, Text("^[a-z]{2,3}$", "a code of two or three letters a
 
 @dataclass(frozen=True, kw_only=True)
 class LanguagePart(Settings):
-    """How much of a language a mixture has."""
+    """Amount of a language in a mixture."""
 
     sources: Annotated[tuple[BlockName, ...], MinLen(1), Unique()]
-    """The sources of the corpus that are in this language."""
+    """Sources of the corpus that are in this language."""
     adjusted_words: WordCount
-    """Words of English that say as much; a number such as 50M."""
+    """Amount of text as the equivalent number of English words, such as 50M."""
     byte_premium: BytePremium
-    """How many bytes (UTF-8) say in this language what one says in English: a number, or the name of a language and
-    script (eng_latn, nld_latn, zho_hans, zho_hant)."""
+    """Number of UTF-8 bytes of this language that correspond to one byte of English: a number, or the name of a
+    language and script (eng_latn, nld_latn, zho_hans, zho_hant)."""
 
     @property
     def bytes(self) -> int:
@@ -68,7 +68,7 @@ class LanguagePart(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Sample(SampleKeys, OneOfKeys):
-    """Documents of another corpus, drawn at random until their characters are enough, or those of each language."""
+    """Random sample of another corpus, of a given number of characters or with a given amount of each language."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("size_of",): "size_of: bnc",
@@ -77,13 +77,13 @@ class Sample(SampleKeys, OneOfKeys):
     }
 
     corpus: CorpusName
-    """The corpus that is drawn from."""
+    """Corpus from which documents are drawn."""
     size_of: CorpusName = ABSENT
-    """The corpus whose number of characters is wanted."""
+    """Corpus whose number of characters is the size of the sample."""
     characters: Count = ABSENT
-    """A number of characters instead."""
+    """Number of characters in the sample, instead of `size_of`."""
     languages: Annotated[dict[BlockName, LanguagePart], MinLen(1)] = ABSENT
-    """A mixture of languages instead, by their names: of each so much as its adjusted words allow."""
+    """Mixture of languages by name, instead of `size_of`; the amount of each language is set by its adjusted words."""
 
     def __post_init__(self) -> None:
         """Refuse a source that two languages name."""
@@ -103,7 +103,7 @@ class Group(SequenceGroup):
     """Selections that are grouped together."""
 
     selections: Annotated[tuple[SelectionName, ...], MinLen(1), Unique()]
-    """Files of config/selections/, in grouping order."""
+    """Selections in grouping order, by the names of files in config/selections/."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +111,14 @@ class Sequences(SequenceKeys):
     """Selections of text, grouped into sequences of a model's input length."""
 
     groups: Annotated[tuple[Group, ...], MinLen(1)]
-    """The levels, in the order of the sequences."""
+    """Groups of selections, in the order of the sequences."""
     held_out_from: CorpusName | None = None
-    """A corpus of sequences whose development and test sequences are taken over; null holds out own ones."""
+    """Corpus of sequences whose development and test sequences are reused; null holds out new sequences."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFile(ConversionKeys, OneOfKeys):
-    """Raw sources that become documents, their readers, and how documents are split."""
+    """Raw sources, readers and splits of a corpus."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("sources",): "sources: [{name: letters, data: my_text, reader: plain_text}]",
@@ -127,27 +127,29 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     }
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     languages: Annotated[tuple[Language, ...], Unique()] = ()
-    """Languages of the text, as two- or three-letter codes (ISO 639); exported models name them, and paragraphs of text
-    of one's own are cut into sentences where they say en alone. Empty where nobody said them."""
+    """Languages of the text, as two- or three-letter codes (ISO 639); recorded in exported models. If the list is en
+    alone, paragraphs of plain text are split into sentences. An empty list means unknown."""
     byte_premium: BytePremium | dict[BlockName, BytePremium] | None = None
-    """How many bytes (UTF-8) say in this language what one says in English: a number, the name of a language and script
-    (eng_latn, nld_latn, zho_hans, zho_hant), or one of these for each source. A mixture has the premiums of its
-    `languages`. Needed by `word_count: adjusted`."""
+    """Number of UTF-8 bytes of this language that correspond to one byte of English: a number, the name of a language
+    and script (eng_latn, nld_latn, zho_hans, zho_hant), or one of these for each source. A mixture uses the premiums
+    under its `languages`. Required by `word_count: adjusted`."""
     word_count: WordCountName = "white_space"
-    """The words that budgets, checkpoints and tracks count: white_space, pieces between white space; adjusted, UTF-8
-    bytes over 5.43 times `byte_premium` (BabyLM's multilingual track); jieba, words of jieba (Chinese BabyLM)."""
+    """Definition of a word for budgets, checkpoints and tracks. white_space: pieces between white space. adjusted:
+    UTF-8 bytes divided by 5.43 times `byte_premium` (BabyLM's multilingual track). jieba: words of jieba (Chinese
+    BabyLM)."""
     sources: Annotated[tuple[CorpusSource, ...], MinLen(1)] = ABSENT
-    """Raw sources, each with its reader."""
+    """Raw sources of the corpus, each with its reader."""
     sample: Sample = ABSENT
-    """Documents of another corpus, drawn at random until their characters are enough."""
+    """Random sample of the documents of another corpus."""
     sequences: Sequences = ABSENT
-    """Selections of text, grouped into sequences of a model's input length."""
+    """Selections of text that are grouped into sequences of a model's input length."""
     sentence_model: DataName | None = None
-    """A raw input with Punkt parameters (NLTK's punkt_tab/english); null takes the model of this project."""
+    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for the splitting into sentences; null uses this
+    project's model."""
     card_tokenizer: TokenizerName | None = None
-    """A tokenizer whose subwords the corpus's card counts too; null counts words only."""
+    """Tokenizer whose subwords are also counted on the corpus card; null counts only words."""
 
     @property
     def made_from(self) -> Literal["sources", "sample", "sequences"]:
@@ -210,11 +212,11 @@ class VocabularyFile(VocabularySettings, OneOfKeys):
     }
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     data: DataName = ABSENT
     """Name of a raw input in config.yaml."""
     embedded: Literal["childes"] = ABSENT
-    """Folder of the generated miniature sources."""
+    """Folder of the generated demo data, instead of `data`."""
     dictionary: DataName | None = None
     """A raw input with one word per line. A transcribed word enters when it is in there or ends in ion, ing, est, er,
     ed or s; null lets every word enter. Without meaning for a word list."""
@@ -234,11 +236,11 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     }
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     data: DataName = ABSENT
     """Name of a raw input in config.yaml."""
     embedded: Literal["bookcorpus", "c4", "cbt", "text", "wikipedia"] = ABSENT
-    """Folder of the generated miniature sources."""
+    """Folder of the generated demo data, instead of `data`."""
     options: RawTextOptions = ABSENT
     """Which raw files are read, and how."""
     corpus: CorpusName = ABSENT
@@ -246,7 +248,8 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     vocabulary: VocabularyName
     """A vocabulary of config/vocabularies; drawn windows are only counted against it."""
     sentence_model: DataName | None = None
-    """A raw input with Punkt parameters (NLTK's punkt_tab/english); null takes the model of this project."""
+    """Raw input with Punkt parameters (NLTK's punkt_tab/english) for the splitting into sentences; null uses this
+    project's model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -260,7 +263,7 @@ class SelectionFile(SelectionKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerFile(TokenizerSettings, OneOfKeys):
-    """How a tokenizer is trained and on which corpus."""
+    """Training of a tokenizer, and its corpus."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("corpus", "kind"): "corpus: my_text, kind: wordpiece",
@@ -269,24 +272,23 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
     }
 
     kind: TokenizerKind = ABSENT
-    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), BPE of
-    characters as in SentencePiece (translation), or Unigram, which chooses the most probable pieces and learns by
-    pruning, as in SentencePiece."""
+    """Tokenizer algorithm: WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE
+    (reduced-vocabulary study), BPE of characters as in SentencePiece (translation), or Unigram, which chooses the most
+    probable pieces and learns by pruning, as in SentencePiece."""
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     corpus: CorpusName = ABSENT
-    """Corpus whose training documents it is trained on."""
+    """Corpus on whose training documents the tokenizer is trained."""
     corpora: Annotated[tuple[CorpusName, ...], MinLen(1), Unique()] = ABSENT
-    """Several corpora to train one tokenizer on together, instead of `corpus` (for example the sides of translation
-    pairs)."""
+    """Corpora on which one tokenizer is trained together, instead of `corpus`; for example the sides of translation
+    pairs."""
     path: NotEmpty = ABSENT
-    """Instead of a corpus: the tokenizer.json of a model that others pretrained, or a SentencePiece model (*.model),
-    taken as it is. Only vocabulary_size has to be said beside it, which is compared with the file; nothing else decides
-    anything then."""
+    """Pretrained tokenizer, instead of a corpus: a tokenizer.json, or a SentencePiece model (*.model). Needs only
+    vocabulary_size, which is compared with the file; all other training keys have no effect."""
 
     encoded_units: EncodedUnit = "sentences"
-    """What corpora are encoded in: sentences, each by itself, or whole documents, in which a newline stands between
-    paragraphs and a space between their sentences (GPT-BERT)."""
+    """Units in which corpora are encoded: separate sentences, or whole documents with a newline between paragraphs and
+    a space between sentences (GPT-BERT)."""
 
     def __post_init__(self) -> None:
         # Without `kind`, the check of the keys reports the problem.
@@ -323,7 +325,7 @@ class TokenizerSweepFile(SweepKeys):
     """Which tokenizers are tried on a corpus, how they are measured, and by which rule one is chosen."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""
     corpus: CorpusName
     """Corpus that the candidates are trained and measured on."""
     types: Annotated[dict[BlockName, SweepType], MinLen(1)]

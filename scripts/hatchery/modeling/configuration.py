@@ -33,36 +33,37 @@ class EncoderSizes(Settings):
     """Width of the hidden states; a multiple of `num_attention_heads`."""
 
     intermediate_size: Count
-    """Width inside the feed-forward block; the input projection of a gated block is twice as wide."""
+    """Width of the feed-forward block; the input projection of a gated block is twice as wide."""
 
     num_hidden_layers: Count
-    """Number of transformer layers, the embedding not counted."""
+    """Number of transformer layers, without the embedding."""
 
     num_attention_heads: Count
-    """Number of attention heads, each `hidden_size / num_attention_heads` wide."""
+    """Number of attention heads; each is `hidden_size / num_attention_heads` wide."""
 
     hidden_dropout_prob: ShareBelowOne = 0.1
-    """Dropout of the embedding output, the attention and feed-forward outputs and the heads."""
+    """Dropout probability of the embedding output, the attention and feed-forward outputs, and the heads."""
 
     attention_probs_dropout_prob: ShareBelowOne = 0.1
-    """Dropout of the attention probabilities, in LTG-BERT of the relative embedding and the attention output too."""
+    """Dropout probability of the attention probabilities; in LTG-BERT also of the relative embedding and the attention
+    output."""
 
     layer_weighting: LayerWeightingName = "none"
-    """How a layer's input is made of the earlier layers' outputs: none is LTG-BERT and the reduced-vocabulary study,
-    unrestricted is GPT-BERT, the others are the ELC-BERT variants of that paper's Sections 3 and 5.2 (normalized as in
-    the code, normalized_unit_vector as in the text)."""
+    """Combination of the earlier layers' outputs into a layer's input. none: LTG-BERT and the reduced-vocabulary study.
+    unrestricted: GPT-BERT. All others are ELC-BERT variants (Sections 3 and 5.2 of its paper; normalized as in the
+    code, normalized_unit_vector as in the text)."""
 
     tie_word_embeddings: bool = True
-    """Whether the output matrix is the word embedding."""
+    """Use the word embedding as output matrix."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Most tokens of an input, [CLS] and [SEP] included."""
+    """Maximum number of tokens in an input, including [CLS] and [SEP]."""
 
     layer_norm_eps: Positive = 1e-7
-    """Added to the variance in every layer norm."""
+    """Number added to the variance in every layer norm."""
 
     family: str
-    """Tells the families of models apart."""
+    """Family of the model."""
 
     def __post_init__(self) -> None:
         check_ranges(self)

@@ -28,18 +28,18 @@ CHOICE, SHOWN, RATES = f"{OWN}choice", f"{OWN}shown", f"{OWN}rates"
 
 @dataclass(frozen=True)
 class MaskRates(Settings):
-    """Distribution of the share of hidden tokens, of which every sequence draws one, and the weights of its labels."""
+    """Distribution of the share of hidden tokens, drawn for every sequence, and weights of its labels."""
 
     shape: Literal["uniform", "cosine"] = "uniform"
-    """uniform: every share is as probable. cosine: 1 - cos(t * pi / 2) for a uniform t, so that small shares are more
-    probable."""
+    """uniform: all shares are equally probable. cosine: 1 - cos(t * pi / 2) for a uniform t, so that small shares are
+    more probable."""
     lowest: Share = 0.0
     """Lowest share of hidden tokens."""
     highest: Share = 1.0
     """Highest share of hidden tokens."""
     weights: Literal["equal", "diffusion"] = "equal"
-    """equal: the mean over labels, as with a constant share. diffusion: a label weighs the derivative of the share over
-    the share, and the sum is divided by the number of tokens that could be hidden; with shares from 0 to 1 this is the
+    """equal: mean over labels, as with a constant share. diffusion: a label is weighted by the derivative of the share
+    divided by the share, and the sum is divided by the number of maskable tokens. With shares from 0 to 1, this is the
     bound of masked diffusion."""
 
     def __post_init__(self) -> None:
@@ -85,13 +85,14 @@ class TokenPreference(Settings):
     """Subwords that are hidden more often than others."""
 
     by: Literal["frequency", "loss", "accuracy"]
-    """frequency: rare subwords of the training text. loss, accuracy: subwords that the model predicts badly."""
+    """frequency: hide rare subwords of the training text more often. loss, accuracy: hide subwords more often that the
+    model predicts badly."""
     power: Positive = 0.5
-    """Exponent of the preference: of the inverse count, of the mean loss, or of the share of wrong predictions."""
+    """Exponent of the preference, applied to the inverse count, the mean loss or the share of wrong predictions."""
     interval_steps: Count = 200
-    """With loss and accuracy: steps between two updates."""
+    """With loss and accuracy: number of steps between two updates of the preference."""
     memory: ShareBelowOne = 0.2
-    """With loss and accuracy: weight of the earlier value of a subword in each update."""
+    """With loss and accuracy: weight of a subword's previous value in each update."""
 
     def __post_init__(self) -> None:
         if self.adapts:

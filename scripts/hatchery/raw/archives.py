@@ -28,10 +28,10 @@ HIDDEN = (".", "__MACOSX")
 
 @dataclass(frozen=True)
 class ArchiveLimits(Settings):
-    """How much an archive may hold."""
+    """Maximum size of an archive."""
 
     unpacked_bytes: Count = 200_000_000_000
-    """Bytes of all members together once they are unpacked; the largest archives of the papers hold 20 GB."""
+    """Maximum total size of the unpacked members, in bytes; the largest archives of the papers unpack to 20 GB."""
 
 
 def is_hidden(path: str) -> bool:

@@ -27,24 +27,24 @@ KEYS = ("obtain", "licence", "terms")
 
 @dataclass(frozen=True)
 class Hub(Settings):
-    """A data set of the Hugging Face hub at one commit, streamed into resources/fetched/<name>/."""
+    """Data set of the Hugging Face hub at one commit, streamed into resources/fetched/<name>/."""
 
     dataset: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
-    """Its repository, owner/name."""
+    """Repository of the data set, as owner/name."""
     revision: Annotated[str, Text("^[0-9a-f]{40}$", "a commit - 40 digits 0-9 and a-f")]
-    """The commit of its repository; a branch or tag is refused, because it may change."""
+    """Commit of the repository; a branch or tag is refused because it may change."""
     config: str | None = None
-    """Its configuration; null for the default one."""
+    """Configuration of the data set; null uses the default configuration."""
     splits: Annotated[
         tuple[Annotated[str, Text(r"^\w+(\.\w+)*$", "the name of a split, without slices")], ...], MinLen(1), Unique()
     ] = ("train",)
-    """Splits to read, each into shards of its own."""
+    """Splits to read; each is stored in its own shards."""
     documents: Count | None = None
-    """How many documents to take from the beginning of each split; null for all."""
+    """Number of documents read from the beginning of each split; null reads all documents."""
     columns: SomeNames = ("text",)
-    """Columns to keep."""
+    """Columns to keep; all other columns are dropped."""
     files: tuple[NotEmpty, ...] = ()
-    """Shell patterns of files that are fetched as they lie in the repository, with their names, instead of its rows."""
+    """Shell patterns of repository files to fetch unchanged under their names, instead of the rows of the data set."""
 
     def __post_init__(self) -> None:
         of_rows = self.documents, self.columns, self.splits, self.config
@@ -54,32 +54,32 @@ class Hub(Settings):
 
 @dataclass(frozen=True)
 class HubModel(OneOfKeys):
-    """A model of the Hugging Face hub at one commit, fetched into resources/fetched/<name>/; no code of it."""
+    """Model of the Hugging Face hub at one commit, fetched into resources/fetched/<name>/ without its code."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("revision",): "revision: <40 digits 0-9 and a-f>"}
 
     repository: Annotated[str, Text(r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$", "owner/name")]
-    """Its repository, owner/name."""
+    """Repository of the model, as owner/name."""
     revision: Annotated[
         str, Text("^[0-9a-f]{40}$", "a commit from the history of its files on the hub - 40 digits 0-9 and a-f")
     ] = ABSENT
-    """A commit from the history of its files on the hub; a branch or tag is refused, because it may change."""
+    """Commit from the history of the model's files on the hub; a branch or tag is refused because it may change."""
 
 
 @dataclass(frozen=True)
 class Download(Settings):
-    """One file on the web, and how to know that it is the right one."""
+    """A file on the web, with size and checksum."""
 
     url: Annotated[str, Text("^https?://", "an address that begins with https:// or http://")]
-    """Where it lies."""
+    """Address of the file."""
     bytes: Natural
-    """Size of the file."""
+    """Size of the file in bytes."""
     sha256: Annotated[str, Text("^[0-9a-f]{64}$", "64 digits 0-9 and a-f")]
-    """Its SHA-256."""
+    """SHA-256 checksum of the file."""
     unpack: bool = False
-    """Whether it is a zip or tar archive whose files are wanted; a single zip is read as it is."""
+    """Unpack the file as a zip or tar archive. A single zip file can be read without unpacking."""
     file: str | None = None
-    """Name to store it under; null for the end of the URL."""
+    """File name in resources/fetched/<name>/; null uses the last part of the URL."""
 
     def __post_init__(self) -> None:
         name = self.file_name
@@ -96,26 +96,27 @@ class Download(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceKeys(Settings):
-    """Where a raw input lies or comes from."""
+    """Location of a raw input, or the source from which it is fetched."""
 
     path: NotEmpty | None = None
-    """A file, a folder, or a zip or tar archive here; null says that it is not. Wins over hub and download."""
+    """File, folder, or zip or tar archive on this machine; null if it is not on this machine. Replaces hub and
+    download."""
     follow_links: bool = False
-    """Whether links in the folder at `path` are followed; without it, a link is an error."""
+    """Follow links in the folder at `path`; false reports a link as an error."""
     obtain: str = ""
-    """Where to get it by hand; shown when it is missing."""
+    """Instructions for obtaining the data by hand; shown if the data is missing."""
     licence: str = ""
-    """The licence it is under; recorded with the source and shown."""
+    """Licence of the data; recorded with the source and shown."""
     terms: str = ""
-    """What it may be used for; recorded with the source and shown."""
+    """Permitted uses of the data; recorded with the source and shown."""
     hub: Hub | None = None
-    """A data set of the Hugging Face hub."""
+    """Data set of the Hugging Face hub to fetch; null fetches none."""
     hub_model: HubModel | None = None
-    """A model of the Hugging Face hub, for a file of config/baselines/."""
+    """Model of the Hugging Face hub to fetch, for a file of config/baselines/; null fetches none."""
     download: Annotated[tuple[Download, ...], MinLen(1)] | None = None
-    """Files on the web, fetched into resources/fetched/<name>/."""
+    """Files to download from the web into resources/fetched/<name>/; null downloads none."""
     limits: ArchiveLimits = field(default_factory=ArchiveLimits)
-    """How much an archive may hold; one with more is refused."""
+    """Maximum size of an unpacked archive; larger archives are refused."""
 
     def __post_init__(self) -> None:
         places = [key for key in ("hub", "hub_model", "download") if getattr(self, key)]
@@ -144,20 +145,20 @@ def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddedSettings(Settings):
-    """The generated miniature language that the demo runs on."""
+    """Sizes of the generated miniature language of the demo."""
 
     seed: Natural = 0
-    """Seed of all that is generated."""
+    """Random seed of the generated data."""
     documents: Annotated[int, Range(ge=40)] = 4000
     """Number of generated documents of bnc and babylm together, about 95 words each."""
     pairs_per_paradigm: Annotated[int, Range(ge=2)] = 100
-    """Sentence pairs of each paradigm."""
+    """Number of sentence pairs in each paradigm."""
     examples_per_task: Annotated[int, Range(ge=4)] = 600
-    """Training rows of acceptability and entailment."""
+    """Number of training rows in the acceptability and entailment tasks."""
     examples_per_suite_task: Annotated[int, Range(ge=12)] = 60
-    """Training rows of every other task."""
+    """Number of training rows in every other task."""
     translation_pairs: Annotated[int, Range(ge=20)] = 3000
-    """Pairs of sentences to train translation on."""
+    """Number of sentence pairs for the training of translation models."""
 
 
 FORBIDDEN = "{}"

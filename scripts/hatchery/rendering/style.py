@@ -22,14 +22,14 @@ MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 
 @dataclass(frozen=True)
 class Style(Settings):
-    """The look that all figures share. Fonts are in points; heights follow from what is drawn."""
+    """Style of all figures. Font sizes are in points; heights depend on the content."""
 
     width_inches: Annotated[float, Range(ge=2, le=40)] = 9
-    """Width of every figure."""
+    """Width of every figure in inches."""
     font_size: Annotated[float, Range(ge=4, le=40)] = 10
-    """Size of the letters in points."""
+    """Font size in points."""
     colours: Literal["okabe_ito", "grey"] = "okabe_ito"
-    """Colours that the colour-blind can tell apart, or shades of grey."""
+    """Palette: okabe_ito has colours for colour-blind readers, grey has shades of grey."""
 
 
 @dataclass(frozen=True)

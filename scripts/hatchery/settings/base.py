@@ -129,7 +129,7 @@ ReadingName = Literal["as_published", "corrected"]
 """Choice between reproducing and correcting errors of published code; each field with this choice describes them."""
 
 DeviceName = Literal["auto", "cpu", "cuda"]
-"""Where models compute; auto takes a GPU where there is one."""
+"""Device of the models; auto uses a GPU if one is available."""
 
 Compilation = Literal["layers", "off"]
 CompilationChoice = Literal["auto", "layers", "off"]

@@ -27,59 +27,60 @@ VocabularySize = Annotated[int, Range(ge=8, le=1_000_000)]
 
 @dataclass(frozen=True)
 class TokenizerSettings(Settings):
-    """What determines a tokenizer, beside the corpus."""
+    """Training of a tokenizer, without its corpus."""
 
     kind: TokenizerKind
-    """WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE (reduced-vocabulary study), BPE of
-    characters as in SentencePiece (translation), or Unigram, which chooses the most probable pieces and learns by
-    pruning, as in SentencePiece."""
+    """Tokenizer algorithm: WordPiece (greedy, longest match first; LTG-BERT, ELC-BERT), byte-level BPE
+    (reduced-vocabulary study), BPE of characters as in SentencePiece (translation), or Unigram, which chooses the most
+    probable pieces and learns by pruning, as in SentencePiece."""
     vocabulary_size: VocabularySize
-    """Entries including special tokens and alphabet."""
+    """Number of entries, including special tokens and alphabet."""
     min_frequency: Natural = 2
-    """Rarer pairs are not merged; unigram: rarer characters are unknown."""
+    """Minimum frequency of a pair that is merged; with unigram, rarer characters become unknown."""
     special_tokens: Literal["babylm", "bnc", "roberta", "gpt_bert"] = "babylm"
-    """babylm: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB]; bnc: the same without [TAB]; roberta: <s> <pad> </s> <unk>
-    <mask>; gpt_bert: <unk> <s> </s> <pad> <mask> <special_0> to <special_10>, where <s> begins every text and nothing
-    ends one. Ids from 0 in this order."""
+    """Set of special tokens, with ids from 0 in this order. babylm: [UNK] [CLS] [SEP] [PAD] [MASK] [PAR] [TAB]. bnc:
+    the same without [TAB]. roberta: <s> <pad> </s> <unk> <mask>. gpt_bert: <unk> <s> </s> <pad> <mask> <special_0> to
+    <special_10>; <s> begins every text, and no token ends it."""
     normalizer: NormalizerName = "none"
-    """ltg_bnc strips accents and keeps case (LTG-BERT); nmt_nfkc is SentencePiece's; bert_uncased that of
-    bert-base-uncased; gpt_bert puts a space in front of every line. ltg_bnc and bert_uncased are made for English: für
-    becomes fur, and Hindi loses vowel signs."""
+    """Text normalisation. ltg_bnc removes accents and keeps case (LTG-BERT); nmt_nfkc is SentencePiece's; bert_uncased
+    is that of bert-base-uncased; gpt_bert adds a space before every line. ltg_bnc and bert_uncased are designed for
+    English: für becomes fur, and Hindi loses vowel signs."""
     pre_tokenizer: PreTokenizerName = "byte_level"
-    """byte_level cuts as GPT-2 into words of bytes; ltg_bnc isolates contractions, digits and punctuation (LTG-BERT);
-    metaspace cuts at white space only (for bpe and unigram); bert as bert-base-uncased; gpt_bert into words of at most
-    24 bytes that begin with a capital or have none, digits and signs (for byte_bpe)."""
+    """Splitting into words. byte_level: words of bytes as in GPT-2. ltg_bnc: separates contractions, digits and
+    punctuation (LTG-BERT). metaspace: splits only at white space (for bpe and unigram). bert: as bert-base-uncased.
+    gpt_bert: words of at most 24 bytes with no capital except the first letter, digits and signs (for byte_bpe)."""
     reading: ReadingName = "corrected"
-    """ltg_bnc: as_published cuts the upper-case possessive (SHE'S) into two pieces, corrected keeps it whole.
-    byte_level: as_published takes some letters (für) for digits and cuts words at accents and vowel signs of their own,
-    corrected does not."""
+    """Version of the splitting into words. ltg_bnc: as_published splits the upper-case possessive (SHE'S) into two
+    pieces, corrected keeps it whole. byte_level: as_published treats some letters (für) as digits and splits words at
+    combining accents and vowel signs, corrected does not."""
     continuing_subword_prefix: str = ""
-    """WordPiece over ltg_bnc or bert only: stands in front of tokens inside a word, such as @@ (LTG-BERT) or ##."""
+    """WordPiece with ltg_bnc or bert only: prefix of tokens inside a word, such as @@ (LTG-BERT) or ##."""
     add_prefix_space: bool | None = None
-    """byte_level only: a space in front of every text, so that its first word is as any other; null: as published, not
-    with roberta, but with the other sets."""
+    """byte_level only: add a space before every text, so that its first word is tokenised like any other word. null: as
+    published, false with the special tokens roberta and true with the other sets."""
     individual_digits: bool = True
-    """Every digit is a token of its own."""
+    """Split numbers into single digits."""
     byte_alphabet: Literal["full", "observed"] = "full"
-    """byte_level only: full has all 256 bytes, observed those of the text (as published: it lacks about 50, and a word
-    with a rare character is unknown)."""
+    """byte_level only: full has all 256 bytes; observed has only the bytes of the text (as published: about 50 are
+    missing, and words with rare characters are unknown)."""
     post_processor: Literal["template", "none"] = "template"
-    """template adds [CLS] and [SEP] (or <s> and </s>) where the caller asks for them; none is as published for BNC and
+    """template adds [CLS] and [SEP] (or <s> and </s>) on request; none adds no tokens, as published for BNC and
     STRICT."""
     max_input_chars_per_word: Count = 100
-    """Of a WordPiece, a longer word (in bytes where byte-level) is unknown; with byte_level, corrected, it is cut."""
+    """WordPiece only: maximum length of a word, in characters, or in bytes with byte_level. Longer words are unknown;
+    with byte_level and reading corrected, they are split."""
     splits: Splits = ("train",)
-    """Splits of the corpus to learn from (the reduced-vocabulary study takes all three)."""
+    """Splits of the corpus for the training of the tokenizer (the reduced-vocabulary study uses all three)."""
     sources: SomeNames | None = None
-    """Learn from documents of these sources of the corpus only, such as the two languages of a pair; null takes all."""
+    """Sources of the corpus for the training, such as the two languages of a pair; null uses all sources."""
     sentences_limit: Count | None = None
-    """Number of lines to learn from, spread evenly over the corpus; null: all lines, of text without spaces as far as
-    `spaceless_megabytes` allows."""
+    """Number of training lines, spread evenly over the corpus. null uses all lines; text without spaces is limited by
+    `spaceless_megabytes`."""
     spaceless_megabytes: Annotated[float, Range(gt=0, le=60)] = omitted_at_default(8.0)
-    """Distinct text without spaces (Chinese, Japanese, Thai and others), in megabytes of UTF-8, to learn from, in lines
-    spread evenly over the corpus. Training takes about 110 MB of memory for each."""
+    """Maximum amount of distinct training text without spaces (Chinese, Japanese, Thai and others), in megabytes of
+    UTF-8, in lines spread evenly over the corpus. Each megabyte needs about 110 MB of memory."""
     allow_smaller: bool = False
-    """Keep a smaller vocabulary when the text does not support the size, rather than stop."""
+    """Accept a smaller vocabulary if the text does not support the size; false stops with an error."""
 
     def __post_init__(self) -> None:
         """Refuse impossible settings. Raises ConfigError naming the key."""

@@ -29,37 +29,40 @@ class TrainingRuntime(Settings):
     """Runtime settings of pretraining on this machine; no result depends on them."""
 
     device: DeviceName = "auto"
-    """Where models compute; auto takes a GPU where there is one."""
+    """Device of the models; auto uses a GPU if one is available."""
     micro_batch_size: Count | None = None
-    """Sequences per device and forward pass; null takes the whole batch. Gradients accumulate."""
+    """Number of sequences per device and forward pass; gradients are accumulated over the batch. null computes the
+    whole batch at once."""
     checkpoint_interval_steps: Count = 500
-    """Steps between two checkpoints of a pretraining."""
+    """Number of steps between two checkpoints of a pretraining."""
     keep_checkpoints: Count = 2
-    """How many of the last checkpoints of a run are kept."""
+    """Number of latest checkpoints that a run keeps."""
     log_interval_steps: Count = 10
-    """Steps between two lines of the training log."""
+    """Number of steps between two lines of the training log."""
     milestones: Annotated[tuple[ShareAboveZero, ...], Unique()] = ()
-    """Fractions of a run whose checkpoints are kept until it ends."""
+    """Fractions of a run after which a checkpoint is kept until the run ends."""
     background_checkpoints: bool = True
-    """Write checkpoints while training goes on."""
+    """Write checkpoints in the background, without pausing the training."""
     workers: Natural = 0
-    """Processes that draw batches ahead; 0 is one thread."""
+    """Number of processes that prepare batches in advance; 0 uses one thread instead."""
     compile: CompilationChoice = "auto"
-    """torch.compile of the layers; auto is on a GPU where Triton and a C compiler are, for trainings of some hundred
-    steps, for tasks of some thousand, and for what is scored in many batches."""
+    """Use of torch.compile for the layers. layers always compiles; off never compiles. auto compiles on GPUs with
+    Triton and a C compiler, if the work is long enough: some hundred steps of training, some thousand steps of
+    fine-tuning, or scoring in many batches."""
     activation_checkpointing: bool = False
-    """Compute the layers again in the backward pass instead of keeping what they computed: less memory, a third more
-    time, the same numbers."""
+    """Recompute the layers in the backward pass instead of keeping their activations. Saves memory, takes a third more
+    time, and gives the same numbers."""
     zero_stage: Annotated[int, Range(ge=0, le=3)] = 0
-    """DeepSpeed's ZeRO, for AdamW and several processes: 1 shares the optimiser's state among them, 2 also the
+    """Stage of DeepSpeed's ZeRO, for AdamW on several processes: 1 partitions the optimiser's state, 2 also the
     gradients, 3 also the parameters. Other optimisers need 0."""
     time_limit_minutes: Positive | None = None
-    """Stop cleanly before so many minutes are over; null asks Slurm for the end of the job."""
+    """Maximum duration of the job in minutes, before which it stops cleanly. The end of the Slurm job is always a
+    limit, too; null sets no other limit."""
     grace_seconds: NonNegative = 120
-    """Time that a clean stop takes: the last step, the checkpoint, the way out."""
+    """Seconds reserved for a clean stop: the last step, the checkpoint and the exit."""
     sinks: Annotated[tuple[Literal["tensorboard", "trackio", "wandb"], ...], Unique()] = ()
-    """Where training metrics go besides the plain files: each is a package of its own that has to be installed. `wandb`
-    (Weights & Biases) writes files, and sends them where WANDB_MODE=online says so."""
+    """Trackers that receive training metrics in addition to the plain files. Each needs its own package. `wandb`
+    (Weights & Biases) writes files, and uploads them if WANDB_MODE=online."""
 
 
 @dataclass(frozen=True, kw_only=True)

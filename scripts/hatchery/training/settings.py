@@ -46,43 +46,43 @@ from hatchery.typed import build, stage_body
 
 @dataclass(frozen=True)
 class OptimizerSettings(Settings):
-    """What makes steps of gradients, and what is decayed."""
+    """Optimiser, its hyperparameters and its weight decay."""
 
     name: Literal["lamb", "adamw", "muon", "normuon"] = "lamb"
-    """The optimiser; the papers use LAMB for pretraining. muon and normuon make the updates of hidden weight matrices
-    orthogonal, and leave embeddings, vectors and heads to `others`."""
+    """Optimiser; the papers use LAMB for pretraining. muon and normuon orthogonalise the updates of hidden weight
+    matrices; `others` optimises embeddings, vectors and heads."""
     learning_rate: Positive = 0.01
-    """The peak rate."""
+    """Peak learning rate."""
     weight_decay: NonNegative = 0.1
-    """Decoupled weight decay."""
+    """Coefficient of decoupled weight decay."""
     beta1: ShareBelowOne = 0.9
-    """Decay of the mean of the gradients."""
+    """Decay rate of the running mean of the gradients."""
     beta2: ShareBelowOne = 0.98
-    """Decay of the mean of their squares."""
+    """Decay rate of the running mean of the squared gradients."""
     epsilon: Positive = 1e-6
-    """Added to the root of that mean."""
+    """Number added to the square root of the mean squared gradient."""
     max_gradient_norm: Positive | None = 2.0
-    """Global L2 norm at which gradients are clipped; null leaves them."""
+    """Global L2 norm to which gradients are clipped; null disables clipping."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
-    """Weight decay on weight matrices; on weights, that is all but biases and norms (GPT-BERT, whose mixing weights and
-    embeddings are decayed); or on all parameters (reduced-vocabulary study)."""
+    """Parameters with weight decay. matrices: weight matrices. weights: all parameters except biases and norms
+    (GPT-BERT, with decay of mixing weights and embeddings). all: all parameters (reduced-vocabulary study)."""
     tied_embedding: Literal["embedding", "output"] = "embedding"
-    """What a tied word embedding counts as; output is LTG-BERT's BNC code, which decays it."""
+    """Weight-decay group of a tied word embedding; output is LTG-BERT's BNC code, with decay."""
     head_weight_decay: NonNegative | None = None
-    """Weight decay of the language-model head; null is weight_decay."""
+    """Weight decay of the language-model head; null uses weight_decay."""
     cautious_decay: bool = omitted_at_default(False)
-    """Decay only the values that the update moves toward zero."""
+    """Apply weight decay only to values that the update moves towards zero."""
     decay_follows_rate: bool = omitted_at_default(False)
-    """Multiply weight decay by the learning rate over its peak, so that decay ends as the rate does."""
+    """Multiply weight decay by the current learning rate divided by its peak, so that both fall together."""
     others: Literal["adamw", "lamb"] = omitted_at_default("adamw")
-    """With muon and normuon: the optimiser of embeddings, vectors and heads."""
+    """With muon and normuon: optimiser of embeddings, vectors and heads."""
     matrix_learning_rate: Positive | None = omitted_at_default(None)
-    """With muon and normuon: the peak rate of hidden weight matrices, whose updates have a root mean square of 0.2 as
-    Adam's have; null is learning_rate."""
+    """With muon and normuon: peak learning rate of hidden weight matrices. Their updates have a root mean square of
+    0.2, as Adam's updates. null uses learning_rate."""
     momentum: ShareBelowOne = omitted_at_default(0.95)
-    """With muon and normuon: decay of the mean of the gradients of hidden weight matrices."""
+    """With muon and normuon: decay rate of the running mean of the gradients of hidden weight matrices."""
     row_decay: ShareBelowOne = omitted_at_default(0.95)
-    """With normuon: decay of the mean of the squares of each row of an update."""
+    """With normuon: decay rate of the running mean of each row's squared update."""
 
     def __post_init__(self) -> None:
         needs = {"others": "muon or normuon", "matrix_learning_rate": "muon or normuon", "momentum": "muon or normuon"}
@@ -118,21 +118,23 @@ EVALUATION_INTERVAL_STEPS = 500
 
 @dataclass(frozen=True)
 class ScheduleSettings(Settings):
-    """Shape of the learning rate."""
+    """Schedule of the learning rate."""
 
     name: Literal["cosine", "linear", "linear_as_published", "inverse_square_root", "constant"] = "cosine"
-    """How it falls; linear_as_published multiplies ramp and decay and ends near 0."""
+    """Decay of the learning rate after warm-up; linear_as_published multiplies warm-up and decay and ends near 0."""
     warmup_fraction: Share = WARMUP_FRACTION
-    """Share of the steps in which it rises to the peak."""
+    """Share of the steps in which the learning rate rises to its peak."""
     final_fraction: Share = 0.1
-    """The last rate as a share of the peak."""
+    """Final learning rate as a share of the peak."""
     cooldown_fraction: Share = 0.0
-    """Share of the steps, at the end, in which the rate falls from final_fraction to 0 in a straight line."""
+    """Share of the steps at the end in which the learning rate falls linearly from final_fraction to 0; 0 disables the
+    cooldown."""
     warmup_steps_limit: Count | None = None
-    """At most so many warm-up steps; null is no limit."""
+    """Maximum number of warm-up steps; null sets no maximum."""
     warmup_steps: Count = ABSENT
-    """So many warm-up steps, instead of a share of the steps; no more than there are steps, unless the training state
-    is kept for another run. The rates of inverse_square_root and constant are then the same in a run of any length."""
+    """Number of warm-up steps, instead of warmup_fraction; at most the number of steps, unless the training state is
+    kept for another run. The learning rates of inverse_square_root and constant then do not depend on the length of the
+    run."""
 
     def __post_init__(self) -> None:
         if self.warmup_steps is ABSENT:
@@ -146,13 +148,13 @@ class ScheduleSettings(Settings):
 
 @dataclass(frozen=True)
 class LongSequenceSettings(Settings):
-    """Sequences `factor` times longer, and batches `factor` times smaller, than at the start: of `long_sequence` from
-    step `floor(from_fraction * steps)` on, of `length_schedule` from the step on that completes this share of them."""
+    """Sequences `factor` times longer, and batches `factor` times smaller, than at the start. `long_sequence` begins at
+    step `floor(from_fraction * steps)`, `length_schedule` with the step that completes this share of the steps."""
 
     from_fraction: Share
-    """Share of the steps before that."""
+    """Share of the steps before the change."""
     factor: Count
-    """How many times longer sequences become; batches have to be a multiple of it."""
+    """Factor by which sequences become longer; batch_size must be a multiple of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,58 +163,66 @@ class TrainingSettings(Settings):
     and of a stage."""
 
     steps: Natural = ABSENT
-    """Optimiser steps; 0 leaves the model randomly initialised, the baseline of every comparison."""
+    """Number of optimiser steps; 0 leaves the model randomly initialised, as the baseline of every comparison."""
     budget: BudgetSettings | None = None
-    """Instead of `steps`: how much text the model sees, or how long it trains. The steps, over which the schedules go,
-    are known before the first one."""
+    """Limit on the text or time of the training, instead of `steps`. The number of steps is calculated before the first
+    step, so schedules cover the whole budget. null uses `steps`."""
     batch_size: Count
-    """Sequences per step over all devices; with task translation target tokens, at most."""
+    """Number of sequences per step over all devices; with task translation, the maximum number of target tokens."""
     sequence_length: Annotated[int, Range(ge=8)] = 128
-    """Tokens of a sequence with [CLS] and [SEP]."""
+    """Number of tokens in a sequence, including [CLS] and [SEP]."""
     long_sequence: LongSequenceSettings | None = None
-    """For the last part of the steps, sequences grow and batches shrink by the factor; null keeps both. The text is
-    then read from its beginning again, as published."""
+    """Longer sequences and smaller batches, by the same factor, in the last part of the steps. The text is then read
+    from its beginning again, as published. null keeps both sizes."""
     length_schedule: tuple[LongSequenceSettings, ...] = ()
-    """Any number of such changes, in the order of the steps, which go on with the text where it is."""
+    """Changes of sequence length and batch size in the order of the steps. Unlike after `long_sequence`, reading
+    continues at the same place in the text."""
     initial_batch_fraction: ShareAboveZero = 1.0
-    """Size of the first batch as a share of batch_size, to which batches grow linearly over all steps."""
+    """Size of the first batch as a share of batch_size; batches grow linearly to batch_size over all steps."""
     weight_average: WeightAverageSettings | None = None
-    """A moving average of the weights, which is evaluated and exported in their place; null leaves it out."""
+    """Average of the weights that is evaluated and exported instead of the last weights; null uses the last weights."""
     order: CurriculumSettings | None = omitted_at_default(None)
-    """The order of sequences by difficulty; null is a random order in every epoch."""
+    """Order of the sequences by difficulty; null shuffles them in every epoch."""
     objective: ObjectiveSettings = field(default_factory=MaskedSettings)
-    """How text becomes examples, and what the model has to predict."""
+    """Objective: examples made from the text, and prediction targets."""
     output_bias: OutputBiasSettings = field(default_factory=OutputBiasSettings)
-    """Where the bias of the output layer starts."""
+    """Initial bias of the output layer."""
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
-    """What makes steps of gradients."""
+    """Optimiser and its hyperparameters."""
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
-    """Shape of the learning rate."""
+    """Schedule of the learning rate."""
     initialise_from: InitialModelSettings | None = None
     """The model that training starts from; null starts from random weights."""
     distillation: DistillationSettings | None = omitted_at_default(None)
     """Learning from the predictions of finished models; null learns from the labels alone."""
     early_stopping: EarlyStoppingSettings | None = None
-    """End when development text is not predicted or translated better any more; null does all steps."""
+    """Stop when the development loss or the translation of development text no longer improves; null trains for all
+    steps."""
     keep_training_state: bool = False
-    """Keep the optimiser beside the model, so that another run can `take: training`; three times the model's disk."""
+    """Keep the optimiser state with the model, so that another run can continue from it (`take: training`). Needs three
+    times the disk space of the model."""
     milestones: Annotated[tuple[Count, ...], Unique()] = ()
-    """Steps whose models are kept beside the finished one, each for runs that take it (`initialise_from.step`)."""
+    """Steps whose models are kept in addition to the finished model, for runs that start from them
+    (`initialise_from.step`)."""
     checkpoints_at: Literal["babylm"] | Annotated[tuple[WordCount, ...], Unique()] = ()
-    """With a budget: numbers of words after which models are kept beside the finished one. babylm is every 1M up to
-    10M, every 10M up to 100M, every 100M up to 1000M. The one of the whole budget is the finished model."""
+    """With a budget: numbers of words after which the model is kept in addition to the finished model. babylm means
+    every 1M up to 10M, every 10M up to 100M, and every 100M up to 1000M. The checkpoint of the whole budget is the
+    finished model."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """auto is bf16 autocast on GPUs that have it and fp32 elsewhere; parameters are always fp32."""
+    """Number format of the forward pass; parameters are always fp32. auto uses bf16 autocast on GPUs that support it,
+    otherwise fp32."""
     loss_average: Literal["tokens", "processes"] = "tokens"
-    """Mean over the tokens of the global batch, or the mean of the processes' means, as published."""
+    """Averaging of the loss. tokens: mean over the tokens of the global batch. processes: mean of the processes' means,
+    as published."""
     divergences: bool = False
-    """Log the divergences of the output to the unigram, uniform and empirical distributions."""
+    """Log the divergences of the output from the unigram, uniform and empirical distributions."""
     bias_drift: bool = False
-    """Log how far the bias of the output layer is from where it started, and from the unigram distribution."""
+    """Log the distance of the output layer's bias from its initial value and from the unigram distribution."""
     evaluation_interval_steps: Count = EVALUATION_INTERVAL_STEPS
-    """Steps between two measurements of the development loss; the last step has one, too."""
+    """Number of steps between two measurements of the development loss; it is also measured after the last step."""
     evaluation_sequences: Natural = 2048
-    """Development sequences, with fixed masks where there are any, or pairs; 0 measures no development loss."""
+    """Number of development sequences, or sentence pairs, for the development loss; masks are the same every time. 0
+    measures no development loss."""
 
     def __post_init__(self) -> None:
         self._check_budget()
@@ -352,11 +362,11 @@ class TrainingSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingSettings(TrainingSettings):
-    """How the models of an experiment are pretrained; a run states what differs."""
+    """Pretraining of an experiment's models. Under a run, only the keys that differ are needed."""
 
     initialise_from: InitialModelChoice | None = None
-    """The model that training starts from: a run here, a run of another experiment, or a folder with a manifest
-    (`path`). null starts from random weights."""
+    """Model from which training starts: a run of this or another experiment, or a folder with a manifest (`path`). null
+    starts from random weights."""
     distillation: DistillationChoice | None = omitted_at_default(None)
     """Learning from the predictions of finished models, of any experiment; null learns from the labels alone."""
 

@@ -35,10 +35,11 @@ class InitialModelSettings(Settings):
     """The model that training starts from; which one that is, its manifest among the inputs says."""
 
     take: Literal["weights", "training"] = "weights"
-    """weights: step 0, a new optimiser, the whole schedule. training: go on where that run stopped, with its optimiser,
-    its place in the data and its number of steps."""
+    """weights: start at step 0 with a new optimiser and the whole schedule. training: continue the other run with its
+    optimiser, its position in the data and its step count."""
     step: Count | None = None
-    """Which of that run's `milestones` to take; null is the finished model. A run of 0 steps evaluates it as it is."""
+    """Step of the other run's model, one of its `milestones`; null uses the finished model. A run of 0 steps evaluates
+    the model unchanged."""
 
 
 @dataclass(frozen=True)
@@ -46,51 +47,52 @@ class ModelChoice(Settings):
     """A finished model, by its run in an experiment or by its folder."""
 
     run: str = ABSENT
-    """Name of a run."""
+    """Name of the run."""
     experiment: str | None = None
-    """Whose run; null is this one."""
+    """Experiment of the run; null means this experiment."""
     seed: Natural | None = None
-    """Pretraining seed of that run; null is its only one, or that of this run."""
+    """Pretraining seed of the run; null uses its only seed, or else the seed of the new run."""
     path: NotEmpty = ABSENT
-    """A folder that scripts/import_checkpoint.py or pretraining wrote, or the name of a `data` entry with its path."""
+    """Folder written by scripts/import_checkpoint.py or by pretraining, or the name of a `data` entry with its path."""
 
 
 @dataclass(frozen=True)
 class InitialModelChoice(ModelChoice, InitialModelSettings):
-    """The model that training starts from, by its name in an experiment or its folder."""
+    """Model from which training starts, by its name in an experiment or by its folder."""
 
 
 @dataclass(frozen=True)
 class EarlyStoppingSettings(Settings):
-    """End after so many evaluations in a row that are no new best by more than the minimum: the lowest development
-    loss, or the highest BLEU of development text where the objective is translation."""
+    """Stop after a number of evaluations in a row without a new best value that exceeds the minimum improvement. The
+    value is the development loss, or BLEU of development text if the objective is translation."""
 
     patience_evaluations: Count
-    """Stop after so many evaluations in a row without improvement."""
+    """Number of evaluations in a row without improvement after which training stops."""
     minimum_improvement: NonNegative = 0.0
-    """By how much the best has to be bettered to count: nats per labelled token, or points of BLEU."""
+    """Minimum difference from the best value that counts as an improvement: nats per labelled token, or BLEU points."""
     export: Literal["best", "last"] = "best"
-    """Weights of the best evaluation (of equal ones the first), or of the last step."""
+    """Exported weights: those of the best evaluation (the first, if several are equal), or those of the last step."""
 
 
 @dataclass(frozen=True)
 class BudgetSettings(OneOfKeys):
-    """How much text a model may see, or how long it may train: a run ends with the last step that is within it."""
+    """Maximum amount of text or training time. A run ends with the last step within the budget."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {("words_seen",): "words_seen: 100M", ("minutes",): "minutes: 10"}
 
     words_seen: WordCount = ABSENT
-    """Words, by the `word_count` of the corpus, in the text that the model is shown, repetitions included and those
-    that the models saw which it starts from: 100M, or 100000000."""
+    """Number of words in the text that the model reads, such as 100M or 100000000. Words are counted by the
+    `word_count` of the corpus, including repetitions and the words read by the model from which the run starts."""
     epochs: Positive | None = None
-    """So many times the words of the text are a limit, too; null sets none."""
+    """Additional limit: maximum number of passes over the words of the text; null sets no limit."""
     corpus_words: WordCount | None = None
-    """A text of more words is refused; null takes any."""
+    """Maximum number of words in the corpus; a larger corpus is refused. null accepts any size."""
     corpus_bytes: Count | None = None
-    """A text of more bytes (UTF-8) is refused; null takes any."""
+    """Maximum size of the corpus in bytes of UTF-8; a larger corpus is refused. null accepts any size."""
     minutes: Positive = ABSENT
-    """Minutes of training, without evaluation, by the time that some steps take where the run starts. So the number of
-    steps, and with it every result, is that of a machine and a moment: the manifest says it as `planned_steps`."""
+    """Duration of the training in minutes, without evaluation. The number of steps is calculated from the duration of
+    some steps at the start of the run, so all results depend on the machine and its load; the manifest records it as
+    `planned_steps`."""
 
     @property
     def words(self) -> int | None:
@@ -100,20 +102,21 @@ class BudgetSettings(OneOfKeys):
 
 @dataclass(frozen=True)
 class WeightAverageSettings(Settings):
-    """An average of the weights: by default an exponential one, a copy of the initial weights that is updated after
-    every step. `{weights: equal, from_fraction: 0.8}` is stochastic weight averaging; with
-    `every_steps` it is the average of late checkpoints."""
+    """Average of the weights. The default is an exponential average: a copy of the initial weights that is updated
+    after every step. `{weights: equal, from_fraction: 0.8}` is stochastic weight averaging; with `every_steps`, it
+    averages late checkpoints."""
 
     decay: ShareBelowOne = 0.999
-    """What is kept of an exponential average in every update; the rest is taken of the weights."""
+    """Weight of the previous average in every update of an exponential average; the current weights have the remaining
+    weight."""
     keep_raw_weights: bool = False
-    """Export the weights of the last step, too, in a folder `raw_weights` beside the model."""
+    """Also export the weights of the last step, in the folder `raw_weights` of the model."""
     weights: Literal["exponential", "equal"] = omitted_at_default("exponential")
-    """exponential: recent weights count more. equal: the mean of all averaged weights."""
+    """exponential: recent weights count more. equal: mean of all averaged weights."""
     from_fraction: ShareBelowOne = omitted_at_default(0.0)
-    """Share of the steps before the average begins; until then the weights themselves are evaluated."""
+    """Share of the steps before averaging begins; until then, the current weights are evaluated."""
     every_steps: Count = omitted_at_default(1)
-    """Average the weights after every so many steps, counted back from the last step."""
+    """Number of steps between two updates of the average, counted backwards from the last step."""
 
     def __post_init__(self) -> None:
         if self.weights == "equal" and self.decay != WeightAverageSettings.decay:
@@ -127,42 +130,47 @@ class WeightAverageSettings(Settings):
 
 @dataclass(frozen=True)
 class CurriculumSettings(Settings):
-    """The order of the sequences of an epoch by their difficulty."""
+    """Order of the sequences in an epoch by difficulty."""
 
     by: Literal["length", "rarity"]
-    """length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their frequency."""
+    """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their
+    frequency."""
     first: Literal["easy", "hard"] = "easy"
-    """easy: short sentences or frequent tokens come first; hard: the opposite."""
+    """Beginning of an epoch. easy: short sentences or frequent tokens come first. hard: the opposite order."""
     epochs: Count | None = None
-    """So many first epochs are ordered, and later epochs are random; null orders all epochs."""
+    """Number of ordered epochs at the start; later epochs are shuffled. null orders all epochs."""
     spread: NonNegative = 0.1
-    """How far a sequence may move from its rank, as a share of the epoch."""
+    """Maximum distance by which a sequence is moved from its rank, as a share of the epoch."""
 
 
 @dataclass(frozen=True)
 class OutputBiasSettings(Settings):
-    """How the output layer starts. Raises ConfigError for values that exclude each other."""
+    """Initial values of the output layer. Raises ConfigError for values that exclude each other."""
 
     kind: Literal["zero", "unigram", "none"] = "zero"
-    """Bias 0, unigram for the logarithm of the label frequencies, or none at all; all start from the same matrix."""
+    """Initial bias: zero, unigram for the logarithm of the label frequencies, or none for a layer without bias. All
+    start from the same matrix."""
     smoothing: NonNegative = 1.0
-    """Added to the count of every type."""
+    """Number added to the count of every token type."""
     label_smoothing: Share = 0.0
-    """If above 0, the share of the uniform distribution that is mixed in, instead of `smoothing`."""
+    """Share of the uniform distribution that is mixed into the frequencies; above 0, it replaces `smoothing`."""
     counts: Literal["labels", "corpus", "larger_corpus"] = "labels"
-    """Labels of the run's own examples, all that can be labels in its corpus, or tokens of another, larger corpus."""
+    """Source of the frequencies. labels: labels of the run's own examples. corpus: all possible labels in the run's
+    corpus. larger_corpus: tokens of another, larger corpus."""
     larger_corpus: CorpusName = ABSENT
-    """That corpus, which is encoded with the run's tokenizer; its sentences end as targets do."""
+    """Larger corpus for `counts: larger_corpus`. It is encoded with the run's tokenizer; its sentences end in the same
+    way as targets."""
     # About 2 million labels at 128 tokens, so that a type with 100 of them is known to 10 %, in seconds to a minute.
     counted_examples: Count | None = 100_000
-    """At most so many examples are masked to count labels; null is all."""
+    """Maximum number of examples that are masked to count labels; null uses all examples."""
     centred: bool = False
-    """Whether the mean is subtracted from the log-prior: the same model, a smaller norm."""
+    """Subtract the mean from the log frequencies: the same model with a smaller norm."""
     weight_scale: Literal["own", "unit", "unit_uniform", "centred", "frobenius"] | Positive = "own"
-    """own keeps the initial matrix; unit or a number s draws s * N(0, 1/d), unit_uniform a uniform distribution of the
-    same variance as unit (Appendix A), frobenius is the paper's literal rule; for untied embeddings only."""
+    """Initial output matrix, for untied embeddings only. own keeps the usual matrix. unit, or a number s, draws from s
+    * N(0, 1/d). unit_uniform draws from a uniform distribution with the variance of unit (Appendix A). frobenius is the
+    paper's literal rule."""
     report: bool = False
-    """Whether a run with kind zero or none reports its first step too; it has to count labels for that."""
+    """Report the first step of runs with kind zero or none, too; this requires counting labels."""
 
     def __post_init__(self) -> None:
         if self.smoothing + self.label_smoothing <= 0:

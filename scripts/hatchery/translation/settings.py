@@ -7,14 +7,14 @@ from hatchery.settings.base import Count, Natural, Positive, Settings
 
 @dataclass(frozen=True)
 class SearchSettings(Settings):
-    """How translations are searched for."""
+    """Beam search of translations."""
 
     beam: Count = 5
-    """Translations that are followed at once."""
+    """Beam size: number of partial translations kept in each step."""
     length_factor: Positive = 1.2
-    """A translation has at most so many times the tokens of its source, and `extra_length` more."""
+    """Maximum length of a translation, in tokens per source token; `extra_length` is added."""
     extra_length: Natural = 10
-    """So many tokens are added to that."""
+    """Number of tokens added to the maximum length of a translation."""
 
     def longest(self, source_tokens: int) -> int:
         """Return the maximum number of tokens of a translation, including its end, for a source without its

@@ -126,23 +126,25 @@ BabylmCorpus = Literal[
 
 @dataclass(frozen=True)
 class BabylmOptions(Settings):
-    """Which corpus of the BabyLM release is read, in which reading, and how it is cut."""
+    """Corpus of a BabyLM release, version of its cleaning, and division into documents."""
 
     corpus: BabylmCorpus
-    """The corpus; its files are <corpus>.train, .dev and .test, which also name the splits."""
+    """Corpus of the release. Its files are <corpus>.train, <corpus>.dev and <corpus>.test, whose endings also name the
+    splits."""
     track: Track | None = None
-    """Which part of a whole release is read; a track for training brings development and test text of the same source.
-    null takes what there is."""
+    """Part of a whole release to read; a training track also includes the development and test text of the same source.
+    null reads all available text."""
     reading: ReadingName = "corrected"
-    """as_published repeats the published scripts, corrected mends what they lose and garble."""
+    """as_published reproduces the published scripts; corrected fixes text that they lose or garble."""
     files: tuple[str, ...] = ()
-    """Shell patterns of files instead of <corpus>.train and so on."""
+    """Shell patterns of the files, instead of <corpus>.train, <corpus>.dev and <corpus>.test."""
     lines_per_document: Count | None = 200
-    """A document ends after this many lines at the latest; null leaves it to the boundaries of the text."""
+    """Maximum number of lines in a document; null uses only the boundaries of the text."""
     edition: Literal[2023, 2024] = 2023
-    """2023 has ten corpora as they were collected; 2024, and every edition since, six that are prepared."""
+    """Edition of BabyLM. 2023 has ten corpora in their original form; 2024 and all later editions have six prepared
+    corpora."""
     speakers: bool = True
-    """Since 2024: whether what names the speaker of a line (`*MOT:`, `A:`) is text."""
+    """Since 2024: keep the speaker labels of lines (`*MOT:`, `A:`) as text."""
 
     def __post_init__(self) -> None:
         corpora = PREPARED if self.edition == 2024 else NORMALISERS
@@ -155,12 +157,12 @@ class BabylmOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class BabylmSource(CorpusSourceKeys):
-    """A source from a release of BabyLM."""
+    """Source from a release of BabyLM."""
 
     reader: Literal["babylm"]
-    """Reads the releases of BabyLM."""
+    """Reader of BabyLM's releases."""
     options: BabylmOptions
-    """How it is read."""
+    """Options of the reader."""
 
 
 Normaliser = Callable[[Iterable[str], Treatment], Iterator[str]]

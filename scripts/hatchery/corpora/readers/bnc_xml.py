@@ -14,22 +14,22 @@ from hatchery.settings.base import ReadingName, Settings
 
 @dataclass(frozen=True)
 class BncOptions(Settings):
-    """Which texts of the BNC are read, and how."""
+    """Texts of the BNC to read, and version of their conversion."""
 
     reading: ReadingName = "corrected"
-    """as_published repeats the published converter, corrected mends what it damages."""
+    """as_published reproduces the published converter; corrected fixes text that it damages."""
     files: str = "*.xml"
-    """Shell pattern of the texts inside the source; only those below a folder `Texts` count where there is one."""
+    """Shell pattern of the texts in the source; if there is a folder `Texts`, only files below it are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BncSource(CorpusSourceKeys):
-    """A source in the XML of the BNC."""
+    """Source in the XML of the BNC."""
 
     reader: Literal["bnc_xml"]
-    """Reads the BNC XML Edition."""
+    """Reader of the BNC XML Edition."""
     options: BncOptions = field(default_factory=BncOptions)
-    """How it is read."""
+    """Options of the reader."""
 
 
 def files(source: RawSource, options: BncOptions) -> list[str]:

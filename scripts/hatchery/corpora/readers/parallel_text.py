@@ -30,17 +30,17 @@ Pairs = Iterator[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class ParallelTextOptions(Settings):
-    """Which files hold the pairs of sentences of each split, and how they are read."""
+    """Files with the sentence pairs of each split, and their format."""
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
-    """Shell patterns by split: two text files with a sentence per line, first language first, or one table (.tsv, .csv,
-    .jsonl, .parquet). Of several files, those belong together for which the wildcards stand for the same: `a.de` and
-    `a.en` with `*.de` and `*.en`. Pairs of `any` are held out as `split` says."""
+    """Shell patterns by split: two text files with one sentence per line, first language first, or one table (.tsv,
+    .csv, .jsonl, .parquet). If patterns match several files, files whose wildcards match the same text form a pair:
+    `a.de` and `a.en` with `*.de` and `*.en`. The split `any` is divided as `split` sets."""
     columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
-    """Of a table: the two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
-    such as ["1", "2"], are columns of a text with tabs and without a header. Text files have none."""
+    """For a table: its two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
+    such as ["1", "2"], are columns of tab-separated text without a header. null for text files."""
     encoding: str = "utf-8"
-    """Encoding of all files; Parquet is UTF-8 always."""
+    """Encoding of all files; Parquet is always UTF-8."""
 
     def __post_init__(self) -> None:
         for split, patterns in self.files.items():
@@ -61,12 +61,13 @@ class ParallelTextOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ParallelTextSource(CorpusSourceKeys):
-    """A source of sentences and their translations."""
+    """Source of sentences and their translations."""
 
     reader: Literal["parallel_text"]
-    """Reads two text files line by line, or two columns of a table; every pair is a document of two lines."""
+    """Reader of two text files line by line, or of two columns of a table; every pair becomes a document of two
+    lines."""
     options: ParallelTextOptions
-    """How it is read."""
+    """Options of the reader."""
 
 
 def files(source: RawSource, options: ParallelTextOptions) -> list[str]:

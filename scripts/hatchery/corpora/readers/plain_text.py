@@ -48,12 +48,12 @@ LONG_FILE_BYTES = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class PlainTextSource(CorpusSourceKeys):
-    """A source of one's own."""
+    """Source with your own text."""
 
     reader: Literal["plain_text"]
-    """Reads text files, tables and JSON lines."""
+    """Reader of text files, tables and JSON lines."""
     options: PlainTextOptions = dataclasses.field(default_factory=PlainTextOptions)
-    """How it is read."""
+    """Options of the reader."""
 
 
 def files(source: RawSource, options: PlainTextOptions) -> list[str]:

@@ -23,12 +23,12 @@ from hatchery.settings.base import RefusedError
 
 @dataclass(frozen=True)
 class RawTextReaderOptions(ProseOptions, RawTextOptions):
-    """Where the texts are, and how they become documents."""
+    """Files with the texts, and their conversion into documents."""
 
     titles: bool = True
-    """Begin documents with their title as a heading, where the format keeps one."""
+    """Begin documents with their title as a heading, if the format has titles."""
     texts_are_sentences: bool = False
-    """Every text is one sentence; lines_per_document of them form a document of one paragraph."""
+    """Treat every text as one sentence; `lines_per_document` sentences form a document of one paragraph."""
 
     def __post_init__(self) -> None:
         if self.texts_are_sentences and self.lines_per_document is None:
@@ -37,12 +37,12 @@ class RawTextReaderOptions(ProseOptions, RawTextOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RawTextSource(CorpusSourceKeys):
-    """A source in the format of a large corpus."""
+    """Source in the format of a large corpus."""
 
     reader: Literal["raw_text"]
-    """Reads web pages, articles and books as they are handed out."""
+    """Reader of web pages, articles and books in their distributed formats."""
     options: RawTextReaderOptions
-    """How it is read."""
+    """Options of the reader."""
 
 
 def files(source: RawSource, options: RawTextReaderOptions) -> list[str]:

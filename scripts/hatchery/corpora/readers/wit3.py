@@ -32,11 +32,11 @@ Names = Annotated[tuple[str, ...], MinLen(2), MaxLen(2)]
 
 @dataclass(frozen=True)
 class Wit3Options(Settings):
-    """Which files hold the pairs of each split."""
+    """Files with the sentence pairs of each split."""
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Names], MinLen(1)]
     """Shell patterns by split, first language first: `["train.tags.de-en.de", "train.tags.de-en.en"]`, or
-    `["*.de-en.de.xml", "*.de-en.en.xml"]`. Pairs of `any` are held out as `split` says."""
+    `["*.de-en.de.xml", "*.de-en.en.xml"]`. The split `any` is divided as `split` sets."""
 
     @property
     def as_text(self) -> parallel_text.ParallelTextOptions:
@@ -46,12 +46,12 @@ class Wit3Options(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Wit3Source(CorpusSourceKeys):
-    """Transcripts of talks and their translations."""
+    """Source with transcripts of talks and their translations."""
 
     reader: Literal["wit3"]
-    """Reads the files of WIT3 for IWSLT: lines between tags, and XML; every pair is a document of two lines."""
+    """Reader of WIT3's files for IWSLT: lines between tags, and XML; every pair becomes a document of two lines."""
     options: Wit3Options
-    """How it is read."""
+    """Options of the reader."""
 
 
 def files(source: RawSource, options: Wit3Options) -> list[str]:

@@ -20,72 +20,72 @@ class ReadingTableSettings(Settings):
     """A table with a row for each word that a person read, and the regressions of its times."""
 
     files: NotEmpty = "*"
-    """Shell pattern of the one table (.csv, .tsv, .json, .jsonl, .parquet) inside the source."""
+    """Shell pattern that matches exactly one table (.csv, .tsv, .json, .jsonl, .parquet) in the source."""
     response: NotEmpty | SomeNames = "rt"
-    """Column, or columns, with reading times or any other numbers: first-pass durations, self-paced times, amplitudes.
-    Each has regressions of its own."""
+    """Column or columns of reading times or any other numbers, such as first-pass durations, self-paced times or
+    amplitudes. Each column has its own regressions."""
     item: NotEmpty = "item"
-    """Column that identifies texts. The words of an item are the running text that a model reads."""
+    """Column that identifies texts. The words of an item form the running text that a model reads."""
     position: NotEmpty = "position"
-    """Column with the number of a word in its text. Of several rows with the same item and position, the first row
-    determines the word; rows with another word there are left out and counted."""
+    """Column of a word's position in its text. If several rows have the same item and position, the first row
+    determines the word; rows with another word are skipped and counted."""
     word: NotEmpty = "word"
-    """Column with the words. White space around a word is removed."""
+    """Column of the words. White space around a word is removed."""
     participant: NotEmpty | None = "participant"
-    """Column with the readers; null: the table has one row for each word, such as means over readers. Then
-    `random_effects` has to be none."""
+    """Column of the readers. null: the table has one row per word, such as means over readers; `random_effects` must
+    then be none."""
     sentence: NotEmpty | None = None
-    """Column with the sentence that a word belongs to, for `drop_sentence_ends`. Words without a sentence count as one
-    sentence of their text."""
+    """Column of the sentence that contains a word, for `drop_sentence_ends`. Words without a sentence count as one
+    sentence of their text. null: no such column."""
     only: dict[str, str] = field(default_factory=dict)
-    """Values of columns, such as `{lang: en}`: only rows with these values are read, the rows of a language, say."""
+    """Columns with the values that a row needs to be read, such as `{lang: en}` for the rows of one language."""
     texts: NotEmpty | None = None
-    """Shell pattern of a second table with all words of the texts (the columns `item`, `position` and `word`). null:
-    the words of the texts are those of `files`, so every word of a text needs a row there, with or without a time."""
+    """Shell pattern of a second table with all words of the texts (columns `item`, `position` and `word`). null uses
+    the words in `files`; every word of a text then needs a row there, with or without a time."""
     missing: tuple[str, ...] = MISSING
-    """Cells that mean a missing value, in addition to empty ones."""
+    """Cell values that mean a missing value, in addition to empty cells."""
     lowest: float | None = None
-    """Smaller responses are left out; null keeps them."""
+    """Minimum response; smaller responses are excluded. null sets no minimum."""
     highest: float | None = None
-    """Larger responses are left out; null keeps them."""
+    """Maximum response; larger responses are excluded. null sets no maximum."""
     log_response: bool = False
-    """Whether the natural logarithm of the response is predicted. All responses have to be positive."""
+    """Predict the natural logarithm of the response; all responses must be positive."""
 
     joined_by: str = " "
-    """Characters between two words of a text; "" for languages that write no spaces."""
+    """Characters inserted between the words of a text; "" for languages without spaces."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
-    """How words are cleaned before a model reads them; the values are those of `surprisal` texts."""
+    """Cleaning of the words before a model reads them; values as in `surprisal` texts."""
     scoring: ScoringName = "auto"
-    """auto is left_to_right for causal models and pll for masked and hybrid ones."""
+    """Scoring method; auto is left_to_right for causal models and pll for masked and hybrid models."""
     window_margin: Natural = 0
-    """Number of tokens by which the text that a causal model sees is shorter than its longest input. The oldest tokens
-    of a longer text are left out, separately for each word."""
+    """Number of tokens by which the context of a causal model is shorter than its maximum input length. The oldest
+    tokens of a longer text are dropped, separately for each word."""
     of_model: Annotated[tuple[Literal["surprisal", "entropy"], ...], Unique()] = ("surprisal",)
-    """Values of a word under a model whose gain is measured, together if there are several. The entropy is that of the
-    first token of the word in its context; both are in nats. Entropy needs scoring from left to right."""
+    """Values of a word under a model whose joint predictive gain is measured. surprisal and entropy are in nats;
+    entropy is that of the word's first token in its context, and requires scoring from left to right."""
     word_boundaries: Literal["as_tokens", "corrected"] = "as_tokens"
-    """as_tokens: the surprisal of a word is the sum over its tokens. corrected: the probability that the word ends is
-    part of the word itself and not of the next one (Oh and Schuler, 2024; Pimentel and Meister, 2024), for causal
-    models whose tokens begin with the blank before a word."""
+    """as_tokens: a word's surprisal is the sum over its tokens. corrected: the probability that the word ends belongs
+    to the word itself, not to the next word (Oh and Schuler, 2024; Pimentel and Meister, 2024); for causal models whose
+    tokens begin with the space before a word."""
 
     spillover: Spillover = 1
-    """Number of previous words whose values under the model are predictors, too."""
+    """Number of previous words whose values under the model are additional predictors."""
     predictors: dict[str, Spillover] = field(default_factory=lambda: {LENGTH: 1})
-    """Other predictors, each with the number of previous words whose values are predictors, too. A name is a column of
-    the table; without such a column, `length` is the number of characters of a word, and `zipf` its frequency in
-    `frequencies`. The model with these predictors alone is the baseline."""
+    """Other predictors, each with the number of previous words whose values are additional predictors. A name is a
+    column of the table; without such a column, `length` is the number of characters of a word, and `zipf` its frequency
+    in `frequencies`. The baseline regression has only these predictors."""
     frequencies: NotEmpty | None = None
-    """Shell pattern of a table of word frequencies inside the source, with the columns `word` and `count`, for `zipf`:
-    the base-10 logarithm of the occurrences per billion words, with one added to every count (van Heuven et al.,
-    2014)."""
+    """Shell pattern of a table of word frequencies in the source (columns `word` and `count`), for `zipf`: the base-10
+    logarithm of the occurrences per billion words, with 1 added to every count (van Heuven et al., 2014). null: no
+    table."""
     drop_sentence_ends: bool = False
-    """Whether the first and the last word of each sentence (`sentence`) are left out of the regressions."""
+    """Exclude the first and the last word of each sentence (`sentence`) from the regressions."""
     spillover_from: Literal["text", "kept_words"] = "text"
-    """Where previous words are looked up by position: text, in all words of a text; kept_words, among the words that
-    `drop_sentence_ends` left. Words without the previous words are left out of the regressions."""
+    """Words among which previous words are looked up by position. text: all words of a text. kept_words: the words that
+    `drop_sentence_ends` keeps. Words without enough previous words are excluded from the regressions."""
     random_effects: Literal["none", "intercepts", "slopes"] = "slopes"
-    """none: a linear regression. intercepts and slopes: a mixed model with independent random effects of each
-    participant, an intercept, or an intercept and a slope of every predictor. All are fitted by maximum likelihood."""
+    """none: linear regression. intercepts and slopes: mixed model with independent random effects of each participant,
+    either an intercept, or an intercept and a slope of every predictor. All are fitted by maximum likelihood."""
 
     @property
     def responses(self) -> tuple[str, ...]:

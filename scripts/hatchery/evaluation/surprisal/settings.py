@@ -16,35 +16,39 @@ class SurprisalSettings(Settings):
     """The layout of texts in their files, their words, and the scoring."""
 
     files: NotEmpty = "*"
-    """Shell pattern of the files inside the source. Text files (.txt, .md) have a text on every line; tables with a
-    header (.csv, .tsv), JSON (lines or one list) and Parquet files have it in a column. `*` leaves out
-    README, LICENSE and hidden files and, if `column` is set and there are tables, all other files."""
+    """Shell pattern of the files in the source. Text files (.txt, .md) hold one text per line. Tables with a header
+    (.csv, .tsv), JSON (lines or one list) and Parquet files hold texts in a column. `*` skips README, LICENSE and
+    hidden files; if `column` is set and there are tables, it also skips all other files."""
     column: str | None = None
-    """Column, or field, that holds the text, in tables, JSON and Parquet files; with `text`, one word of it."""
+    """Column or field of the text in tables, JSON and Parquet files; with `text`, the column of single words. null
+    reads text files."""
     text: NotEmpty | SomeNames | None = None
-    """Column, or columns, for tables with one word in each row: rows with the same value there are the words of one
-    text, such as `item`, or `[participant, item]`. null: each row has a whole text."""
+    """For tables with one word per row: column or columns that identify a text, such as `item` or `[participant,
+    item]`. Rows with equal values are the words of one text. null means that each row has a whole text."""
     order: NotEmpty | None = None
-    """Column with the numbers that order the words of a text; null: the order of the rows. Needs `text`."""
+    """Column of numbers that order the words of a text; requires `text`. null uses the order of the rows."""
     joined_by: str = " "
-    """Characters between two words of a text whose words are rows; "" for languages that write no spaces."""
+    """Characters inserted between the words of a text whose words are rows; "" for languages without spaces."""
     missing: tuple[str, ...] = MISSING
-    """Cells that mean a missing text, in addition to empty ones. Their number is reported, and they are not scored."""
+    """Cell values that mean a missing text, in addition to empty cells. Missing texts are not scored; their number is
+    reported."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
-    """How texts are cleaned before they are scored, as readers of corpora clean: encoding undoes wrong decodings;
-    minimal also makes curly quotes straight, and ligatures, widths and accents uniform; full also makes dashes and
-    no-break spaces plain, and joins words that are written apart. Set the cleaning of the model's corpus."""
+    """Cleaning of the texts before scoring, as in corpora; use the value of the model's corpus. encoding repairs wrong
+    decodings. minimal also makes quotes straight, and unifies ligatures, widths and accents. full also simplifies
+    dashes and no-break spaces, and joins words that are written apart."""
     separator: NotEmpty | None = None
-    """What stands between words and is taken out; null: words stand between white space, which belongs to the text. For
-    languages that write no spaces, and for words of one's own cutting: then write blanks beside it (`the| cat|'s`)."""
+    """Separator of words, removed before scoring; null splits words at white space, which remains part of the text. Use
+    a separator for languages without spaces and for your own word boundaries; then write spaces in addition to it
+    (`the| cat|'s`)."""
     scoring: ScoringName = "auto"
-    """auto is left_to_right for causal models, where a word has seen those before it, and pll for masked ones, where it
-    has seen all others; hybrid models can be asked in both ways, or for the sum of the two (fused)."""
+    """Scoring method. auto is left_to_right for causal models, in which a word is predicted from earlier words, and pll
+    for masked models, in which it is predicted from all other words. Hybrid models support both methods, and their sum
+    (fused)."""
     leading_blank: bool = False
-    """Put a blank before every text, so that its first word has the same tokens as further in, where a tokenizer tells
-    them apart."""
+    """Add a space before every text. If the tokenizer distinguishes words after a space, the first word then has the
+    same tokens as in the middle of a text."""
     drawn: Count = 1
-    """The text that the figure shows, by its number, from 1."""
+    """Number of the text in the figure, counted from 1."""
 
     @property
     def text_columns(self) -> tuple[str, ...]:
@@ -62,7 +66,7 @@ class SurprisalSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SurprisalTexts(SurprisalSettings, OneOfKeys):
-    """Texts of which every word is asked for."""
+    """Texts for which the surprisal of every word is computed."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_sentences",
@@ -70,9 +74,9 @@ class SurprisalTexts(SurprisalSettings, OneOfKeys):
     }
 
     data: DataName = ABSENT
-    """A raw input of config.yaml: a file, a folder or an archive."""
+    """Raw input, by its name under `data` in config.yaml: a file, a folder or an archive."""
     embedded: Literal["minimal_pairs"] = ABSENT
-    """A folder of the generated sources."""
+    """Folder of the generated demo data, instead of `data`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,18 +92,18 @@ class ReadingSettings(Settings):
     """Words that people have read, with the times that it took them."""
 
     files: NotEmpty = "*full_eval/reading/reading_data.csv"
-    """Shell pattern of the one file inside the source: a table with the columns of BabyLM's."""
+    """Shell pattern that matches exactly one file of the source: a table with BabyLM's columns."""
     scoring: Literal["auto", "pll", "left_to_right"] = "auto"
-    """auto asks causal models behind the last token (left_to_right), and others at a mask (pll); hybrid models can be
-    asked in both ways."""
+    """Scoring method. auto uses left_to_right, the prediction after the last token, for causal models and pll, the
+    prediction at a mask, for all others. Hybrid models support both methods."""
     official: bool = False
-    """Repeat two slips of the official code: models of others are given the types of tokens where their tokenizer
-    returns them (GPT-2 adds an embedding then), and the text before the previous word is missing where it is None."""
+    """Reproduce two errors of the official code. First, models of others receive token types if their tokenizer returns
+    them (GPT-2 then adds an embedding). Second, the text before the previous word is missing if it is None."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingTimes(ReadingSettings, OneOfKeys):
-    """Reading times that the surprisal of words is to explain."""
+    """Reading times of BabyLM that are predicted from the surprisal of words."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: babylm_2026_evaluation",
@@ -107,9 +111,9 @@ class ReadingTimes(ReadingSettings, OneOfKeys):
     }
 
     data: DataName = ABSENT
-    """A raw input of config.yaml."""
+    """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["babylm_evaluation"] = ABSENT
-    """A folder of the generated sources."""
+    """Folder of the generated demo data, instead of `data`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,17 +121,17 @@ class AcquisitionSettings(Settings):
     """Words that children learn, in contexts, and when they say them."""
 
     contexts: NotEmpty = "*full_eval/aoa/cdi_childes.json"
-    """Shell pattern of the one file of contexts inside the source."""
+    """Shell pattern that matches exactly one file of contexts in the source."""
     children: NotEmpty = "*full_eval/aoa/cdi_human.csv"
-    """Shell pattern of the one table of children: a column `word`, and a column for each month with the share that says
-    it."""
+    """Shell pattern that matches exactly one table of children in the source: a column `word`, and a column for each
+    month with the share of children who say the word."""
     scoring: ScoringName = "auto"
-    """auto is left_to_right for causal models and pll for others."""
+    """Scoring method; auto is left_to_right for causal models and pll for all others."""
     edition: Literal[2025, 2026] = 2026
-    """Whose rules of BabyLM hold: how curves are fitted, and what a blind guess is."""
+    """Edition of BabyLM whose rules apply to the fitting of curves and to the loss of a random guess."""
     spaces: bool = omitted_at_default(True)
-    """Whether the language separates words by spaces. false, such as for Mandarin, puts nothing between a context and
-    its word, and keeps words of one character."""
+    """Whether the language separates words by spaces. false, for example for Mandarin, adds no space between a context
+    and its word, and keeps words of one character."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +144,8 @@ class MarkedAcquisition(AcquisitionSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class AgeOfAcquisition(AcquisitionSettings, OneOfKeys):
-    """When children say words, beside when the checkpoints of a budget of words know them."""
+    """Comparison of the age at which children say words with the checkpoints at which models of a word budget learn
+    them."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: babylm_2026_evaluation",
@@ -148,6 +153,6 @@ class AgeOfAcquisition(AcquisitionSettings, OneOfKeys):
     }
 
     data: DataName = ABSENT
-    """A raw input of config.yaml."""
+    """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["babylm_evaluation"] = ABSENT
-    """A folder of the generated sources."""
+    """Folder of the generated demo data, instead of `data`."""

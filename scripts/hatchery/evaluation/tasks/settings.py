@@ -61,12 +61,12 @@ Files = str | Annotated[tuple[str, ...], MinLen(1)]
 
 @dataclass(frozen=True)
 class HeadSettings(Settings):
-    """A head of `hatchery.modeling.heads.registry` with its options."""
+    """Output head of `hatchery.modeling.heads.registry`, with its options."""
 
     kind: HeadKind = "sequence_classification"
-    """What answers."""
+    """Kind of head."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Options of the head (scripts/hatchery/modeling/heads/registry.py)."""
+    """Options of the head; see scripts/hatchery/modeling/heads/registry.py."""
 
 
 @dataclass(frozen=True)
@@ -74,27 +74,28 @@ class VocabularyFilter(Settings):
     """Rows are kept only if their words lie in a vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
 
     fields: Annotated[tuple[str, ...], MinLen(1)]
-    """The fields whose texts are checked, joined by a blank; QNLI's question is not among them."""
+    """Fields whose texts are checked, joined by a space; QNLI's question is not checked."""
     reading: ReadingName = "corrected"
-    """How words are compared with the vocabulary."""
+    """Version of the comparison between words and vocabulary."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedVocabularyFilter(VocabularyFilter):
-    """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
+    """Rows whose words are all in a vocabulary (the reduced-vocabulary study)."""
 
     name: VocabularyName
-    """The vocabulary."""
+    """Name of the vocabulary."""
 
 
 @dataclass(frozen=True)
 class TransferSettings(Settings):
-    """How the classes of another task's model become the labels of this one (HANS on MNLI models)."""
+    """Mapping from the classes of another task's model to the labels of this task (HANS on MNLI models)."""
 
     labels: Annotated[dict[str, Annotated[tuple[LabelValue, ...], MinLen(1)]], MinLen(2)]
     """For every label of this task, the labels of the other task that count as it."""
     rule: TransferRule = "most_probable"
-    """most_probable takes the most probable class and maps it; summed_probabilities compares sums of probabilities."""
+    """most_probable maps the most probable class; summed_probabilities compares the summed probabilities of the mapped
+    classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,55 +103,58 @@ class TaskKeys(Settings):
     """The rows of a task, their inputs, its head and its metrics."""
 
     suite: BlockName = "finetuning"
-    """Under which heading the results stand."""
+    """Suite in which the results are listed."""
     format: Format
-    """rows are JSON lines, Parquet or TSV; jiant, conllu and conll2012 (OntoNotes) are those of edge probing; treebanks
-    are CoNLL-U files of several languages, pooled and divided anew."""
+    """File format. rows: JSON lines, Parquet or TSV. jiant, conllu and conll2012 (OntoNotes): formats of edge probing.
+    treebanks: CoNLL-U files of several languages, pooled and split again."""
     layout: LayoutName = "segments"
-    """How a row becomes inputs."""
+    """Conversion of a row into inputs."""
     files: Annotated[dict[str, Files], MinLen(1)]
-    """train, validation and further scored sets by name (a file, a pattern or a list), without train in a task that is
-    only transferred to; labelled_lines: one entry for each label; treebanks: one entry for each language."""
+    """Files by set: train, validation and other scored sets, each a file, a pattern or a list. Tasks that are only
+    transferred to have no train. labelled_lines has one entry for each label, treebanks one for each language."""
     columns: tuple[str, ...] = ()
-    """Names of the columns of .tsv files that have no header."""
+    """Column names of .tsv files without a header."""
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
     """One to three text fields, or templates such as "Question: {question}"."""
     label_field: str = "label"
-    """Field of the label; dots reach into nested objects (idx.question); conllu: XPOS, UPOS or DEPREL; conll2012: pos,
-    ner, srl or coref."""
+    """Field of the label; dots select a field of an object (idx.question). With conllu: XPOS, UPOS or DEPREL. With
+    conll2012: pos, ner, srl or coref."""
     labels: Annotated[tuple[LabelValue, ...], Unique()] = ()
-    """In the order of their ids; the second is the positive class. Empty for numbers, choices and label sets taken from
-    the training rows."""
+    """Labels in the order of their ids; the second label is the positive class. Empty for numbers and choices, and for
+    labels that are collected from the training rows."""
     sorted_labels: bool = omitted_at_default(False)
-    """Of a task with the format rows and no `labels`: its labels are those of the training rows, sorted as texts."""
+    """With format rows and no `labels`: collect the labels from the training rows and sort them as texts."""
     label_values: dict[str, LabelValue] = field(default_factory=dict)
-    """Spellings in the files and the labels they stand for."""
+    """Labels by their spelling in the files."""
     head: HeadSettings = field(default_factory=HeadSettings)
-    """What answers."""
+    """Output head of the model."""
     metrics: Annotated[tuple[MetricName, ...], MinLen(1), Unique()]
-    """The first one stands for the task. What each is: scripts/hatchery/evaluation/metrics/."""
+    """Metrics of the task; the first is its main metric. Definitions: scripts/hatchery/evaluation/metrics/."""
     scored_rows: dict[str, LabelValue] = field(default_factory=dict)
-    """Only rows with these values are scored (MSGS: condition: test); all are predicted."""
+    """Fields with the values that a row needs to be scored (MSGS: condition: test). All rows are predicted."""
     group_fields: tuple[str, ...] = ()
-    """Fields that name what is judged together."""
+    """Fields that identify groups of rows that are evaluated together."""
     facts: tuple[str, ...] = ()
     """Fields by which results are broken down (HANS: heuristic, subcase)."""
     normalisation: Normalisation = "none"
-    """As LTG-BERT prepared its texts; detokenised for those that are distributed in tokens."""
+    """Text normalisation of LTG-BERT; ltg_detokenised also detokenises texts that are distributed as tokens."""
     vocabulary: VocabularyFilter | None = None
-    """Keep only rows whose words lie in a vocabulary (the reduced-vocabulary study)."""
+    """Vocabulary that the words of a row must be in; other rows are dropped (the reduced-vocabulary study). null keeps
+    all rows."""
     transfer: TransferSettings | None = None
-    """For tasks that are scored with the model of another one (HANS): which of its labels count as each of these."""
+    """For tasks scored with another task's model (HANS): the labels of the other task that count as each label of this
+    task."""
     expected_rows: dict[str, Count] = field(default_factory=dict)
-    """Rows of the published files by set; another number is an error."""
+    """Number of rows in the published files by set; any other number is an error."""
     train_limit: Annotated[int, Range(ge=2)] | None = None
-    """At most so many training rows, drawn with `split_seed`; null keeps all."""
+    """Maximum number of training rows, drawn with `split_seed`; null keeps all rows."""
     validation_limit: Count | None = None
-    """At most so many rows of a scored set; null keeps all."""
+    """Maximum number of rows in a scored set; null keeps all rows."""
     split_seed: Natural = 0
-    """Draws the limits, and the validation rows where the files have no split, the same for every fine-tuning seed."""
+    """Random seed of the row limits, and of the validation rows if the files have no split; the same for every
+    fine-tuning seed."""
     validation_fraction: Annotated[float, Range(gt=0, lt=1)] = 0.2
-    """Share of the rows that becomes the validation set, where the files have no split."""
+    """Share of the rows in the validation set, if the files have no split."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,70 +186,73 @@ class ProtocolSettings(Settings):
     """The training of a model on a task, and the selection of the reported state."""
 
     epochs: Count = 10
-    """Passes through the training rows."""
+    """Number of passes over the training rows."""
     batch_size: Count = 16
-    """Examples (sentences in edge probing) per optimiser step."""
+    """Number of examples per optimiser step; in edge probing, number of sentences."""
     gradient_accumulation: Count = 1
-    """Parts of a batch that are computed one after the other, for less memory; their gradients are averaged. Each is
-    padded by itself and draws its own dropout."""
+    """Number of parts of a batch that are computed one after the other, to save memory; their gradients are averaged.
+    Each part has its own padding and dropout."""
     learning_rates: Annotated[tuple[Positive, ...], MinLen(1), Unique()] = (7.0e-5,)
-    """Peak rates of AdamW; every seed is run with each (MSGS: three)."""
+    """Peak learning rates of AdamW; every seed is run with each rate (MSGS: three)."""
     head_learning_rate: Positive | None = None
-    """Peak rate of what was not pretrained; null is that of the encoder (LTG-BERT's code: 1e-3)."""
+    """Peak learning rate of parameters that were not pretrained; null uses the encoder's rate (LTG-BERT's code:
+    1e-3)."""
     warmup_fraction: Share = 0.01
-    """Share of the steps in which the rate rises to its peak."""
+    """Share of the steps in which the learning rate rises to its peak."""
     schedule: Literal["cosine", "linear", "linear_as_published", "constant"] = "cosine"
-    """How it falls from there."""
+    """Decay of the learning rate after its peak."""
     final_fraction: Share = 0.0
-    """Share of the peak rate at the end."""
+    """Final learning rate as a share of the peak."""
     weight_decay: NonNegative = 0.1
-    """Decoupled weight decay."""
+    """Coefficient of decoupled weight decay."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
-    """Decay of weight matrices, of all weights but biases and norms (embeddings too), or of all parameters."""
+    """Parameters with weight decay. matrices: weight matrices. weights: all parameters except biases and norms,
+    including embeddings. all: all parameters."""
     beta1: ShareBelowOne = 0.9
-    """Decay of the mean of the gradients."""
+    """Decay rate of the running mean of the gradients."""
     beta2: ShareBelowOne = 0.999
-    """Decay of the mean of their squares."""
+    """Decay rate of the running mean of the squared gradients."""
     epsilon: Positive = 1.0e-8
-    """Added to the root of that mean."""
+    """Number added to the square root of the mean squared gradient."""
     max_gradient_norm: Positive | None = 1.0
-    """Global L2 norm at which gradients are clipped; null leaves them (ELC-BERT names no clipping)."""
+    """Global L2 norm to which gradients are clipped; null disables clipping (ELC-BERT mentions no clipping)."""
     dropout: ShareBelowOne = 0.1
-    """Dropout of the head, and of the encoder unless it is frozen."""
+    """Dropout probability of the head, and of the encoder unless it is frozen."""
     max_length: Annotated[int, Range(ge=8)] = 128
-    """Tokens of an input with its special tokens; longer ones are cut at the end of the longest segment."""
+    """Maximum number of tokens in an input, special tokens included; longer inputs are truncated at the end of their
+    longest segment."""
     drop_incomplete_batch: bool = False
-    """Leave out the last batch of an epoch when it is not full."""
+    """Skip the last batch of an epoch if it is not full."""
     selection: Literal["held_out", "scored", "last"] = "held_out"
-    """Which rows choose the state that is reported: training rows held out anew for each seed; the scored rows
-    themselves (the official pipeline of BabyLM 2023, optimistic); last takes the last state."""
+    """Rows that select the reported state. held_out: training rows held out separately for each seed. scored: the
+    scored rows (the official pipeline of BabyLM 2023, optimistic). last: no selection; the last state is reported."""
     development_fraction: ShareBelowOne = 0.1
     """Share of the training rows that is held out for the selection."""
     # A run that ends before the first evaluation keeps its last state (docs/papers/babylm-evaluation.md, "Official
     # fine-tuning").
     evaluation_interval_steps: Count | None = None
-    """Steps between two evaluations; null evaluates after every epoch."""
+    """Number of steps between two evaluations; null evaluates after every epoch."""
     patience_evaluations: Count | None = 3
-    """Stop after so many evaluations without improvement; null never stops."""
+    """Number of evaluations without improvement after which training stops; null never stops early."""
     minimum_improvement: NonNegative = 0.0
-    """What the metric has to rise by to count as an improvement."""
+    """Minimum increase of the metric that counts as an improvement."""
     selection_metric: str | None = None
-    """The metric that chooses; null is the one that stands for the task."""
+    """Metric of the selection; null uses the task's main metric."""
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
-    """One fine-tuning for each."""
+    """Random seeds; each seed is a separate fine-tuning."""
     edition: Edition = 2023
-    """The year of BabyLM whose fine-tuning is repeated. Since 2025 the encoder keeps the dropout of its pretraining, a
-    tokenizer of others frames texts by its own template alone and numbers none, scored rows are judged in batches of
-    64 in the order of the file, and predictions.json has the predictions of the first seed and rate as the server takes
-    them. 2026 pads in front of the texts."""
+    """Edition of BabyLM whose fine-tuning is reproduced. Since 2025, the encoder keeps the dropout of its pretraining;
+    tokenizers of others add only their own template to a text, and no token types; scored rows are evaluated in batches
+    of 64 in file order; predictions.json has the predictions of the first seed and rate in the server's format. 2026
+    pads texts at their start."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
-    """In the edition 2026, multilingual has the rules of that track: texts are padded at their end, and the file for
-    the leaderboard takes accuracies and predicted labels."""
+    """With edition 2026: multilingual applies the rules of the multilingual track. Texts are padded at their end, and
+    the leaderboard file contains accuracies and predicted labels."""
     official: bool = omitted_at_default(False)
-    """In the track multilingual: reproduce two slips of the trainer. Validation rows after the last whole batch of 8
-    are not scored, and the last epoch counts, not the best one. By default all rows and the best epoch count."""
+    """With track multilingual: reproduce two errors of the trainer. Validation rows after the last whole batch of 8 are
+    not scored, and the last epoch is reported, not the best epoch. false scores all rows and reports the best epoch."""
     output_bias: Literal["zero", "prior"] = "zero"
-    """prior starts the classifier's bias at the logarithm of the class shares of the training rows."""
+    """Initial bias of the classifier; prior is the logarithm of the class shares of the training rows."""
 
     @property
     def has_template(self) -> bool:
@@ -261,12 +268,13 @@ class ProtocolSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolChoice(ProtocolSettings):
-    """Settings of a protocol; experiments, their tasks and the named protocols state what differs from these."""
+    """Settings of a fine-tuning protocol. Experiments, their tasks and named protocols contain only the keys that
+    differ from these defaults."""
 
     base: Annotated[str, Reference("protocol", inherited=True)] | None = None
-    """A named protocol (config/protocols/) whose settings come first."""
+    """Named protocol (config/protocols/) whose settings are inherited; null inherits the defaults."""
     reported_metric: str | None = None
-    """The metric that stands for the task in tables; null is its first one."""
+    """Metric of the task in tables; null uses the task's first metric."""
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,20 @@ class EncoderDecoderSizes(EncoderSizes):
     """Architecture of a translation model; the vocabulary size comes from the joint tokenizer."""
 
     num_decoder_layers: Count | None = None
-    """Number of layers of the decoder; null: as many as the encoder has (`num_hidden_layers`)."""
+    """Number of decoder layers; null uses the number of encoder layers (`num_hidden_layers`)."""
 
     normalisation: Literal["pre_norm", "post_norm"] = "pre_norm"
-    """Where the norms stand: before every block and once at the end, or behind every sum, as in 2017."""
+    """Position of the norms: pre_norm before every block and once at the end; post_norm after every residual sum, as in
+    2017."""
 
     tie_word_embeddings: bool = False
-    """Whether the output matrix is the embedding that source and target share."""
+    """Use the embedding shared by source and target as output matrix."""
 
     layer_norm_eps: Positive = 1e-5
-    """Added to the variance in every layer norm."""
+    """Number added to the variance in every layer norm."""
 
     family: Literal["encoder_decoder"] = "encoder_decoder"
-    """Tells the families of models apart."""
+    """Family of the model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,4 +73,4 @@ class EncoderDecoderFile(EncoderDecoderSizes):
     """Architecture of a translation model; the vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""

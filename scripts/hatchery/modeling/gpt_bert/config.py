@@ -17,24 +17,25 @@ class GptBertSizes(EncoderSizes):
     """Architecture of GPT-BERT and its ablations; the vocabulary size comes from the tokenizer."""
 
     layer_weighting: LayerWeightingName = "unrestricted"
-    """How a block's input is made of the sums of all earlier blocks; none is the plain residual stream (GPT-BERT,
-    Table 2, without layer weights)."""
+    """Combination of the earlier blocks' sums into a block's input; none is the usual residual stream (GPT-BERT, Table
+    2, without layer weights)."""
 
     attention_gate: bool = True
-    """Whether the attention's output is multiplied with a gate, the GELU of a projection of its input (GPT-BERT,
-    Table 2)."""
+    """Multiply the attention output by a gate, the GELU of a projection of the attention's input (GPT-BERT, Table
+    2)."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed."""
+    """Distance in tokens from which all positions share the last bucket; longer inputs are allowed."""
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
-    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
+    """Number of position buckets per direction: exact distances up to half of it, logarithmic beyond (2 * size - 1 rows
+    in all)."""
 
     layer_norm_eps: Positive = 1e-5
-    """Added to the variance in every layer norm."""
+    """Number added to the variance in every layer norm."""
 
     family: Literal["gpt_bert"] = "gpt_bert"
-    """Tells the families of models apart."""
+    """Family of the model."""
 
     # Values that the modules of LTG-BERT read for its ablations; all are fixed here.
     position_embedding: ClassVar[str] = "relative"
@@ -65,4 +66,4 @@ class GptBertFile(GptBertSizes):
     """Architecture of GPT-BERT and its ablations; the vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""

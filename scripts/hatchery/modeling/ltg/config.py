@@ -23,53 +23,58 @@ class LtgBertSizes(EncoderSizes):
     """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
-    """Distances of this many tokens and more share the last position bucket; longer inputs are allowed. With absolute
-    positions it is the longest input."""
+    """Distance in tokens from which all positions share the last bucket; longer inputs are allowed. With absolute
+    positions: maximum input length."""
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
-    """Position buckets per direction: exact up to half of it, logarithmic beyond (2 * size - 1 rows in all)."""
+    """Number of position buckets per direction: exact distances up to half of it, logarithmic beyond (2 * size - 1 rows
+    in all)."""
 
     layer_norm_eps: Positive = 1e-7
-    """Added to the variance in every layer norm (1e-7 in the published configurations; LTG-BERT, Table 9, says
-    1e-5)."""
+    """Number added to the variance in every layer norm (1e-7 in the published configurations; 1e-5 in LTG-BERT, Table
+    9)."""
 
     position_head_layout: PositionHeadLayout = "babylm"
-    """How heads share the projected relative positions; bnc only to reproduce the BNC checkpoints."""
+    """Division of the projected relative positions among the heads; use bnc only to reproduce the BNC checkpoints."""
 
     position_embedding: Literal["relative", "absolute"] = "relative"
-    """Log-bucketed relative positions in every layer, or learned vectors added to the word embeddings (Table 2)."""
+    """relative: log-bucketed relative positions in every layer. absolute: learned vectors added to the word embeddings
+    (Table 2)."""
 
     position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
-    """Distance that looks up the position query for a key: the code's, one index for both terms, or the printed one."""
+    """Distance used to look up the position query for a key: query_minus_key is the code's, with one index for both
+    terms; key_minus_query is the printed distance."""
 
     normalisation: Normalisation = "normformer"
-    """Where a layer normalises: before and inside both blocks, only before them, or only after the residual sums
-    (LTG-BERT, Table 2)."""
+    """Position of a layer's norms: normformer before and inside both blocks, pre_norm only before them, post_norm only
+    after the residual sums (LTG-BERT, Table 2)."""
 
     block_norm_affine: bool | None = None
-    """Whether the norms of pre_norm and post_norm layers have parameters; null: those of post_norm layers."""
+    """Whether the norms of pre_norm and post_norm layers have parameters; null: only those of post_norm layers."""
 
     feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
-    """Gated or plain GELU; as many parameters need an `intermediate_size` 3/2 as large without the gate (Table 2)."""
+    """Gated or plain GELU; for the same number of parameters, the plain version needs an `intermediate_size` 3/2 times
+    as large (Table 2)."""
 
     feed_forward_bias: bool = False
     """Whether both projections of the feed-forward block have biases."""
 
     feed_forward_initial_scaling: bool = True
-    """Whether the feed-forward weights of layer l (from 0) start smaller by 1 / sqrt(2 (l + 1))."""
+    """Scale the initial feed-forward weights of layer l (from 0) by 1 / sqrt(2 (l + 1))."""
 
     head_scaling: bool = False
-    """Whether every attention head has a learned factor, which starts at 1 (NormFormer's; LTG-BERT, footnote 5)."""
+    """Multiply every attention head by a learned factor that starts at 1 (NormFormer's; LTG-BERT, footnote 5)."""
 
     residual_scaling: bool = False
-    """Whether every dimension of what the feed-forward block's output is added to has a learned factor, which starts
-    at 1 (NormFormer's; LTG-BERT, footnote 5)."""
+    """Multiply the residual input of the feed-forward block's sum by a learned factor per dimension that starts at 1
+    (NormFormer's; LTG-BERT, footnote 5)."""
 
     head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
-    """Order in the language-model head: the BabyLM code drops after its second norm, the BNC training code before."""
+    """Position of dropout in the language-model head: after the second norm as in the BabyLM code, or before it as in
+    the BNC training code."""
 
     family: Literal["ltg"] = "ltg"
-    """Tells the families of models apart."""
+    """Family of the model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,4 +113,4 @@ class LtgBertFile(LtgBertSizes):
     """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""

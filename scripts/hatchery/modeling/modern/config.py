@@ -15,44 +15,45 @@ from hatchery.settings.base import Positive, ShareBelowOne, omitted_at_default, 
 
 @dataclass(frozen=True, kw_only=True)
 class ModernSizes(EncoderSizes):
-    """Architecture of plain modern transformers; the vocabulary size comes from the tokenizer."""
+    """Architecture of modern transformers; the vocabulary size comes from the tokenizer."""
 
     layer_norm_eps: Positive = 1e-5
-    """Added to the mean square, or the variance, in every norm."""
+    """Number added to the mean square, or the variance, in every norm."""
 
     normalisation: Literal["rms_norm", "layer_norm"] = "rms_norm"
     """Norms before the blocks, with a gain and no bias: rms_norm as in Llama, layer_norm as in ModernBERT."""
 
     feed_forward_activation: Literal["swiglu", "geglu"] = "swiglu"
-    """Activation of the gate of a feed-forward block: SiLU as in Llama, or GELU as in ModernBERT."""
+    """Activation of the feed-forward gate: SiLU as in Llama, or GELU as in ModernBERT."""
 
     rotary_base: Positive = 10_000.0
     """Base of the wavelengths of rotary positions."""
 
     query_key_norm: bool = True
-    """Whether the queries and keys of every head are normalised before they are rotated (Qwen3)."""
+    """Normalise the queries and keys of every head before rotation (Qwen3)."""
 
     embedding_norm: bool = False
-    """Whether the embeddings are normalised, as in ModernBERT."""
+    """Normalise the embeddings, as in ModernBERT."""
 
     output_transform: bool = False
-    """Whether the head has a linear layer, an exact GELU and a norm before the output matrix, as in ModernBERT."""
+    """Add a linear layer, an exact GELU and a norm before the output matrix, as in ModernBERT."""
 
     value_residual: bool = False
-    """Whether the values of later layers are mixed with those of the first (Zhou et al. 2024, arXiv:2410.17897)."""
+    """Mix the attention values of later layers with those of the first layer (Zhou et al. 2024, arXiv:2410.17897)."""
 
     head_gate: bool = False
-    """Whether a sigmoid of the block's input scales the output of every head (Qiu et al. 2025, arXiv:2505.06708)."""
+    """Scale the output of every head by a sigmoid of the block's input (Qiu et al. 2025, arXiv:2505.06708)."""
 
     unet_skips: bool = False
-    """Whether the output of layer i of n is added to the input of layer n + 1 - i, with a learned scale for each
-    dimension; inner layers of an odd n have no such skip."""
+    """Add the output of layer i of n to the input of layer n + 1 - i, with a learned scale for each dimension; the
+    middle layer of an odd n has no skip."""
 
     stochastic_depth: ShareBelowOne = omitted_at_default(0.0)
-    """Probability in training that a sequence skips the last layer; it falls linearly to the first layer."""
+    """Probability that a training sequence skips the last layer; it falls linearly to the first layer. 0 disables
+    skipping."""
 
     family: Literal["modern"] = "modern"
-    """Tells the families of models apart."""
+    """Family of the model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +81,7 @@ class ModernConfig(ModernSizes, ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ModernFile(ModernSizes):
-    """Architecture of plain modern transformers; the vocabulary size comes from the tokenizer."""
+    """Architecture of modern transformers; the vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""

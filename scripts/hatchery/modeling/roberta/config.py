@@ -21,25 +21,27 @@ class RobertaSizes(EncoderSizes):
     """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
 
     embedding_size: Count | None = None
-    """Width of the embeddings, which a projection and a norm bring to `hidden_size`; null: equal, and no projection."""
+    """Width of the embeddings, with a projection and a norm to `hidden_size`; null uses `hidden_size` without a
+    projection."""
 
     extra_vocabulary_rows: Natural = 0
-    """Rows of the vocabulary matrices beyond the tokenizer's; the study has 10 (19,010 rows for 19,000 subwords)."""
+    """Number of rows added to the vocabulary matrices; the study has 10 (19,010 rows for 19,000 subwords)."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 128
-    """Most tokens of an input. The position table has two rows more, as RoBERTa's (130 in the study)."""
+    """Maximum number of tokens in an input. The position table has two more rows, as in RoBERTa (130 in the study)."""
 
     type_vocab_size: Count = 2
-    """Rows of the token-type table. Every token has type 0, so the other rows are never trained."""
+    """Number of rows in the token-type table. Every token has type 0, so the other rows are never trained."""
 
     layer_norm_eps: Positive = 1e-5
-    """Added to the variance in every layer norm."""
+    """Number added to the variance in every layer norm."""
 
     initialisation: ReadingName = "corrected"
-    """As published, linear biases and gain and bias of the projection's norm start at 0.01; corrected at 0, 1 and 0."""
+    """Initial values of linear biases, and of gain and bias of the projection's norm: as_published all start at 0.01;
+    corrected start at 0, 1 and 0."""
 
     family: Literal["roberta"] = "roberta"
-    """Tells the families of models apart."""
+    """Family of the model."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,4 +87,4 @@ class RobertaFile(RobertaSizes):
     """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
 
     description: str = ""
-    """What it is, for people."""
+    """Description for readers."""

@@ -32,21 +32,24 @@ class MaskingSettings(Settings):
     """The tokens of a sequence that are predicted, and their replacement in the input."""
 
     kind: MaskingKind = "span"
-    """What is masked together."""
+    """Unit that is masked as a whole."""
     reading: ReadingName = "corrected"
-    """as_published repeats the label defect of LTG-BERT's BNC code, whose overlapping spans label some 6 % wrongly."""
+    """Version of the masking. as_published reproduces the label defect of LTG-BERT's BNC code, in which overlapping
+    spans give some 6 % wrong labels; corrected has no such labels."""
     mask_probability: Annotated[float, Range(gt=0, lt=1)] = 0.15
-    """Share of the tokens that the model has to predict."""
+    """Share of the tokens that the model must predict."""
     random_probability: Share = 0.1
-    """Share of these that are shown as a random token."""
+    """Share of the predicted tokens that are replaced by a random token."""
     keep_probability: Share = 0.1
-    """Share of these that are shown as they are; the rest is shown as [MASK]."""
+    """Share of the predicted tokens that remain visible; all other predicted tokens are replaced by [MASK] or a random
+    token."""
     at_least_one: bool = True
-    """Corrected spans ask for at least one token, as in the BabyLM revision; the ELC-BERT code does not."""
+    """Mask at least one token of every sequence, as in the BabyLM revision; the ELC-BERT code does not. Applies to kind
+    short_span, and to kind span with reading corrected."""
     special_tokens_maskable: bool = False
-    """Whether the tokens that frame a sequence can be masked (reduced-vocabulary study)."""
+    """Allow masking of the special tokens at the ends of a sequence (reduced-vocabulary study)."""
     final_mask_probability: Annotated[float, Range(gt=0, lt=1)] | None = None
-    """mask_probability at the end of training, to which it falls or rises linearly; null keeps it."""
+    """mask_probability at the end of training, reached linearly; null keeps mask_probability constant."""
 
     def __post_init__(self) -> None:
         shown_otherwise = self.random_probability + self.keep_probability

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CausalSettings(ObjectiveKeys):
-    """How text becomes examples for a model that predicts every token from those before it."""
+    """Causal language modelling: every token is predicted from the tokens before it."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("causal",)
     perplexity_per: ClassVar[str] = "per token"
@@ -34,12 +34,13 @@ class CausalSettings(ObjectiveKeys):
     )
 
     task: Literal["causal"] = "causal"
-    """What a model learns: causal guesses the next token."""
+    """Objective: causal predicts the next token."""
     segments: ShiftedSegmentsName = "packed"
-    """How documents are cut into sequences; packed fills every sequence, so that every token is learned once an
-    epoch; blocks is GPT-BERT's packing, with a start before each piece and no end."""
+    """Method that splits documents into sequences. packed fills every sequence, so that every token is predicted once
+    per epoch. blocks is GPT-BERT's packing, with a start token before each piece and no end token."""
     reset_attention: bool = True
-    """Whether packed documents see themselves alone, or also those before them in their sequence."""
+    """Restrict attention to the same document in packed sequences; false also attends to earlier documents of the
+    sequence."""
 
     def __post_init__(self) -> None:
         alone = self.segments == "packed" or self.reset_attention

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HybridSettings(MaskingSettings, ObjectiveKeys):
-    """How text becomes sequences of two kinds, and what is hidden in those that are not causal."""
+    """Hybrid of masked and causal language modelling: two kinds of sequences in a batch."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked", "causal")
     perplexity_per: ClassVar[str] = "per masked token"
@@ -42,16 +42,18 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     predicted_before: ClassVar[int] = 1
 
     causal_share: Share = 1 / 16
-    """Share of the sequences of a batch that are causal; at least one of each kind, unless it is 0 or 1."""
+    """Share of causal sequences in a batch. A batch has at least one sequence of each kind, unless the share is 0 or
+    1."""
     segments: ShiftedSegmentsName = "packed"
-    """How documents are cut into sequences; packed fills every sequence with documents that do not see each other;
-    blocks is GPT-BERT's packing, with a start before each piece and no end."""
+    """Method that splits documents into sequences. packed fills every sequence with documents that do not attend to
+    each other. blocks is GPT-BERT's packing, with a start token before each piece and no end token."""
     task: Literal["hybrid"] = "hybrid"
-    """What a model learns: hybrid guesses hidden tokens in some sequences and the next token in others."""
+    """Objective: hybrid predicts hidden tokens in some sequences and the next token in the others."""
     causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = None
-    """What the mean loss of the causal sequences counts for, the other counting for the rest; null is causal_share."""
+    """Weight of the mean causal loss; the mean masked loss has the remaining weight. null uses causal_share."""
     z_loss: NonNegative = 0.0
-    """Weight of the mean square of log sum exp of the logits, which is added to each loss (GPT-BERT: 1e-4)."""
+    """Weight of the z-loss, the mean squared log-sum-exp of the logits, which is added to each loss (GPT-BERT: 1e-4); 0
+    adds nothing."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

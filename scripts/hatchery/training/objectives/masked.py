@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MaskedSettings(MaskingSettings, ObjectiveKeys):
-    """How text becomes examples, which positions the model has to predict, and what it sees there."""
+    """Masked language modelling: examples made from the text, hidden tokens and labels."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked",)
     perplexity_per: ClassVar[str] = "per masked token"
@@ -36,24 +36,25 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     )
 
     short_probability: Share = 0.1
-    """Share of the sequences that are cut to a random shorter length."""
+    """Share of the sequences that are truncated to a random shorter length."""
     segments: SegmentsName = "babylm"
-    """How documents are cut into sequences; packed fills every sequence."""
+    """Method that splits documents into sequences; packed fills every sequence."""
     sentence_pairs: Literal["none", "document", "order"] = "none"
-    """Two texts in a sequence, and a head that judges whether they belong together."""
+    """Put two texts into a sequence, and train a head that predicts whether they belong together; none uses single
+    texts."""
     padding_in_loss: bool = False
-    """Quirk of the reduced-vocabulary study: padding is predicted."""
+    """Predict padding tokens, too, as the reduced-vocabulary study does by mistake."""
     padding_attended: bool = False
-    """Quirk of the reduced-vocabulary study: padding is attended to."""
+    """Attend to padding tokens, as the reduced-vocabulary study does by mistake."""
     task: Literal["masked"] = "masked"
-    """What a model learns: masked guesses hidden tokens."""
+    """Objective: masked predicts hidden tokens."""
     rates: MaskRates | None = omitted_at_default(None)
-    """Instead of mask_probability: a distribution of the share of hidden tokens, and weights of labels; masked
-    diffusion is {weights: diffusion}."""
+    """Distribution of the share of hidden tokens, and weights of labels, instead of mask_probability. Masked diffusion
+    is {weights: diffusion}. null uses mask_probability."""
     preference: TokenPreference | None = omitted_at_default(None)
-    """In training, subwords that are hidden more often than others; null hides all alike."""
+    """Preference for hiding certain subwords in training; null hides all subwords equally often."""
     labelled_share: ShareAboveZero = omitted_at_default(1.0)
-    """In training, share of the hidden tokens that are predicted, so that more can be hidden than predicted."""
+    """Share of the hidden tokens that are predicted in training; below 1, more tokens are hidden than predicted."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -37,8 +37,8 @@ HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_bette
 
 @dataclass(frozen=True)
 class TranslationSettings(ObjectiveKeys):
-    """How a model learns to translate the pairs of a parallel corpus. A step's `batch_size` are target tokens, and
-    `sequence_length` the most tokens of a side, its end counted."""
+    """Translation of the pairs of a parallel corpus. `batch_size` is the number of target tokens in a step;
+    `sequence_length` is the maximum number of tokens of a side, including its end token."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("translation",)
     perplexity_per: ClassVar[str] = "per target token"
@@ -48,23 +48,27 @@ class TranslationSettings(ObjectiveKeys):
     )
 
     task: Literal["translation"] = "translation"
-    """What a model learns: translation guesses a sentence in another language, token by token."""
+    """Objective: translation predicts a sentence in another language, token by token."""
     direction: Literal["forward", "backward"] = "forward"
-    """forward translates the first language of the corpus into the second, backward the second into the first."""
+    """Direction of translation: forward from the first language of the corpus into the second, backward from the second
+    into the first."""
     longest_ratio: Annotated[float, Range(ge=1)] | None = 1.5
-    """Pairs of which one side is more than so many times longer are left out of training; null keeps them."""
+    """Maximum length of the longer side of a training pair divided by the shorter side; pairs above it are skipped.
+    null keeps all pairs."""
     label_smoothing: ShareBelowOne = 0.1
-    """Share of the target distribution that is spread evenly over the vocabulary; the development loss has none."""
+    """Share of the target distribution that is uniform over the vocabulary; the development loss has no smoothing."""
     unigram_penalty: ShareBelowOne = 0.0
-    """How strongly predictions are kept away from the unigram distribution of the targets (the study's lambda)."""
+    """Weight of the penalty that keeps predictions away from the unigram distribution of the targets (the study's
+    lambda); 0 disables it."""
     search: SearchSettings = field(default_factory=SearchSettings)
-    """How translations are searched for."""
+    """Beam search of translations."""
     development_translations: Natural | None = None
-    """At most so many development pairs are translated at every evaluation, for BLEU and chrF; null translates all of
-    them, 0 none."""
+    """Maximum number of development pairs that are translated at every evaluation, for BLEU and chrF; null translates
+    all pairs, 0 no pairs."""
     early_evaluations: Natural = 2
-    """Development text is scored before the first step, too, and after the interval was halved so many times: with an
-    interval of 1,000 after 250 and 500 steps; 0 leaves all that out."""
+    """Number of additional evaluations of development text before the first interval ends, each at half the step of the
+    next: with 2 and an interval of 1,000, after 250 and 500 steps. Development text is also scored before the first
+    step. 0 skips all of these."""
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
         """Return about how many full sequences equal a step's number of tokens."""
