@@ -9,12 +9,12 @@ from hatchery.settings.base import Natural, Positive, Range, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class RegionSettings(Settings):
-    """A part of the axis of FLOPs with a law of its own."""
+    """Range of FLOPs with its own power law."""
 
     above: Positive | None = None
-    """Points with more FLOPs belong to it; null is no bound."""
+    """Lower bound in FLOPs, excluded from the range; null sets no bound."""
     up_to: Positive | None = None
-    """Points with at most so many FLOPs belong to it; null is no bound."""
+    """Upper bound in FLOPs, included in the range; null sets no bound."""
 
     def holds(self, flops: float) -> bool:
         """Return True if a point with this number of FLOPs is in the region."""
@@ -23,17 +23,18 @@ class RegionSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PowerLawsSettings(FrontierSettings):
-    """How compute-optimal points are found and fitted."""
+    """Selection and fitting of compute-optimal points."""
 
     experiments: PartsOfStudy = ()
-    """The experiments of the study whose runs count together; none names all."""
+    """Experiments of the study whose runs are pooled; an empty list means all."""
     regions: dict[str, RegionSettings] = field(default_factory=dict)
-    """Parts of the axis of FLOPs with laws of their own, by name."""
+    """Ranges of FLOPs by name, each with its own power law."""
     draws: Annotated[int, Range(ge=2)] = 1000
-    """How often models are drawn anew for the intervals."""
+    """Number of random draws of the models for the intervals."""
     confidence: Annotated[float, Range(gt=0, lt=1)] = 0.95
-    """Share of the draws within an interval."""
+    """Share of the draws inside an interval."""
     seed: Natural = 0
     """Random seed of the draws."""
     paper: str = ""
-    """Published curves and values to go through the same: tables below config/published/; empty: none."""
+    """Paper whose published curves and values are analysed in the same way: tables in config/published/; empty analyses
+    no published values."""

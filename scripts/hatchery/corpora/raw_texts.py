@@ -49,7 +49,7 @@ def index_key(index: int) -> str:
 
 @dataclass(frozen=True)
 class RawTextOptions(Settings):
-    """Which files of a large corpus are read, and how."""
+    """Format and names of the files of a large corpus."""
 
     format: RawFormat
     """Format of the files; by_suffix reads .json and .jsonl, .parquet, and files without a suffix as

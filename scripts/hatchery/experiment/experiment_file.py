@@ -334,16 +334,18 @@ class Experiment(ExperimentFile):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFile(Settings):
-    """Several experiments read together; `results/<name>/summary.csv` exists because the file exists."""
+    """Joint analysis of several experiments. Creating the file makes the target `results/<name>/summary.csv`
+    available."""
 
     base: Annotated[str, Reference("study", inherited=True)] | None = None
-    """A study whose keys, analyses included, are the defaults of this one; only what differs is stated."""
+    """Study from which this file inherits every key that it leaves out, analyses included; null inherits from no
+    study."""
     description: str = ""
     """Description for readers."""
     experiments: Annotated[tuple[Annotated[str, Reference("experiment")], ...], MinLen(1), Unique()]
-    """The experiments, files of config/experiments/, in the order of tables and pages."""
+    """Experiments in the order of tables and pages, by the names of files in config/experiments/."""
     analyses: dict[BlockName, dict[str, Any]] = field(default_factory=dict)
-    """What is computed from their results: settings by names of your choice. `analysis` names the analysis, where the
-    entry is not called like it."""
+    """Analyses of the results: settings by names of your choice. `analysis` names the analysis if the entry has another
+    name."""
     figures: Style = field(default_factory=Style)
     """Style of the figures."""

@@ -204,7 +204,7 @@ class CorpusFile(ConversionKeys, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyFile(VocabularySettings, OneOfKeys):
-    """Words that reduced-vocabulary text may consist of, from child-directed transcripts or from a released list."""
+    """Words of a vocabulary for reduced-vocabulary text, from child-directed transcripts or a released list."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: my_transcripts",
@@ -214,20 +214,20 @@ class VocabularyFile(VocabularySettings, OneOfKeys):
     description: str = ""
     """Description for readers."""
     data: DataName = ABSENT
-    """Name of a raw input in config.yaml."""
+    """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["childes"] = ABSENT
     """Folder of the generated demo data, instead of `data`."""
     dictionary: DataName | None = None
-    """A raw input with one word per line. A transcribed word enters when it is in there or ends in ion, ing, est, er,
-    ed or s; null lets every word enter. Without meaning for a word list."""
+    """Raw input with one word per line. A transcribed word is included if it is in the dictionary or ends in ion, ing,
+    est, er, ed or s; null includes every word. No effect on a word list."""
     released: DataName | None = None
-    """A raw input with a CSV list (word, frequency) to compare the result with; null compares nothing."""
+    """Raw input with a CSV list (word, frequency) for comparison with the result; null compares nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionFile(SelectionKeys, OneOfKeys):
-    """Sentences or spans of raw texts, or of another corpus's documents, that lie within a vocabulary, or windows drawn
-    without regard to it."""
+    """Sentences or spans within a vocabulary, or randomly drawn windows, from raw texts or another corpus's
+    documents."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data", "options"): "data: my_text, options: {format: text}",
@@ -238,15 +238,15 @@ class SelectionFile(SelectionKeys, OneOfKeys):
     description: str = ""
     """Description for readers."""
     data: DataName = ABSENT
-    """Name of a raw input in config.yaml."""
+    """Raw input, by its name under `data` in config.yaml."""
     embedded: Literal["bookcorpus", "c4", "cbt", "text", "wikipedia"] = ABSENT
     """Folder of the generated demo data, instead of `data`."""
     options: RawTextOptions = ABSENT
-    """Which raw files are read, and how."""
+    """Format and names of the raw files."""
     corpus: CorpusName = ABSENT
-    """Instead of raw texts: a corpus, whose documents of all splits are read, and whose readers have cleaned them."""
+    """Corpus whose documents of all splits are used, instead of raw texts; its readers have cleaned them."""
     vocabulary: VocabularyName
-    """A vocabulary of config/vocabularies; drawn windows are only counted against it."""
+    """Vocabulary, by the name of a file in config/vocabularies/. Drawn windows are only counted against it."""
     sentence_model: DataName | None = None
     """Raw input with Punkt parameters (NLTK's punkt_tab/english) for the splitting into sentences; null uses this
     project's model."""
@@ -311,26 +311,27 @@ class TokenizerFile(TokenizerSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepType(CandidateKeys):
-    """A type of tokenizer that is tried."""
+    """Tokenizer type with its candidates."""
 
     definition: Annotated[dict[str, Any], PartOf(TokenizerSettings)]
-    """The keys of a tokenizer without vocabulary_size; its defaults are filled in."""
+    """Keys of a tokenizer without vocabulary_size; omitted keys have their defaults."""
     reference: DataName | None = None
-    """A raw input in config.yaml that holds the tokenizer.json of the type's pretrained reference; its word-split ratio
-    is measured on the same sample."""
+    """Raw input, by its name in config.yaml: the tokenizer.json of the type's pretrained reference, whose word-split
+    ratio is measured on the same sample. null has no such file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSweepFile(SweepKeys):
-    """Which tokenizers are tried on a corpus, how they are measured, and by which rule one is chosen."""
+    """Candidate tokenizers on a corpus, their measurement, and the rule that selects one of them."""
 
     description: str = ""
     """Description for readers."""
     corpus: CorpusName
-    """Corpus that the candidates are trained and measured on."""
+    """Corpus on which the candidates are trained and measured."""
     types: Annotated[dict[BlockName, SweepType], MinLen(1)]
-    """The types of tokenizers by name, in the order of the tables; of equal ESMS the first is chosen."""
+    """Tokenizer types by name, in the order of the tables; of types with equal ESMS, the first is selected."""
     morphemes_data: DataName | None = None
-    """A raw input in config.yaml with a CSV list, columns word and morphemes (separated by blanks)."""
+    """Raw input, by its name in config.yaml: a CSV list with the columns word and morphemes (separated by spaces). null
+    uses `morphemes`."""
     published: str | None = None
-    """Table of published values in config/published/ (without .csv); null shows none."""
+    """Table of published values in config/published/ (without .csv); null shows no published values."""

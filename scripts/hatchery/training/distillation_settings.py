@@ -15,19 +15,19 @@ class DistillationSettings(Settings):
     """Learning from teachers; their manifests are inputs of the job."""
 
     weight: Share = 0.5
-    """Share of the divergence from the teachers in the loss; the rest is the loss of the labels. 0 trains without
-    teachers."""
+    """Weight of the divergence from the teachers in the loss; the loss of the labels has the remaining weight. 0 trains
+    without teachers."""
     temperature: Positive = 1.0
-    """Logits of the teachers and of the model are divided by the temperature before their divergence is computed; the
-    divergence is multiplied by its square."""
+    """Temperature by which the logits of teachers and model are divided before their divergence is computed. The
+    divergence is multiplied by the squared temperature."""
 
 
 @dataclass(frozen=True)
 class DistillationChoice(DistillationSettings):
-    """Learning from the predictions of finished models, whose probabilities are averaged."""
+    """Distillation: training on the averaged probabilities of finished models, the teachers."""
 
     teachers: tuple[ModelChoice, ...] = ()
-    """Finished models with the tokenizer of this experiment; every seed of a run is a teacher of its own."""
+    """Finished models with the tokenizer of this experiment; every seed of a run is a separate teacher."""
 
     def __post_init__(self) -> None:
         if not self.teachers:

@@ -368,7 +368,7 @@ class PretrainingSettings(TrainingSettings):
     """Model from which training starts: a run of this or another experiment, or a folder with a manifest (`path`). null
     starts from random weights."""
     distillation: DistillationChoice | None = omitted_at_default(None)
-    """Learning from the predictions of finished models, of any experiment; null learns from the labels alone."""
+    """Distillation from the predictions of finished models of any experiment; null learns only from the labels."""
 
 
 @dataclass(frozen=True, kw_only=True)

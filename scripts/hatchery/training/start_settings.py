@@ -44,7 +44,7 @@ class InitialModelSettings(Settings):
 
 @dataclass(frozen=True)
 class ModelChoice(Settings):
-    """A finished model, by its run in an experiment or by its folder."""
+    """Finished model, by its run in an experiment or by its folder."""
 
     run: str = ABSENT
     """Name of the run."""

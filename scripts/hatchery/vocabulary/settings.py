@@ -14,20 +14,20 @@ class VocabularySettings(Settings):
     """Settings that build a vocabulary."""
 
     kind: Literal["transcripts", "word_list"]
-    """What the source holds: CHILDES tables with one utterance per row, or a list of words with frequencies."""
+    """Content of the source: CHILDES tables with one utterance per row, or a list of words with frequencies."""
     reading: ReadingName = "corrected"
-    """Whether the authors' slips are repeated (glued compounds, TRUE and FALSE in capitals, the lost word nan) or not;
-    hatchery/vocabulary/word_lists.py says which."""
+    """as_published reproduces the authors' errors (glued compounds, TRUE and FALSE in capitals, the lost word nan);
+    corrected does not. hatchery/vocabulary/word_lists.py lists the errors."""
     files: Annotated[tuple[str, ...], MinLen(1)] = ("*.csv",)
     """Shell patterns of the files inside the source."""
     encoding: str = "utf-8"
-    """Encoding of source, dictionary and released list."""
+    """Encoding of the source, the dictionary and the released list."""
     appended_words: tuple[str, ...] = ()
-    """Words that enter without any test, after all others."""
+    """Words that are added without any test, after all others."""
     word_column: str = "word"
-    """Column of the words, in a word list."""
+    """Column of the words in a word list."""
     frequency_column: str | None = "frequency"
-    """Column of the frequencies, in a word list; null where there is none."""
+    """Column of the frequencies in a word list; null if there is no such column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,28 +37,30 @@ class SelectionKeys(Settings):
     options: RawTextOptions | None = None
     """The files to read and their format; null reads the documents of a corpus."""
     level: Literal["sentences", "spans", "windows"]
-    """sentences: those within the vocabulary, as Punkt splits raw texts, or line by line in a corpus. spans: windows of
-    words within the vocabulary, overlaps kept. windows: windows drawn at random, the unconstrained comparison set."""
+    """Unit of selection. sentences: sentences within the vocabulary, split by Punkt in raw texts, or line by line in a
+    corpus. spans: windows of words within the vocabulary, including overlaps. windows: randomly drawn windows, the
+    unconstrained comparison set."""
     reading: ReadingName = "corrected"
-    """How words are compared with the vocabulary; hatchery/vocabulary/comparison.py has the two side by side."""
+    """Version of the comparison between words and vocabulary; see hatchery/vocabulary/comparison.py."""
     lower_case: bool = True
-    """Lower-case documents before anything else, as the papers do; the selected text is lower case then."""
+    """Convert documents to lower case before all other steps, as the papers do; the selected text is then in lower
+    case."""
     minimum_counted_words: Natural | None = None
-    """Texts with fewer counted words are too short; null is 6 for sentences, 41 for spans and 0 for windows."""
+    """Minimum number of counted words in a text; null is 6 for sentences, 41 for spans and 0 for windows."""
     window_words: Count = 110
-    """Words of a span or window."""
+    """Number of words in a span or window."""
     stride_words: Count = 30
-    """Words from the start of one span to that of the next."""
+    """Number of words between the starts of two consecutive spans."""
     documents_per_unit: Count | None = None
-    """Documents of a file among which equal texts count once; null takes the whole corpus together."""
+    """Number of documents of a file within which equal texts count once; null uses the whole corpus."""
     documents_per_text: Count | None = 1
-    """Documents that are joined before windows are drawn; null joins the whole corpus."""
+    """Number of documents that are joined before windows are drawn; null joins the whole corpus."""
     windows_per_text: Count = 1
-    """Windows drawn from a text, or all it has."""
+    """Number of windows drawn from a text; a text with fewer windows contributes all of them."""
     seed: Natural = 0
-    """Seed of the draw of windows."""
+    """Random seed of the draw of windows."""
     rows_per_shard: Count = 500_000
-    """Texts per Parquet file."""
+    """Number of texts in one Parquet file."""
 
     def __post_init__(self) -> None:
         if self.minimum_counted_words is None:

@@ -40,9 +40,9 @@ class AnalysisSettings(Settings):
     """Keys of every entry under `analyses`."""
 
     analysis: str = ""
-    """Which analysis it is, a file of scripts/hatchery/analysis/analyses/; empty: the one called like the entry."""
+    """Name of the analysis, a file of scripts/hatchery/analysis/analyses/; empty uses the name of the entry."""
     title: str = ""
-    """Its heading on the page; empty: that of the analysis."""
+    """Heading on the page; empty uses the analysis's own heading."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,15 +52,15 @@ class FrontierSettings(AnalysisSettings):
     """
 
     most_parameters: Count | None = None
-    """Larger models do not count; null leaves out none."""
+    """Maximum number of parameters of a model; larger models are excluded. null excludes no models."""
     flops: FlopsCount = "products"
-    """How our FLOPs are counted: matrix products, a formula of the reduced-vocabulary study (code, printed, ...), or
+    """Method of counting our FLOPs: matrix products, a formula of the reduced-vocabulary study (code, printed, ...), or
     6 N D."""
     bins: Literal["january_2023", "quantiles"] = "quantiles"
-    """The bins of FLOPs, of which each gives its lowest loss: with equal numbers of points, or those of the study's
-    notebook of January 2023."""
+    """Bins of FLOPs, from each of which the lowest loss is used. quantiles: equal numbers of points; january_2023: bins
+    of the study's notebook of January 2023."""
     number_of_bins: Count = 30
-    """Bins by quantiles; January's procedure knows its own number."""
+    """Number of bins, for quantiles only; january_2023 has its own number."""
 
 
 def paper_files(paper: str) -> list[str]:

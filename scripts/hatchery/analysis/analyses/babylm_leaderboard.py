@@ -41,16 +41,16 @@ NOTES = (
 
 @dataclass(frozen=True, kw_only=True)
 class LeaderboardSettings(AnalysisSettings):
-    """What the suites and tasks are called, and which published rows stand beside."""
+    """Names of suites and tasks, and published rows for comparison."""
 
     suites: NotEmpty = "babylm_2026"
-    """Before the names of suites: `<suites>_blimp`."""
+    """Prefix of the suites' names: `<suites>_blimp`."""
     tasks: NotEmpty = "babylm_2026"
-    """Before the names of tasks: `<tasks>_boolq`."""
+    """Prefix of the tasks' names: `<tasks>_boolq`."""
     edition: Edition = 2026
-    """Whose rules average."""
+    """Edition of BabyLM whose rules average the scores."""
     track: Track = "strict_small"
-    """Whose published rows."""
+    """Track whose published rows are shown."""
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,12 @@ OVERALL, MEAN = "overall", "mean"
 
 @dataclass(frozen=True, kw_only=True)
 class MultilingualSettings(AnalysisSettings):
-    """The beginnings of the names of suites and tasks."""
+    """Prefixes of the names of suites and tasks."""
 
     suites: NotEmpty = "multilingual"
-    """Before the names of suites: `<suites>_zhoblimp`."""
+    """Prefix of the suites' names: `<suites>_zhoblimp`."""
     tasks: NotEmpty = "multilingual"
-    """Before the names of tasks: `<tasks>_arc_nl`."""
+    """Prefix of the tasks' names: `<tasks>_arc_nl`."""
 
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:

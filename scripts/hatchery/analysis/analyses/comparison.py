@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSettings(AnalysisSettings):
-    """Which models are set beside each other."""
+    """Pairs of models that are compared."""
 
     against: str | None = None
-    """The model that all others are compared with, as `experiment/model`; null: each with the model of the same name in
-    the first experiment, or with its variant."""
+    """Model with which all others are compared, as `experiment/model`. null compares each model with the model of the
+    same name in the first experiment, or with its variant."""
     variant: str = ""
-    """A variant of a grid, such as untrained: each model is compared with the run of its name and this ending."""
+    """Variant of a grid, such as untrained: each model is compared with the run of its name and this ending."""
 
     def __post_init__(self) -> None:
         if self.variant and self.against is not None:

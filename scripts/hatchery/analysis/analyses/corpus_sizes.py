@@ -34,12 +34,13 @@ SizeKey = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusSizesSettings(AnalysisSettings):
-    """Whose corpora, and which printed sizes stand beside them."""
+    """Corpora, and printed sizes for comparison."""
 
     experiments: PartsOfStudy = ()
-    """The experiments of the study whose corpora are shown; none names all."""
+    """Experiments of the study whose corpora are shown; an empty list means all."""
     published: str = ""
-    """What the table of printed sizes, config/published/corpora/sizes.csv, calls the corpus; empty: none."""
+    """Name of the corpus in the table of printed sizes, config/published/corpora/sizes.csv; empty shows no printed
+    sizes."""
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:

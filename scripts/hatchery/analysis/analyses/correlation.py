@@ -97,23 +97,25 @@ STATED_PAIRS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationSettings(FrontierSettings):
-    """Which models and which scores."""
+    """Models and scores of the correlation."""
 
     experiments: PartsOfStudy = ()
-    """The experiments of the study whose models count together; none names all."""
+    """Experiments of the study whose models are pooled; an empty list means all."""
     suites: tuple[str, ...] = ()
-    """Suites of tasks whose averages are correlated; none names all that have an average."""
+    """Suites of tasks whose averages are correlated; an empty list means all suites that have an average."""
     split: str = "test"
-    """Whose perplexity; where it was not measured, the last development perplexity of the training."""
+    """Split of the perplexity; if it was not measured, the last development perplexity of the training is used."""
     frontier: PartsOfStudy = ()
-    """The experiments of the study whose evaluations say which models are compute-optimal; none names `experiments`."""
+    """Experiments of the study whose evaluations determine the compute-optimal models; an empty list means
+    `experiments`."""
     models: Names = ()
-    """Only these models of the experiments count; `*` stands for any text, and none names all."""
+    """Models that are included, by name; `*` matches any text. An empty list means all."""
     tabulated: bool = False
-    """Only models that repeat a row of the paper's Table 3 count, and those that `models` names. Then the p value that
-    the printed rho would have with as many models stands beside ours."""
+    """Include only models that replicate a row of the paper's Table 3, and those in `models`. The p value that the
+    printed rho would have with this number of models is then shown next to ours."""
     paper: str = ""
-    """Published values to stand beside ours: tables below config/published/; empty: none."""
+    """Paper whose published values are shown next to ours: tables in config/published/; empty shows no published
+    values."""
 
     def __post_init__(self) -> None:
         require(not self.tabulated or bool(self.paper), "tabulated", self.tabulated, "it with a `paper` only")

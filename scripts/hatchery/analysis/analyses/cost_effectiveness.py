@@ -94,20 +94,22 @@ Size = Literal["embedding_size", "hidden_size", "intermediate_size", "num_hidden
 
 @dataclass(frozen=True, kw_only=True)
 class CostEffectivenessSettings(AnalysisSettings):
-    """Which sizes are varied, and how cost and outcome are measured."""
+    """Sizes that are varied, and measures of cost and outcome."""
 
     experiments: PartsOfStudy = ()
-    """The experiments of the study; none names all. Models of different experiments are never compared."""
+    """Experiments of the study; an empty list means all. Models of different experiments are never compared."""
     sets: Annotated[tuple[str, ...], Unique()] = ()
-    """The sets of a grid whose models are compared; none names all models."""
+    """Sets of a grid whose models are compared; an empty list means all models."""
     sizes: tuple[Size, ...] = ("hidden_size", "num_hidden_layers", "embedding_size", "intermediate_size")
-    """The sizes that are varied, in the order of the table."""
+    """Sizes that are varied, in the order of the table."""
     flops: FlopsCount = "code_without_projection"
-    """How our FLOPs are counted. The study leaves out the projection here, and here alone."""
+    """Method of counting our FLOPs. The study leaves out the projection here and nowhere else."""
     split: str = "test"
-    """Whose perplexity is the outcome; where it was not measured, the last development perplexity of the training."""
+    """Split of the perplexity that is the outcome; if it was not measured, the last development perplexity of the
+    training is used."""
     paper: str = ""
-    """Published values to stand beside ours: tables below config/published/; empty: none."""
+    """Paper whose published values are shown next to ours: tables in config/published/; empty shows no published
+    values."""
 
 
 def check(settings: CostEffectivenessSettings, study: Study) -> None:

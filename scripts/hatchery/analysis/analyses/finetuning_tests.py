@@ -32,7 +32,7 @@ Numbers, questions with several answers, and spans with several labels have othe
 
 @dataclass(frozen=True, kw_only=True)
 class FinetuningTestsSettings(PairedTestsSettings):
-    """Which models are compared on the rows of the tasks that all of them were fine-tuned on."""
+    """Models that are compared on the rows of the tasks on which all of them were fine-tuned."""
 
 
 NOUNS = Nouns(

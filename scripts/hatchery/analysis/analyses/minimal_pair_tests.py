@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MinimalPairTestsSettings(PairedTestsSettings):
-    """Which models are compared on the pairs that all of them judged."""
+    """Models that are compared on the pairs that all of them judged."""
 
 
 NOUNS = Nouns(

@@ -42,11 +42,11 @@ NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class MisjudgedPairsSettings(AnalysisSettings):
-    """What it has to know beside the scores."""
+    """Untrained models, in addition to the scores."""
 
     untrained: tuple[NotEmpty, ...] = ()
-    """Models that were never trained and go on from no other model: what they have right says which pairs are biased.
-    The analysis that an experiment has by itself names them."""
+    """Models that were neither trained nor started from another model; their correct decisions show which pairs are
+    biased. The default analysis of an experiment sets them."""
 
 
 @dataclass(frozen=True)

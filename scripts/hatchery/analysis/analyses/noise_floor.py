@@ -35,16 +35,17 @@ LEVELS = ("split", "suite", "average")
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseFloorSettings(AnalysisSettings):
-    """The baseline, and the baselines with other amounts of text."""
+    """Baseline, and baselines with other amounts of text."""
 
     baseline: str
-    """The model that all others are compared with, as `experiment/model`."""
+    """Model with which all others are compared, as `experiment/model`."""
     curve: Names = ()
-    """Models that differ from the baseline in their amount of text alone; with the baseline they give the curve."""
+    """Models that differ from the baseline only in their amount of text; together with the baseline, they form the
+    curve."""
     least_seeds: Count = 3
-    """Seeds of the baseline without which its noise is not known."""
+    """Minimum number of the baseline's seeds for an estimate of its noise."""
     deviations: Positive = 2.0
-    """Deviations of the baseline that a mean difference has to exceed."""
+    """Number of standard deviations of the baseline that a mean difference must exceed."""
 
 
 def check(settings: NoiseFloorSettings, study: Study) -> None:

@@ -21,12 +21,12 @@ from hatchery.settings.base import Count, Natural
 
 @dataclass(frozen=True, kw_only=True)
 class BootstrapSettings(StartsSettings):
-    """With which start the others are compared, and how often sentences are drawn."""
+    """Start for comparison, and number of bootstrap samples."""
 
     samples: Count = 1000
-    """So many times the sentences of a test set are drawn with replacement."""
+    """Number of bootstrap samples: draws of a test set's sentences with replacement."""
     seed: Natural = 12345
-    """Decides which are drawn; the default is that of sacreBLEU."""
+    """Random seed of the bootstrap samples; the default is sacreBLEU's."""
 
 
 def compare(settings: BootstrapSettings, study: Study) -> Findings:

@@ -32,8 +32,8 @@ class PairedTestsSettings(AnalysisSettings):
     """Settings of tests between models on the items that all of them answered."""
 
     against: str | None = None
-    """The model that all others are compared with, in a study as `experiment/model`; null: every two models, or where
-    there are more than four, all others with the first."""
+    """Model with which all others are compared; in a study, as `experiment/model`. null compares every two models, or
+    with more than four models, all others with the first."""
 
 
 def check(settings: PairedTestsSettings, study: Study) -> None:

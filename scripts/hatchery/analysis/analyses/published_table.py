@@ -30,45 +30,46 @@ CellKey = tuple[str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSettings(Settings):
-    """A column: the number of a suite, a task and a metric, as `summary.csv` and the published values call them."""
+    """Column: the score of a suite, task and metric, named as in `summary.csv` and the published values."""
 
     heading: str
-    """What stands above it."""
+    """Heading of the column."""
     suite: str
-    """Suite; `size` for parameters and `pretraining` for costs."""
+    """Suite; `size` for numbers of parameters, `pretraining` for costs."""
     task: str
-    """Task."""
+    """Task of the score."""
     metric: str
-    """Metric; `million` for parameters, `flops_1e15` for costs."""
+    """Metric; `million` for numbers of parameters, `flops_1e15` for costs."""
     variant: str = ""
-    """What is added to the name of the row, for a column of other models: `_untrained`."""
+    """Suffix added to the row's name, for a column of other models: `_untrained`."""
     decimals: Annotated[int, Range(ge=0, le=6)] = 2
-    """Decimals of ours; printed numbers have their own."""
+    """Number of decimals of our scores; printed scores have their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedTableSettings(AnalysisSettings):
-    """Which table, and what its columns are."""
+    """Published table, and its columns."""
 
     paper: str
-    """The paper: tables below config/published/."""
+    """Paper, the name of its tables in config/published/."""
     table: str
-    """Number of the table."""
+    """Number of the table in the paper."""
     columns: tuple[ColumnSettings, ...]
-    """The columns from left to right."""
+    """Columns from left to right."""
     change_from: str = ""
-    """Rows are changes: this is what their names have that the names of the rows compared with have not
-    (`_unconstrained`)."""
+    """Suffix of rows that are shown as changes from the rows without the suffix (`_unconstrained`); empty shows no
+    changes."""
     minus: str = ""
-    """A row of the table: the others are printed as differences from it, and ours are those from our model of it."""
+    """Row of the table from which the differences of the other printed rows, and of ours, are shown; empty shows no
+    differences. Ours are differences from our model of that row."""
     suites: dict[str, str] = field(default_factory=dict)
-    """What the study calls a suite of the paper, where it calls it otherwise."""
+    """Names of suites in this study by their names in the paper, if they differ."""
     flops: FlopsCount = "code"
-    """How our FLOPs are counted."""
+    """Method of counting our FLOPs."""
     caption: str = ""
-    """Above the table; empty: its number."""
+    """Caption above the table; empty uses the table's number."""
     remark: str = ""
-    """A sentence below the table."""
+    """Note below the table."""
 
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:

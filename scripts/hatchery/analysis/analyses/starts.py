@@ -24,10 +24,10 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class StartsSettings(AnalysisSettings):
-    """With which start the others are compared."""
+    """Start for comparison."""
 
     against: str = "zero"
-    """The run, of every experiment that has it, that the experiment's other runs are compared with."""
+    """Run with which an experiment's other runs are compared, in every experiment that has it."""
 
 
 def check(settings: StartsSettings, study: Study) -> None:

@@ -21,10 +21,10 @@ SWEEP = "tokenizer_sweep"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSweepSettings(AnalysisSettings):
-    """Which sweep."""
+    """Sweep to analyse."""
 
     sweep: Annotated[str, Reference("tokenizer_sweep")]
-    """A file of config/tokenizer_sweeps/."""
+    """Name of a file in config/tokenizer_sweeps/."""
 
 
 MEASURES = {

@@ -34,7 +34,7 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOverlapSettings(AnalysisSettings):
-    """It has no settings of its own."""
+    """Analysis without settings of its own."""
 
 
 def count_overlap(settings: TrainingOverlapSettings, study: Study) -> Findings:

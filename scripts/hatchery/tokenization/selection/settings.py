@@ -27,11 +27,11 @@ class CandidateKeys(Settings):
     """The sizes of a type of tokenizer, and the reference of its ratio."""
 
     sizes: Annotated[tuple[VocabularySize, ...], MinLen(1)]
-    """Vocabulary sizes to try, rising; special tokens and alphabet count."""
+    """Vocabulary sizes in ascending order, including special tokens and alphabet."""
     reference_ratio: Positive | None = None
-    """The reference's word-split ratio as a number, where it is not measured on its file."""
+    """Word-split ratio of the reference as a number, if it is not measured on a file; null has no such number."""
     published_as: str | None = None
-    """Name of the type in the table of published values; null shows none."""
+    """Name of the type in the table of published values; null shows no published values."""
 
     def __post_init__(self) -> None:
         require(list(self.sizes) == sorted(set(self.sizes)), "sizes", list(self.sizes), "rising sizes")
@@ -64,18 +64,18 @@ class CandidateType(CandidateKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencySearch(Settings):
-    """The search for the largest vocabulary of which 95 % of the types are frequent (Gowda and May, 2020)."""
+    """Search for the largest vocabulary in which 95 % of the types are frequent enough (Gowda and May, 2020)."""
 
     type: str
-    """Name of the type to search."""
+    """Name of the tokenizer type."""
     lowest: VocabularySize
-    """Smallest size considered."""
+    """Smallest vocabulary size."""
     highest: VocabularySize
-    """Largest size considered; the corpus must support it, and a nested type is trained once, in this size."""
+    """Largest vocabulary size; the corpus must support it, and a nested type is trained once, with this size."""
     step: Count = 64
-    """Sizes considered are `lowest`, `lowest + step` and so on, and `highest`."""
+    """Distance between sizes: `lowest`, `lowest + step` and so on, and `highest`."""
     least_frequency: Count = 100
-    """Occurrences that the type at rank floor(0.95 x types) must have."""
+    """Minimum number of occurrences of the type at rank floor(0.95 x types)."""
 
     def __post_init__(self) -> None:
         require(self.lowest <= self.highest, "lowest", self.lowest, f"at most highest ({self.highest})")
@@ -86,25 +86,25 @@ class SweepKeys(Settings):
     """The measures of the tokenizers of a corpus, and the rule that chooses one."""
 
     sample_sequences: Count = 5000
-    """Sequences drawn without replacement for the word-split ratio, or all there are; the paper takes 5,000 (10,000
+    """Maximum number of sequences, drawn without replacement, for the word-split ratio; the paper uses 5,000 (10,000
     unconstrained)."""
     sample_splits: Splits = ("train", "dev", "test")
-    """Splits that the sample is drawn from, as far as the corpus has them."""
+    """Splits from which the sample is drawn, if the corpus has them."""
     sequence_unit: Literal["documents", "lines"] = "documents"
-    """A sequence is a document (corpora made of sequences) or one line of it (articles and books)."""
+    """Unit of a sequence: a document (for corpora made of sequences), or one of its lines (for articles and books)."""
     seed: Natural = 0
-    """Seed of the sample."""
+    """Random seed of the sample."""
     morphemes: Literal["own", "public_13"] | None = "own"
-    """List of words and their morphemes for ESMS; own (127 English words of our making, not the paper's) or public_13
-    (the 13 words that the paper prints); null where a list of yours is named."""
+    """List of words and their morphemes for ESMS: own (127 English words of this project, not the paper's) or public_13
+    (the 13 words printed in the paper); null if `morphemes_data` names a list."""
     choose_by: Esms = "esms_published_code"
-    """The reading of ESMS that decides between the types."""
+    """Version of ESMS that selects between the types."""
     compared_decimals: Annotated[int, Range(ge=0, le=9)] | None = 2
-    """Decimals to which ratios are rounded before they are compared, 2 as the paper prints them; null does not
+    """Number of decimals to which ratios are rounded before the comparison, 2 as printed in the paper; null does not
     round."""
     frequency_search: FrequencySearch | None = None
-    """Search for the largest vocabulary of which 95 % of the types occur often enough (Gowda and May, 2020); null
-    leaves it out."""
+    """Search for the largest vocabulary in which 95 % of the types are frequent enough (Gowda and May, 2020); null
+    skips it."""
 
 
 @dataclass(frozen=True, kw_only=True)

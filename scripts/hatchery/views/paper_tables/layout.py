@@ -27,45 +27,45 @@ class RowLayout(Settings):
     """A published row under its printed name."""
 
     row: str
-    """The row, as config/published/values calls it."""
+    """Row, named as in config/published/values."""
     heading: str
-    """What stands before it."""
+    """Heading of the row."""
     answered_by: str = ""
-    """The published row that our model has to repeat to stand here, where it is called differently in this table."""
+    """Published row that our model must replicate for this row, if its name differs in this table."""
     printed: bool = True
-    """A row that is not printed has room for ours alone."""
+    """Whether the row is printed in the paper; a row that is not printed has only our number."""
 
 
 @dataclass(frozen=True)
 class BlockLayout(Settings):
-    """Rows below one heading."""
+    """Rows under a common heading."""
 
     heading: str
-    """What stands above them."""
+    """Heading of the rows."""
     rows: tuple[RowLayout, ...]
-    """The rows."""
+    """Rows of the block."""
     track: str = ""
-    """The track whose numbers they are; empty where a paper has no tracks."""
+    """Track of the numbers; empty if the paper has no tracks."""
 
 
 @dataclass(frozen=True)
 class ColumnLayout(Settings):
-    """One number of every row. What is left out is taken from the table."""
+    """One number of every row. Omitted keys are inherited from the table."""
 
     heading: str
-    """What stands above it."""
+    """Heading of the column."""
     task: str
-    """Task of the number, as `summary.csv` calls it."""
+    """Task of the number, named as in `summary.csv`."""
     suite: str = ""
-    """Suite of the number; empty takes that of the table."""
+    """Suite of the number; empty uses the table's suite."""
     metric: str = ""
-    """Metric of the number; empty takes that of the table."""
+    """Metric of the number; empty uses the table's metric."""
     scale: float | None = None
-    """What the number is multiplied by; null takes that of the table."""
+    """Factor by which the number is multiplied; null uses the table's factor."""
     decimals: int | None = None
-    """Decimals of the number; null takes those of the table."""
+    """Number of decimals; null uses the table's value."""
     deviation_decimals: int | None = None
-    """Decimals of the deviation; null takes those of the table, or of the number itself."""
+    """Number of decimals of the deviation; null uses the table's value, or that of the number."""
     lower_is_better: bool = False
     """Whether the lowest number is the best."""
 
@@ -75,33 +75,33 @@ class ScoreLayout(Settings):
     """Scores of models."""
 
     kind: Literal["scores"]
-    """What the table shows: scores, an order of the models, shares of layers, or sizes of corpora or tasks."""
+    """Content of the table: scores, an order of the models, shares of layers, or sizes of corpora or tasks."""
     caption: str
-    """What stands below the number of the table."""
+    """Caption below the table's number."""
     blocks: tuple[BlockLayout, ...]
-    """The models."""
+    """Blocks of rows with the models."""
     columns: tuple[ColumnLayout, ...]
-    """The numbers of each model."""
+    """Columns with the scores of each model."""
     suite: str = ""
-    """Suite of all columns that name none."""
+    """Suite of all columns without their own suite."""
     metric: str = ""
-    """Metric of all columns that name none."""
+    """Metric of all columns without their own metric."""
     scale: float = 1.0
-    """What numbers are multiplied by."""
+    """Factor by which all numbers are multiplied."""
     decimals: int = 1
-    """Decimals of the numbers."""
+    """Number of decimals."""
     deviation_decimals: int | None = None
-    """Decimals of the deviations; null takes those of the number."""
+    """Number of decimals of the deviations; null uses the number's own."""
     models: Literal["rows", "columns"] = "rows"
-    """Whether models are rows or columns."""
+    """Orientation of the table: models as rows or as columns."""
     best_over: Literal["block", "table"] = "block"
-    """Among which models the best is sought."""
+    """Models among which the best is determined."""
     bold: BoldRule = "best"
-    """What the caption says of bold face: the best numbers, or also those within one deviation of them."""
+    """Numbers in bold face according to the caption: only the best, or also those within one deviation of the best."""
     change_from: str = ""
-    """A published row: all others are printed as changes from it."""
+    """Published row from which all others are printed as changes; empty prints no changes."""
     remark: str = ""
-    """A note below the table."""
+    """Note below the table."""
 
     def resolved_columns(self) -> tuple[ColumnLayout, ...]:
         """Return the columns, completed by the defaults of the table."""
@@ -125,19 +125,19 @@ class OrderLayout(Settings):
     """Almost stochastic order of every row over every other."""
 
     kind: Literal["order"]
-    """What the table shows."""
+    """Content of the table."""
     caption: str
-    """What stands below the number of the table."""
+    """Caption below the table's number."""
     block: BlockLayout
-    """The models."""
+    """Block of rows with the models."""
     suite: str
     """Suite whose average is compared."""
     average: str = "average"
-    """What `summary.csv` calls that average."""
+    """Name of the average in `summary.csv`."""
     decimals: int = 2
-    """Decimals of the numbers."""
+    """Number of decimals."""
     remark: str = ""
-    """A note below the table."""
+    """Note below the table."""
 
 
 @dataclass(frozen=True)
@@ -145,21 +145,21 @@ class LayersLayout(Settings):
     """Shares of the layers in every probed task, in percent, and the slope over the layers."""
 
     kind: Literal["layers"]
-    """What the table shows."""
+    """Content of the table."""
     caption: str
-    """What stands below the number of the table."""
+    """Caption below the table's number."""
     row: str
-    """The published row of the model."""
+    """Published row of the model."""
     layers: int
-    """Its number of layers."""
+    """Number of layers of the model."""
     tasks: dict[str, str]
-    """The probed tasks, each with what stands above its column."""
+    """Probed tasks, each with the heading of its column."""
     suite: str = "probing"
     """Suite of the tasks."""
     decimals: int = 2
-    """Decimals of the numbers."""
+    """Number of decimals."""
     remark: str = ""
-    """A note below the table."""
+    """Note below the table."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +167,11 @@ class SizeRow(Settings):
     """A row of a table of corpus sizes."""
 
     heading: str
-    """What stands before it."""
+    """Heading of the row."""
     source: str
-    """A source of the corpus; `total` is the whole corpus."""
+    """Source of the corpus; `total` is the whole corpus."""
     split: str
-    """The split of it that is counted."""
+    """Split of the source that is counted."""
 
 
 @dataclass(frozen=True)
@@ -179,15 +179,15 @@ class SizeColumn(Settings):
     """A column of a table of corpus sizes."""
 
     heading: str
-    """What stands above it."""
+    """Heading of the column."""
     corpus: str
-    """The corpus, as the paper's numbers call it."""
+    """Corpus, named as in the paper's numbers."""
     measure: str
-    """What is counted, such as `documents`, `words` or `subwords`."""
+    """Counted unit, such as `documents`, `words` or `subwords`."""
     unit: float = 1.0
-    """What the number is divided by."""
+    """Divisor of the number."""
     decimals: int = 0
-    """Decimals of the numbers."""
+    """Number of decimals."""
 
 
 @dataclass(frozen=True)
@@ -195,35 +195,36 @@ class SizesLayout(Settings):
     """Sizes of corpora."""
 
     kind: Literal["sizes"]
-    """What the table shows."""
+    """Content of the table."""
     caption: str
-    """What stands below the number of the table."""
+    """Caption below the table's number."""
     rows: tuple[SizeRow, ...]
-    """The parts of the corpora."""
+    """Rows with the parts of the corpora."""
     columns: tuple[SizeColumn, ...]
-    """The numbers of each part."""
+    """Columns with the numbers of each part."""
     remark: str = ""
-    """A note below the table."""
+    """Note below the table."""
 
 
 @dataclass(frozen=True)
 class TasksLayout(Settings):
-    """Sizes of tasks: rows for training and validation, and the share of them that is as long as a model reads."""
+    """Sizes of tasks: number of training and validation rows, and share of the rows that are within a model's input
+    length."""
 
     kind: Literal["tasks"]
-    """What the table shows."""
+    """Content of the table."""
     caption: str
-    """What stands below the number of the table."""
+    """Caption below the table's number."""
     tasks: dict[str, str]
-    """The tasks, each with what stands before its row."""
+    """Tasks, each with the heading of its row."""
     row: str = "task_sizes"
-    """What the published values call the row of the numbers."""
+    """Row of the numbers in the published values."""
     suite: str = "glue"
     """Suite of the tasks."""
     decimals: int = 2
-    """Decimals of the shares."""
+    """Number of decimals of the shares."""
     remark: str = ""
-    """A note below the table."""
+    """Note below the table."""
 
 
 TableLayout = ScoreLayout | OrderLayout | LayersLayout | SizesLayout | TasksLayout
@@ -231,12 +232,12 @@ TableLayout = ScoreLayout | OrderLayout | LayersLayout | SizesLayout | TasksLayo
 
 @dataclass(frozen=True)
 class PaperLayout(Settings):
-    """The tables of one paper, whose numbers are in config/published/values/<paper>.csv."""
+    """Tables of one paper, whose numbers are in config/published/values/<paper>.csv."""
 
     paper: str
-    """The paper."""
+    """Name of the paper."""
     tables: Annotated[dict[str, Annotated[TableLayout, ChosenBy("kind")]], MinLen(1)]
-    """The tables by their printed numbers, in the order of the file."""
+    """Tables by their printed numbers, in the order of the file."""
 
     def __post_init__(self) -> None:
         require(self.paper in PAPERS, "paper", self.paper, f"one of {', '.join(PAPERS)}")
