@@ -231,7 +231,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "      revision: cd5ef92a9fb2f889e972770a36d4ed042daf221e\n",
             "",
             "data.bert_base_cased.hub_model: got none of these, expected exactly one of: `revision: <40 digits 0-9 "
-            "and a-f>` (A commit from the history of its files on the hub)",
+            "and a-f>` (Commit from the history of the model's files on the hub)",
         ),
     },
     "corpora/demo.yaml": {
@@ -268,7 +268,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "no choice at all": (
             "data: blimp\n",
             "",
-            "blimp.yaml: got none of these, expected exactly one of: `data: my_pairs` (A raw input of config.yaml); or",
+            "blimp.yaml: got none of these, expected exactly one of: `data: my_pairs` "
+            "(Raw input, by its name under `data` in config.yaml); or",
         ),
     },
     "experiments/strict.yaml": {
