@@ -127,7 +127,7 @@ def test_an_imported_model_is_a_start_too_and_what_it_saw_is_not_known(
 def test_another_architecture_is_refused_with_the_key_that_differs(make_command: Make, first: Any) -> None:
     command = make_command(initialise_from={}, initial=first.output, model__hidden_size=64, **PLAIN)
     assert (
-        "the initial model has hidden_size 32, this run 64; the architecture of a trained model cannot change"
+        "the initial model has hidden_size 32, this run 64; training continues only with an equal configuration"
         in refusal(command)
     )
 

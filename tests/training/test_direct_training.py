@@ -414,7 +414,7 @@ def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: 
         (["one", None, "three"], {}, "texts: text 2 is None, of the type NoneType"),
         ([], {}, "texts: got no text"),
         (["one", "\ud800"], {}, "texts: text 2 has half of a surrogate pair"),
-        ("no/such/file.txt", {}, "texts: got 'no/such/file.txt', which is no file or folder here"),
+        ("no/such/file.txt", {}, "texts: got 'no/such/file.txt', which is no file or folder; to pass a text"),
         (None, {"stepz": 3}, "stepz.*did you mean.*steps"),
         (None, {"steps": -1}, "steps: got -1"),
         (None, {"model": "ltg_mimi"}, "model: got 'ltg_mimi'; did you mean 'ltg_mini'"),

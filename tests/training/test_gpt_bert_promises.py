@@ -217,7 +217,7 @@ def test_a_tiny_model_learns_a_hundred_sentences_both_ways() -> None:
 
 def shares_right(network: LanguageModel, pairs: Sequence[Sequence[Sequence[int]]]) -> dict[str, float]:
     """Of pairs of a right and a wrong sentence, by way of scoring."""
-    tokenizer: Any = SimpleNamespace(cls_id=SPECIAL.cls, end_ids=(), mask_id=SPECIAL.mask)
+    tokenizer: Any = SimpleNamespace(cls_id=SPECIAL.cls, end_ids=(), mask_id=SPECIAL.mask, unknown_id=None)
     found = {}
     for way, architecture in WAYS.items():
         model = HatcheryModel(network, tokenizer, CPU, architecture, predicted_before=1)
