@@ -281,7 +281,7 @@ def test_bounds_repeat_and_depend_on_the_seed():
         ({"a": [1.0, 2.0], "b": [1.0]}, {}, EvaluationError, "a and b: .*two scores"),
         ({"a": [1.0, 2.0], "b": []}, {}, EvaluationError, "a and b: .*scores"),
         ({"a": [1.0, 2.0], "b": []}, {"reading": "as_published"}, EvaluationError, "a and b: .*scores"),
-        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"reading": "deepsig"}, ConfigError, "reading: 'deepsig'"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"reading": "deepsig"}, ConfigError, "reading: got 'deepsig'"),
         ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"comparisons": 0}, ConfigError, "comparisons: 0"),
         ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"confidence": 1.2}, ConfigError, "confidence: 1.2"),
     ],

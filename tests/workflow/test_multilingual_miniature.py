@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from projects import make_project, planned_rules, snakemake, with_fewer_pairs
+from projects import make_project, planned_rules, snakemake
 
 from hatchery.export.multilingual_check import TUNED, ZERO_SHOT, structure_problems
 
@@ -17,7 +17,10 @@ TARGETS = [f"{RESULTS}/{name}" for name in ("multilingual_submission/manifest.js
 
 def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repository: Path) -> None:
     folder = make_project(tmp_path / "project", repository)
-    with_fewer_pairs(folder)
+    # Rows for four choices in each file, and sentences for three splits of each treebank.
+    config = folder / "config/config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("examples_per_suite_task: 12", "examples_per_suite_task: 24"), encoding="utf-8")
     result = snakemake(folder, "--cores", "2", *TARGETS, timeout=1200)
     assert result.returncode == 0, (result.stdout + result.stderr)[-6000:]
     assert planned_rules(folder, *TARGETS) == {}
