@@ -283,7 +283,10 @@ def test_selections_of_another_kind_are_named(tmp_path: Path, three: dict[str, M
             {"groups": [{"level": "span", "selections": ["a"]}, {"level": "span", "selections": ["b"]}]},
             "a level occurs twice",
         ),
-        ({"groups": [{"level": "span", "selections": ["a"], "quotas": {"b": 1}}]}, r"quotas\.b: there is no such"),
+        (
+            {"groups": [{"level": "span", "selections": ["a"], "quotas": {"b": 1}}]},
+            r"quotas\.b: the group has no selection of this name",
+        ),
     ],
 )
 def test_wrong_settings_are_named(changes: dict[str, Any], message: str) -> None:

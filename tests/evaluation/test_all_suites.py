@@ -149,7 +149,7 @@ def test_the_fine_tuning_of_babylm_2026_predicts_as_its_server_wants_and_tells_i
 ) -> None:
     task, source = f"demo_babylm_2026_{name}", embedded("embedded_babylm_evaluation")
     finetuning = Finetuning(protocol={"base": "babylm_2026", "epochs": 1, "batch_size": 4}, tasks={task: {}})
-    protocol = keys_of(resolve_protocol(finetuning, task, CONFIG, "here"), of=ProtocolSettings)
+    protocol = keys_of(resolve_protocol(finetuning, task, CONFIG, "here"), only=ProtocolSettings)
     settings = {"stage": "finetune", "stage_version": 3, "task": CONFIG.task(task).settings(task), "protocol": protocol}
     given = json.loads(json.dumps(settings, default=plain))
     output = finetuned(tmp_path, given, model_manifest, {task: source}, tmp_path / "runs")

@@ -285,7 +285,7 @@ def test_the_command_writes_the_same_table_twice(text: Text, make_model: ModelMa
 
 BITS = '    bits: Annotated[float | None, Metric("bits per token", better=-1)] = None\n'
 LAST_FIELD = '    pseudo_perplexity: Annotated[Perplexity | None, Metric("pseudo-perplexity")] = None\n'
-LAST_VALUE = "int(correct) / labelled if labelled else math.nan\n"
+LAST_VALUE = "float(correct) / labelled if labelled else math.nan\n"
 PROGRAM = """
 import sys
 from pathlib import Path

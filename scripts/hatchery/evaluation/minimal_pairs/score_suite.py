@@ -143,8 +143,9 @@ def evaluate(request: Request) -> Answer:
         frame = pairs_of(request.data)
         request = request.with_frame(frame, settings_of_pairs(frame, request.settings))
     settings, source = request.built(ScoringSettings, suite=request.name), request.source()
-    if len(source.names()) == 1:
-        # A single file is the suite, whatever its name is.
+    is_file = isinstance(request.data, str | Path) and Path(request.data).expanduser().is_file()
+    if is_file and len(source.names()) == 1:
+        # A file is the suite, whatever its name is; in a folder, `files` chooses.
         settings = dataclasses.replace(settings, files="*")
     suite = read_suite(source, settings)
     asked = request.model.asked(request.device, settings.scoring, settings.has_template)

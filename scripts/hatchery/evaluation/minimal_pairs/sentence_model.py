@@ -148,7 +148,8 @@ class WithTokenizer:
         self.predicted_before = 0 if is_causal else predicted_before
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else tuple(tokenizer.end_ids))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
-        self.unknown_id: int | None = tokenizer.unknown_id
+        # A tokenizer without an unknown token may lack the attribute.
+        self.unknown_id: int | None = getattr(tokenizer, "unknown_id", None)
         self.vocabulary_size = network.config.vocab_size
 
     @property
