@@ -81,7 +81,9 @@ def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tm
     with pytest.raises(ConfigError, match=r"theirs\.yaml"):
         Project(tmp_path / "config").check("tokenizer", "theirs")
     block.write_text("path: nowhere.json\nvocabulary_size: 400\n")
-    with pytest.raises(ConfigError, match=r"theirs\.yaml: path: got 'nowhere.json', there is no such file"):
+    with pytest.raises(
+        ConfigError, match=r"theirs\.yaml: path: got 'nowhere.json', expected the path of a tokenizer.json"
+    ):
         Project(tmp_path / "config").check("tokenizer", "theirs")
 
 

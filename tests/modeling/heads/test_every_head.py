@@ -240,6 +240,10 @@ def toy_task(name, seed):
             asked, rows = place % (LENGTH - 2) + 1, torch.arange(N)
             spans = torch.stack([torch.stack([word, word + 1], 1) for word in (asked, place)], 1)
             return {"input_ids": ids, "spans": spans}, (ids[rows, asked] >= 15).long()
+        case "word_classification":
+            asked, rows = place % (LENGTH - 2) + 1, torch.arange(N)
+            spans = torch.stack([asked, asked + 1], 1).unsqueeze(1)
+            return {"input_ids": ids, "spans": spans, "sentences": rows}, (ids[rows, asked] >= 15).long()
         case "token_classification":
             return {"input_ids": ids}, (ids % 3).where(ids >= 7, -100)
         case "extractive_span":

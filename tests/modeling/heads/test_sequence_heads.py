@@ -209,7 +209,7 @@ def test_the_studys_loader_gives_models_of_one_width_the_stock_head_and_drops_th
 
 
 def test_the_studys_loader_is_for_its_own_family(make_encoder: Callable[..., LayeredEncoder]) -> None:
-    with pytest.raises(ConfigError, match="loader: got 'reduced_vocabulary', expected none"):
+    with pytest.raises(ConfigError, match="loader: got 'reduced_vocabulary', expected no loader"):
         loaded(make_encoder("ltg"))
 
 

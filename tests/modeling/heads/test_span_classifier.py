@@ -89,9 +89,9 @@ def test_known_layers_must_be_those_of_the_encoder(make_encoder, tokens):
     model = probe(make_encoder(), 5, n_spans=2)
     with pytest.raises(ModelError, match=r"layers: got shape \(2, 3, 12, 24\), expected \[3, B, T, 24\]"):
         model(layers=torch.zeros(2, 3, 12, 24), spans=SPANS, sentences=SENTENCES)
-    with pytest.raises(ModelError, match="input_ids or layers"):
+    with pytest.raises(ModelError, match="expected exactly one of input_ids and layers"):
         model(spans=SPANS, sentences=SENTENCES)
-    with pytest.raises(ModelError, match="input_ids or layers"):
+    with pytest.raises(ModelError, match="expected exactly one of input_ids and layers"):
         model(*tokens, layers=torch.zeros(3, 3, 12, 24), spans=SPANS, sentences=SENTENCES)
 
 
