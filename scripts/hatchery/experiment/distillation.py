@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from hatchery.errors import ConfigError
 from hatchery.experiment.continuation import Origin, check_choice, chosen_run, manifest_of, origin_of, pretraining_of
 from hatchery.training.objective import unable_teacher
-from hatchery.training.step_plan import StepPlan
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -101,6 +100,9 @@ def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str)
     if reason := unable_teacher(pretraining.objective, pretraining_of(project, teacher).objective):
         raise ConfigError(f"{place}: {named} {reason}")
     limit = project.model_of(teacher.experiment, teacher.run).position_limit
+    # Planning reads this module, but loads NumPy only for a run with teachers.
+    from hatchery.training.step_plan import StepPlan
+
     longest = max(StepPlan(pretraining.planned()).lengths, default=pretraining.sequence_length)
     if limit is not None and limit < longest:
         raise ConfigError(
