@@ -1,4 +1,4 @@
-"""What a user writes and waits for, here and with other tools: lines of a whole program, and its processor seconds.
+"""Lines of a program that a user writes and its processor seconds, here and with other tools.
 
 - scores of minimal pairs of BLiMP, of a causal and of a masked model: lm-evaluation-harness, minicons;
 - the surprisal of each word of 1,000 sentences: minicons;

@@ -40,7 +40,7 @@ def followed(arrows: Iterable[tuple[str, str]]) -> Arrows:
 
 
 def package_graph(root: Path) -> dict[str, set[str]]:
-    """What every package of the library (or module beside the packages) imports of the others; `root` is scripts/."""
+    """Return the imports between packages and single modules of the library; `root` is scripts/."""
     library = root / "hatchery"
     names = {path.relative_to(library).parts[0].removesuffix(".py") for path in library.rglob("*.py")} - {"__init__"}
     graph: dict[str, set[str]] = {name: set() for name in names}
@@ -111,7 +111,7 @@ def test_an_import_inside_a_function_counts_and_one_for_type_checkers_does_not(t
 
 
 def module_graph(root: Path) -> dict[str, set[str]]:
-    """What every module of the library imports of the others, in functions and for type checkers, too."""
+    """Return all imports between modules of the library, including those in functions and for type checkers."""
     modules = {".".join(path.relative_to(root).with_suffix("").parts): path for path in root.glob("hatchery/**/*.py")}
     modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
     graph: dict[str, set[str]] = {name: set() for name in modules}

@@ -1,4 +1,4 @@
-"""What the documentation says is so: files, links, functions, tables of papers, devices, security."""
+"""Statements of the documentation are true: files, links, functions, tables of papers, devices, security."""
 
 import ast
 import hashlib

@@ -96,7 +96,7 @@ def test_global_piqa_divides_by_the_tokens_that_the_choice_adds_to_the_whole_pro
     ],
 )
 def test_the_first_of_equal_choices_in_the_row_is_preferred(choices, place, credit):
-    """Of `choices` the right one stands first; in the row it stands at `place`. " 囍" is less probable than " c"."""
+    """Return a row whose right choice, the first of `choices`, is at `place`. " 囍" is less probable than " c"."""
     found = scored([item("a", *choices, place=place)], ties="first_in_row", per_token=True).frame("accuracy.csv")
     assert found.filter(pl.col("level") == "suite")["accuracy"].to_list() == [credit] * 3
 

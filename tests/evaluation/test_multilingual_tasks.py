@@ -81,7 +81,7 @@ TRACK |= {"learning_rates": [3e-3], "epochs": 4, "patience_evaluations": None, "
 def test_the_slips_drop_the_last_rows_and_keep_the_last_epoch(
     model_manifest, make_source, tmp_path, official, monkeypatch
 ):
-    """Of 19 validation rows 16 count, and of four epochs the last one; by default all rows and the best epoch."""
+    """With the slips, 16 of 19 rows and the last of four epochs count; by default all rows and the best epoch."""
     from hatchery.evaluation.finetuning import finetune_on_task
 
     values, asked = iter([0.2, 0.6, 0.5, 0.6]), list[float]()

@@ -61,7 +61,7 @@ class Read:
         return [self.graph[name] for name in self.named(entity, key)]
 
     def read_by(self, name: str) -> Iterator[str]:
-        """What an entity was made from, and the parts of that, down to the raw files."""
+        """Return the inputs of an entity, with their parts and inputs, down to the raw files."""
         for action in self.of_type("CreateAction"):
             if name in self.named(action, "result") and action["@id"] != "#run":
                 for source in self.named(action, "object"):

@@ -21,7 +21,7 @@ ORDER_OF_TEN = [3, 4, 5, 0, 1, 6, 2, 7, 8, 9]
 
 
 def global_batch(seed: int, step: int, batch_size: int, sequences: int) -> list[EpochSlice]:
-    """Of a step among steps of one size."""
+    """Return the sequences of a step among steps of equal size, as slices of epochs."""
     order = partial(epoch_permutation, seed, sequences=sequences)
     return sequences_from(step * batch_size, batch_size, sequences, order)
 

@@ -1,4 +1,4 @@
-"""What a model had seen before its own training, by hand: over chains of two and three trainings."""
+"""Words and tokens of earlier trainings, counted by hand over chains of two and three trainings."""
 
 import json
 from pathlib import Path

@@ -133,7 +133,7 @@ print(before - resident())
 
 
 def run(code: str, repository: Path) -> list[str]:
-    """What `code` prints in a process of its own: threads other than the first have memory of another kind."""
+    """Return the output of `code` in a new process, because threads after the first use other memory."""
     command = [sys.executable, "-c", code, str(repository / "scripts")]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 

@@ -17,7 +17,7 @@ TARGETS = [f"{RESULTS}/{name}" for name in ("multilingual_submission/manifest.js
 
 def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repository: Path) -> None:
     folder = make_project(tmp_path / "project", repository)
-    # Rows for four choices in each file, and sentences for three splits of each treebank.
+    # With 12 examples, files of four choices would be empty and a treebank too small for three splits.
     config = folder / "config/config.yaml"
     text = config.read_text(encoding="utf-8")
     config.write_text(text.replace("examples_per_suite_task: 12", "examples_per_suite_task: 24"), encoding="utf-8")

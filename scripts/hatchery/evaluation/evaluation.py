@@ -28,7 +28,7 @@ TidyRow = dict[str, Any]
 _OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": "", "settings": "", "basis": ""}
 
 ONCE = ("",)
-"""Names of a kind that has one unnamed result per model."""
+"""Result names of an evaluation kind with a single result per model, whose name is empty."""
 
 
 def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> TidyRow:

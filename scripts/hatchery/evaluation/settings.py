@@ -278,7 +278,7 @@ class PerplexityChoice(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexitySettings(PerplexityChoice):
-    """The held-out text and the predictions that are measured."""
+    """Settings of perplexity: splits, sequence length and prediction targets."""
 
     splits: Annotated[tuple[HeldOut, ...], MinLen(1), Unique()]
     """Splits of the corpus."""

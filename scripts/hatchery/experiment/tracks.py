@@ -117,7 +117,8 @@ def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
 def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
     """Return vocabularies of other text that determine the text of a corpus, each with the selection that names it.
 
-    A selection of windows does not depend on its vocabulary. `seen` are corpora that are made from this one.
+    Selections of windows are left out, because their text does not depend on a vocabulary. `seen` are the corpora that
+    the recursion has visited.
     """
     block, seen = project.corpus(corpus), seen | {corpus}
     if block.made_from == "sample" and block.sample.corpus not in seen:

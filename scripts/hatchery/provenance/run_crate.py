@@ -114,7 +114,7 @@ def _add_skeleton(crate: Crate, run: Run) -> None:
 
 
 def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
-    """Add the node of a digest, and return the identifier that other stages use for it as an input."""
+    """Add a manifest with its outputs, or a raw input with its files; return its `@id`, by which stages refer to it."""
     if node.manifest is not None and node.path is not None:
         for output in node.manifest.outputs:
             crate.file(_name(chain, output.path), output.sha256, output.bytes)

@@ -108,7 +108,7 @@ def general_notes(summary: Summary) -> list[str]:
 
 
 def _blind_guesses(summary: Summary) -> list[str]:
-    """Return notes on the scores of a blind guess, for the present rows."""
+    """Return notes that explain the blind guesses of the rows in this summary."""
     guessed = [row for row in summary.rows if row.blind_guess is not None]
     of_pairs = [row for row in guessed if summary.kinds.get(row.suite) == "minimal_pairs"]
     choices = [row for row in of_pairs if row.metric != CORRELATION]

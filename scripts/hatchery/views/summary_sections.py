@@ -67,7 +67,7 @@ def _perplexity_per(task: str) -> str:
 
 
 def _perplexity_per_model(summary: Summary) -> str:
-    """Return the unit of text of the models' perplexity."""
+    """Return the unit, such as `per masked token`, in which the perplexity of these models is given."""
     objectives = objectives_of(summary)
     if len(objectives) == 1:
         return _perplexity_per(objectives[0])

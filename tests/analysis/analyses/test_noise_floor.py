@@ -1,4 +1,4 @@
-"""What switches change, in the noise of their baseline, and the text that a loss is worth: numbers by hand."""
+"""Changes by switches against the noise of their baseline, and text that a loss is worth: numbers by hand."""
 
 from pathlib import Path
 from typing import Any

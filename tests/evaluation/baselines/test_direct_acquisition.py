@@ -66,7 +66,7 @@ def test_checkpoints_by_their_words_have_the_bytes_of_the_stage_and_the_numbers_
 
 
 class Unigram(nn.Module):
-    """The same distribution over tokens everywhere."""
+    """A module that predicts one distribution over tokens at every position."""
 
     def __init__(self, size: int, seed: int) -> None:
         super().__init__()

@@ -272,8 +272,8 @@ class ModuleModel(WithTokenizer):
         yield output.logits, output.targets
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Never called, because the module caches no keys and values (`shares_prefixes`)."""
-        raise NotImplementedError
+        """Raise AssertionError: a module caches no keys and values, so scoring shares no prefixes."""
+        raise AssertionError("a module shares no prefixes")
 
 
 TokenizedModel: TypeAlias = HatcheryModel | ModuleModel

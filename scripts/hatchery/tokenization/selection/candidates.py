@@ -136,7 +136,7 @@ def measure_part(task: MeasureTask, path: Path) -> Facts:
 
 
 def load_definition(path: Path) -> Definition:
-    """Return the definition in a tokenizer file."""
+    """Return the tokenizer definition read from the JSON file at `path`."""
     return read_definition(path.read_text(encoding="utf-8"), str(path))
 
 
