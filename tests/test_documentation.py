@@ -30,6 +30,7 @@ NAMED = re.compile(
 )
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 CODE = re.compile(r"`([^`]+)`")
+BLOCK = re.compile(r"^ *```\w*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
 # The folder of a run below an experiment's results.
@@ -65,8 +66,18 @@ def test_every_file_and_link_that_a_page_names_is_there(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_target_of_make_that_a_page_names_is_there(page: Path) -> None:
     targets = re.findall(r"^([a-z0-9-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    named = re.findall(r"(?:^|`)make ([a-z][a-z0-9-]*)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(named) <= set(targets), page.name
+    assert set(named_targets(page.read_text(encoding="utf-8"))) <= set(targets), page.name
+
+
+def named_targets(text: str) -> list[str]:
+    """Targets of make in blocks of code and in backquotes."""
+    blocks = "\n".join(BLOCK.findall(text))
+    return re.findall(r"^ *make ([a-z][a-z0-9-]*)", blocks, re.MULTILINE) + re.findall(r"`make ([a-z][a-z0-9-]*)", text)
+
+
+def test_a_line_of_prose_that_begins_with_make_names_no_target() -> None:
+    text = "They\nmake words.\n\n   ```bash\n   make env\n   ```\n\n`make demo` is\nmake believe.\n\n```\nmake test # all\n```\n"
+    assert named_targets(text) == ["env", "test", "demo"]
 
 
 def test_every_run_that_a_page_names_in_a_path_is_one_of_its_experiment() -> None:

@@ -27,6 +27,7 @@ from hatchery.evaluation.direct.pairs import READERS, read_pairs
 from hatchery.evaluation.direct.request import Answer, Request
 from hatchery.evaluation.evaluation import Evaluated, TidyRow
 from hatchery.evaluation.kinds import evaluations
+from hatchery.evaluation.minimal_pairs.measurements import PARADIGM_AVERAGE, PHENOMENON_AVERAGE
 from hatchery.evaluation.opening import Named, open_model
 from hatchery.evaluation.pretrained import ModelOfOthers, Pretrained
 from hatchery.evaluation.runtime import prepare_device
@@ -66,6 +67,8 @@ COLUMNS = {
 """Columns of rows, as in docs/tables.md; `low` and `high` are the 95 % interval over the choice of items."""
 IN_SUMMARY = ("average", "split", "task")
 TIES_CORRECT = "ties_correct"
+BELOW_0 = ("mcc", "pearson", "spearman", "correlation", "gain")
+"""Parts of the names of metrics in percent that may be negative."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class EvaluationResult:
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.model}"]
-        for row in self.summary.iter_rows(named=True):
+        for row in self._shown.iter_rows(named=True):
             value = "-" if row["value"] is None else f"{row['value']:.2f}"
             interval = "" if row["low"] is None else f" ({row['low']:.2f} to {row['high']:.2f})"
             items = "" if row["items"] is None else f", {row['items']:,} items"
@@ -99,7 +102,16 @@ class EvaluationResult:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.summary._repr_html_()
+        return self._shown._repr_html_()
+
+    @property
+    def _shown(self) -> pl.DataFrame:
+        """The summary without averages over phenomena that repeat those over paradigms, as if each phenomenon is one
+        paradigm."""
+        columns = [name for name in self.summary.columns if name != "task"]
+        of_paradigms = self.summary.filter(task=PARADIGM_AVERAGE).select(columns)
+        repeated = self.summary.filter(task=PHENOMENON_AVERAGE).join(of_paradigms, columns, "semi", nulls_equal=True)
+        return self.summary.join(repeated, on=self.summary.columns, how="anti", nulls_equal=True, maintain_order="left")
 
 
 def evaluate(
@@ -336,9 +348,7 @@ def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
     for row in rows:
         value, deviation = row["value"], row.get("sampling_deviation")
         half = None if value is None or deviation is None else NORMAL_95 * deviation
-        bounds = {} if half is None else {"low": value - half, "high": value + half}
-        if row["metric"].endswith("_percent"):
-            bounds = {name: min(max(bound, 0.0), 100.0) for name, bound in bounds.items()}
+        bounds = {} if half is None else _interval(value, half, row["metric"])
         known = {**row, **bounds}
         cells.append([known.get(column) for column in COLUMNS])
     return pl.DataFrame(cells, schema=COLUMNS, orient="row")
@@ -370,5 +380,15 @@ def _over_runs(runs: pl.DataFrame) -> dict[str, Any]:
     row["value"] = fmean(values)
     if len(values) > 1:
         reach = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
-        row |= {"low": row["value"] - reach, "high": row["value"] + reach}
+        row |= _interval(row["value"], reach, row["metric"])
     return row
+
+
+def _interval(mean: float, half: float, metric: str) -> dict[str, float]:
+    """Return the bounds of an interval, within the range of a metric in percent: from 0, or from -100 for a
+    correlation, to 100."""
+    bounds = {"low": mean - half, "high": mean + half}
+    if not metric.endswith("_percent"):
+        return bounds
+    lowest = -100.0 if any(name in metric for name in BELOW_0) else 0.0
+    return {name: min(max(bound, lowest), 100.0) for name, bound in bounds.items()}

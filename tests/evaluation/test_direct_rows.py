@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.direct_evaluation import frame_of_rows, summary_of
+from hatchery.direct_evaluation import EvaluationResult, frame_of_rows, summary_of
 from hatchery.evaluation.evaluation import measured
 
 
@@ -22,10 +22,23 @@ def test_intervals_are_1_96_deviations_and_percentages_stay_percentages() -> Non
     found = frame_of_rows(rows).select("low", "high").rows()
     assert found[:3] == [
         pytest.approx((98 - 3.92, 100.0)),
-        pytest.approx((0.0, 1 + 9.8)),
+        pytest.approx((1 - 9.8, 1 + 9.8)),
         pytest.approx((120 - 58.8, 120 + 58.8)),
     ]
     assert found[3:] == [(None, None)] * 2
+
+
+def test_averages_that_repeat_each_other_are_shown_once() -> None:
+    def shown(of_phenomena: float) -> str:
+        values = (("phenomenon_average", of_phenomena), ("paradigm_average", 60.0))
+        rows = [measured("s", task, "average", "accuracy_percent", value, items=9) for task, value in values]
+        frame = frame_of_rows(rows)
+        result = EvaluationResult("m", "s", frame, frame, {}, {}, {})
+        assert ("phenomenon_average" in result._repr_html_()) == ("phenomenon_average" in str(result))
+        return str(result)
+
+    assert "phenomenon" not in shown(60.0) and "paradigm_average" in shown(60.0)
+    assert "phenomenon_average" in shown(61.0) and "paradigm_average" in shown(61.0)
 
 
 def test_averages_splits_and_tasks_stand_for_the_whole_with_ties_as_the_suite_counts_them() -> None:
@@ -42,6 +55,6 @@ def test_of_several_fine_tunings_it_is_their_mean_with_student_s_interval() -> N
     )
     # The deviation is the root of 50, the error 5, and the quantile of one degree of freedom 12.706.
     assert row["value"] == 85.0 and row["failed"] == "1 of 3 runs failed"
-    assert (row["low"], row["high"]) == pytest.approx((85 - 63.531, 85 + 63.531), abs=1e-3)
+    assert (row["low"], row["high"]) == pytest.approx((85 - 63.531, 100.0), abs=1e-3)
     (row,) = summary_of(frame_of_rows([finetuned(80.0, 1), finetuned(None, 2, "nan")])).rows(named=True)
     assert (row["value"], row["low"]) == (80.0, None)

@@ -1,12 +1,15 @@
 """Ways of scoring that ask models for predictions which they never learned."""
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from shipped import edit
 
-from hatchery.evaluation.ways_of_scoring import WAYS, unlearned
+from hatchery.evaluation.ways_of_scoring import WAYS, never_hidden, unlearned
 from hatchery.experiment.project import Project
 from hatchery.experiment.run_checks import unlearned_warnings
+from hatchery.training.objectives import objective_settings
 
 BOTH = ("masked", "causal")
 
@@ -30,6 +33,28 @@ def test_a_plan_names_models_that_are_asked_for_what_they_never_learned(configur
     )
     (line,) = [line for line in unlearned_warnings(["real_hybrid"], Project(configuration)) if "reading" in line]
     assert line.startswith("experiment 'real_hybrid': reading, share_causal_share_1: scoring 'pll' asks for hidden")
+
+
+def test_a_plan_names_models_whose_training_hid_other_shares_of_tokens(configuration: Path) -> None:
+    edit(configuration, "suites/demo_pairs.yaml", "description:", "scoring: diffusion\ndescription:")
+    (line,) = unlearned_warnings(["demo"], Project(configuration))
+    assert "scoring 'diffusion' hides 0 to 100 % of the tokens, and the model was trained with 40 % hidden" in line
+
+
+@pytest.mark.parametrize(
+    ("rates", "trained"),
+    [({}, None), ({"weights": "diffusion"}, None), ({"highest": 0.5}, "0 to 50 %, equal weights"), (None, "30 %")],
+)
+def test_the_bound_of_masked_diffusion_is_for_models_that_saw_all_shares(
+    rates: dict[str, Any] | None, trained: str | None
+) -> None:
+    keys: dict[str, Any] = {"mask_probability": 0.3} if rates is None else {"rates": rates}
+    shown = {"kind": "subword", "random_probability": 0.0, "keep_probability": 0.0}
+    objective = objective_settings({"task": "masked", **shown, **keys}, "objective")
+    reason = None if trained is None else f"was trained with {trained} hidden"
+    found = never_hidden("diffusion", objective)
+    assert found is None if reason is None else found is not None and found.endswith(reason)
+    assert never_hidden("pll", objective) is None
 
 
 def test_what_each_way_of_scoring_asks_for() -> None:

@@ -146,6 +146,20 @@ def test_models_of_one_objective_share_a_column_that_is_named_plainly(
     assert ("Fixed masks" in markdown) == (objectives is None)
 
 
+def test_the_bound_of_masked_diffusion_has_its_own_unit(experiment: Any, tmp_path: Path) -> None:
+    """Its loss is divided by the number of tokens that can be hidden, not by the number of hidden ones."""
+    objective = {"task": "masked", "kind": "subword", "random_probability": 0.0, "keep_probability": 0.0}
+    for model, rates in (("bound", {"weights": "diffusion"}), ("drawn", {"weights": "equal"})):
+        run = experiment.add_model(model, 1, [], objective={**objective, "rates": rates})
+        settings = {"masking": "own", "mask_probability": 0.15, "random_probability": 0.1, "keep_probability": 0.1}
+        experiment.add_perplexity(run, {"dev": (2.0, 2.718**2, 0.5)}, settings=settings)
+        if model == "bound":
+            markdown = write(experiment, tmp_path)[2].read_text(encoding="utf-8")
+            assert "perplexity per token that can be hidden (bound of masked diffusion)." in markdown
+    markdown = write(experiment, tmp_path)[2].read_text(encoding="utf-8")
+    assert "perplexity per masked token or per token that can be hidden (bound of masked diffusion)." in markdown
+
+
 def test_markdown_keeps_bars_in_names_out_of_its_columns(experiment: Any, tmp_path: Path) -> None:
     run = experiment.add_model("a|b", 1, [])
     experiment.add_finetuning(run, "cola", ("accuracy",), {12: ((0.7,), "")})

@@ -7,7 +7,10 @@ error.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from hatchery.training.objective import ObjectiveKeys
 
 Architecture = Literal["masked", "causal", "encoder_decoder"]
 Edition = Literal[2023, 2025, 2026]
@@ -75,6 +78,15 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
     asked = tuple(_PREDICTED) if WAYS[name].sums else WAYS[name].architectures
     never = [_PREDICTED[kind] for kind in asked if kind in kinds and kind not in learned]
     return f"{name!r} asks for {never[0]}, and the model only learned {_PREDICTED[learned[0]]}" if never else None
+
+
+def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
+    """Return why a way of scoring hides shares of tokens that a model never saw in training; None if it does not."""
+    rates = getattr(objective, "rates", None)
+    if name != "diffusion" or (rates is not None and rates.covers_all):
+        return None
+    share = getattr(objective, "hidden_share", "no share of tokens").removesuffix(",")
+    return f"{name!r} hides 0 to 100 % of the tokens, and the model was trained with {share} hidden"
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:

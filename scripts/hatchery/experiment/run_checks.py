@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hatchery.errors import ConfigError
-from hatchery.evaluation.ways_of_scoring import Edition, unlearned, why_not
+from hatchery.evaluation.ways_of_scoring import Edition, never_hidden, unlearned, why_not
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.distillation import check_distillation
 from hatchery.experiment.experiment_file import Experiment
@@ -97,12 +97,15 @@ def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str
 
 
 def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a line for each suite or text whose scoring needs predictions that the models were not trained for."""
+    """Yield a line for each suite or text whose scoring needs predictions or shares of hidden tokens that the models
+    were not trained for."""
     for name in experiments:
         experiment = project.experiment(name)
         objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
         for key, way, _ in _ways(experiment, project):
             reasons = {run: unlearned(way, one.kinds, one.learned) for run, one in objectives.items()}
+            loose = {run: never_hidden(way, one) for run, one in objectives.items()}
+            reasons = {run: reason or loose[run] for run, reason in reasons.items()}
             for reason in dict.fromkeys(filter(None, reasons.values())):
                 models = ", ".join(run for run, why in reasons.items() if why == reason)
                 advice = "scoring: auto uses predictions that a model was trained for"

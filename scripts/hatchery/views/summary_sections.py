@@ -12,6 +12,7 @@ from hatchery.analysis.settings import OTHER
 from hatchery.analysis.summary import Summary
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.task_averages import AVERAGE_METRIC
+from hatchery.evaluation.basis import ASKED, aspects_of
 from hatchery.evaluation.evaluation import Evaluation
 from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.minimal_pairs.measurements import (
@@ -23,6 +24,7 @@ from hatchery.evaluation.minimal_pairs.measurements import (
 from hatchery.evaluation.perplexity.rows import BITS_PER_BYTE
 from hatchery.rendering.escaping import readable
 from hatchery.training.objectives import DEFAULT_TASK, OBJECTIVES
+from hatchery.training.objectives.masked import BOUND
 from hatchery.views.sections import own_sections
 
 
@@ -62,16 +64,23 @@ def objectives_of(summary: Summary) -> list[str]:
     return [*(task for task in OBJECTIVES if task in guessing), *others] or [DEFAULT_TASK]
 
 
-def _perplexity_per(task: str) -> str:
-    return "per token of each one's own tokenizer" if task.startswith(OTHER) else OBJECTIVES[task][0].perplexity_per
+def _perplexity_per(task: str, summary: Summary) -> str:
+    """Return the unit of the perplexity of models with an objective; the bound of masked diffusion has its own unit."""
+    if task.startswith(OTHER):
+        return "per token of each one's own tokenizer"
+    own = (row for row in summary.rows if summary.objective(row.model) == task)
+    guessing = (row.basis for row in own if depends_on_objective(row.suite, row.metric))
+    bounds = {BOUND in aspects_of(basis).get(ASKED, "") for basis in guessing}
+    units = [f"per token that can be hidden ({BOUND})"] if True in bounds else []
+    return " or ".join(units if bounds == {True} else [OBJECTIVES[task][0].perplexity_per, *units])
 
 
 def _perplexity_per_model(summary: Summary) -> str:
     """Return the unit, such as `per masked token`, in which the perplexity of these models is given."""
     objectives = objectives_of(summary)
     if len(objectives) == 1:
-        return _perplexity_per(objectives[0])
-    each = ", ".join(f"{_perplexity_per(task)} of {task} models" for task in objectives)
+        return _perplexity_per(objectives[0], summary)
+    each = ", ".join(f"{_perplexity_per(task, summary)} of {task} models" for task in objectives)
     return f"{each}; those of different objectives are not comparable"
 
 

@@ -11,6 +11,8 @@ from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel
 from hatchery.evaluation.minimal_pairs.shared_prefixes import LEAST_SHARED, batches_of, groups_of
 from hatchery.evaluation.runtime import load_pretrained, load_sentence_model
+from hatchery.modeling.families import model_config
+from hatchery.modeling.language_model import build_language_model, initialise_
 
 START = "The old dogs near it sleep and"
 SETS = [
@@ -30,18 +32,32 @@ def scores_of(model, tokens_per_batch=None):
     return shared.scores, shared.tokens
 
 
+def causal_model(family, vocabulary_size):
+    """A small causal model of a family, with all switches of the modern one."""
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 2}
+    switches = ("value_residual", "head_gate", "unet_skips") if family == "modern" else ()
+    config = model_config({"family": family, "vocab_size": vocabulary_size, **sizes, **dict.fromkeys(switches, True)})
+    model = build_language_model(config, causal=True)
+    initialise_(model, seed=0)
+    return model
+
+
 @pytest.mark.parametrize("tokens_per_batch", [None, 1, 100])
-@pytest.mark.parametrize("name", ["ours", "gpt2", "opt"])
+@pytest.mark.parametrize("name", ["ours", "modern", "roberta", "gpt2", "opt"])
 def test_scores_are_those_of_every_text_by_itself(
     make_model_manifest, manifest_of, monkeypatch, name, tokens_per_batch
 ):
-    if name == "ours":
-        model = HatcheryModel(*load_pretrained(make_model_manifest(causal=True)), torch.device("cpu"))
+    is_ours = name in ("ours", "modern", "roberta")
+    if is_ours:
+        network, tokenizer = load_pretrained(make_model_manifest(causal=True))
+        if name != "ours":
+            network = causal_model(name, tokenizer.vocabulary_size)
+        model = HatcheryModel(network, tokenizer, torch.device("cpu"))
     else:
         model = load_sentence_model(manifest_of(name), torch.device("cpu"))
     assert model.shares_prefixes
     calls = []
-    behind = type(model).logits_behind if name != "ours" else type(model).features_behind
+    behind = type(model).features_behind if is_ours else type(model).logits_behind
     monkeypatch.setattr(
         type(model), behind.__name__, lambda self, *given: (calls.append(given), behind(self, *given))[1]
     )

@@ -12,7 +12,7 @@ from hatchery.evaluation.evaluation import Evaluated, Level, TidyRow, measured
 from hatchery.evaluation.minimal_pairs.items import BY_PAIR
 from hatchery.evaluation.settings import is_imported
 from hatchery.evaluation.trained_objective import objective_of_model
-from hatchery.evaluation.ways_of_scoring import default_way
+from hatchery.evaluation.ways_of_scoring import default_way, never_hidden
 from hatchery.settings.base import Range, Share
 
 PHENOMENON_AVERAGE = "phenomenon_average"
@@ -117,6 +117,9 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
     rules = [f"{measures['rules']}; ties {measures['tie_rule']}"] if "rules" in measures else []
     if evaluated.manifest.settings.get("precision") == "tf32":
         rules.append(TENSOR_FLOAT)
+    if "objective" in evaluated.model.settings:
+        loose = never_hidden(str(measures.get("scoring")), objective_of_model(evaluated.model))
+        rules += [f"the bound is loose: {loose}"] if loose else []
     settings = "; ".join(rules)
 
     def add(level: Level, task: str, metric: str, value: float, deviation: float, items: int, chance: float) -> None:

@@ -14,7 +14,6 @@ from torch import Tensor
 from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.attention import TokenCache
 from hatchery.modeling.language_model import LanguageModel
-from hatchery.modeling.ltg.encoder import LtgEncoder
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.own_model import OwnModel
 
@@ -217,8 +216,8 @@ class HatcheryModel(WithTokenizer):
 
     @property
     def shares_prefixes(self) -> bool:
-        """Return whether the model can cache the keys and values of a text."""
-        return self.architecture == "causal" and isinstance(self.network.encoder, LtgEncoder)
+        """Return whether the model reads from left to right; the encoders of all families cache keys and values."""
+        return self.architecture == "causal"
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
         """Return logits [M, V] at `rows` of prefixes and of the texts that follow them."""
@@ -231,7 +230,6 @@ class HatcheryModel(WithTokenizer):
 
     def _hidden_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
         encoder = self.network.encoder
-        assert isinstance(encoder, LtgEncoder), "others keep nothing"
         caches = [TokenCache() for _ in range(encoder.n_layers)]
         states = encoder.states_behind(prefixes, None, caches, 0)[-1].flatten(0, 1)
         if rest.shape[1]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from hatchery.objectives.examples import MaskedExamples
     from hatchery.tokenization.token_shards import TokenShards
 
+BOUND = "bound of masked diffusion"
+"""Name of the loss of held-out text under masked diffusion."""
+
 
 @dataclass(frozen=True)
 class MaskedSettings(MaskingSettings, ObjectiveKeys):
@@ -109,7 +112,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         """Share of hidden tokens, in words."""
         if self.rates is None:
             return super().hidden_share
-        bound = ", bound of masked diffusion" if self.is_bound else f", {self.rates.weights} weights"
+        bound = f", {BOUND}" if self.is_bound else f", {self.rates.weights} weights"
         return f"{100 * self.rates.lowest:g} to {100 * self.rates.highest:g} %{bound},"
 
     def mask_rate(self, progress: float) -> float:
