@@ -176,6 +176,11 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     experiment.pretraining["whole-s1-step2"] = experiment.folder / "milestone/manifest.json"
     with stage_run(experiment.folder / "milestone/manifest.json", {"stage": "pretrain"}) as stage:
         stage.measures.update(parameters=2000)
+    # The curve has no row for a milestone that the settings do not name: its facts are those of its own manifest.
+    experiment.runs.append({**at_two, "name": "whole-s1-step3", "model": "whole-step3", "step": 3})
+    experiment.pretraining["whole-s1-step3"] = experiment.folder / "third/manifest.json"
+    with stage_run(experiment.folder / "third/manifest.json", {"stage": "pretrain"}) as stage:
+        stage.measures.update(parameters=2001, steps=3, other="no column")
     table = experiment.collected()
     found = {row["model"]: row for row in read_runs(RUNS.in_folder_of(table))}
     half = found["half"]
@@ -188,6 +193,8 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     for key in ("steps", "tokens", "loss", "development_loss", "training_flops", "sequences", "seconds"):
         assert kept[key] == half[key], key
     assert (kept["label"], kept["run"], kept["seconds"], kept["day"]) == ("whole, step 2", "whole-s1-step2", None, None)
+    third = found["whole-step3"]
+    assert (third["parameters"], third["steps"], third["tokens"], third["loss"]) == (2001, 3, None, None)
     # It counts as trained from random weights, under its own manifest, and adds no curve.
     assert half["initial"] == "" and half["manifest"] != found["whole"]["manifest"] and half["seconds"] is None
     assert read_curves(CURVES.in_folder_of(table), runs_of(experiment))["half-s1"] == []

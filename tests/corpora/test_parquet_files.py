@@ -12,6 +12,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 from hatchery.corpora.parquet_files import parquet_rows, pieces_of_column, texts_of_column
+from hatchery.corpora.raw_files import Piece
 from hatchery.corpora.text_files import Lines
 from hatchery.errors import SourceError
 from hatchery.evaluation.probing.conll2012 import read_hub_rows
@@ -80,6 +81,19 @@ READ: dict[str, Callable[[RawSource], object]] = {
 def test_columns_that_cannot_be_told_apart_are_refused(columns, message: str, read, source) -> None:
     with pytest.raises(SourceError, match=rf"a\.parquet: .*{message}"):
         read(source(parquet(columns)))
+
+
+def test_rows_are_numbered_from_1_in_the_whole_file_also_in_a_piece(source) -> None:
+    written = io.BytesIO()
+    pq.write_table(pa.table({"text": list("abcdefg")}), written, row_group_size=2)
+    opened = source(written.getvalue())
+
+    def places(piece: Piece | None) -> list[tuple[str, str]]:
+        rows = parquet_rows(opened, "a.parquet", {"text"}, piece=piece)
+        return [(place.rpartition("a.parquet, row ")[2], row["text"]) for place, row in rows]
+
+    assert places(None) == list(zip("1234567", "abcdefg", strict=True))
+    assert places(Piece(0, 0, 0, 3, 2)) == [("4", "d"), ("5", "e")]
 
 
 def test_a_name_with_a_dot_of_its_own_is_a_column(source) -> None:

@@ -10,7 +10,7 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.draws import derived_seed, generator, hold_out
 from hatchery.evaluation.finetuning.batches import batches_per_epoch, prediction_batches, training_batches
 from hatchery.evaluation.finetuning.encoding import encode_texts
-from hatchery.evaluation.finetuning.framing import Framing, kept_tokens, truncate_longest
+from hatchery.evaluation.finetuning.framing import Framing, _tokens_of, kept_tokens, truncate_longest
 from hatchery.evaluation.tasks.example import Example, MarkedSpan
 
 WORDS = ["old", "dogs", "near", "house", "sleep", "cat", "chases", "likes"]
@@ -128,6 +128,21 @@ def test_marked_words_become_the_tokens_that_share_characters_with_them(tokenize
     found = [tokenizer.decode(ids[start:end].tolist()).strip() for start, end in batch.inputs["spans"][0].tolist()]
     assert found == ["dogs", "dogs"]
     assert batch.inputs["spans"].shape == (1, 2, 2)
+    # A longer text in the batch moves the marks of a text with padding in front by the padding.
+    longer = tuple(MarkedSpan(i, text.index("dogs"), text.index("dogs") + 4) for i, text in enumerate((second, first)))
+    pair = [texts(first, second, marked=spans), texts(f"{second} {second}", first, marked=longer)]
+    data = encode_texts(pair, tokenizer, 64, pads_in_front=True)
+    batch = data.batch(np.array([0, 1]))
+    assert batch.inputs["attention_mask"][0, 0].item() is False
+    for row, its in zip(batch.inputs["input_ids"], batch.inputs["spans"].tolist(), strict=True):
+        assert [tokenizer.decode(row[start:end].tolist()).strip() for start, end in its] == ["dogs", "dogs"]
+
+
+def test_a_token_that_ends_where_a_mark_begins_or_begins_where_it_ends_is_not_marked():
+    offsets = np.array([[0, 2], [2, 4], [4, 6]])
+    assert [_tokens_of(MarkedSpan(0, *mark), offsets, "") for mark in ((2, 4), (1, 4), (2, 5), (0, 2))] == [
+        *((1, 2), (0, 2), (1, 3), (0, 1))
+    ]
 
 
 def test_a_marked_word_that_is_cut_away_points_at_the_first_token(tokenizer):

@@ -91,6 +91,10 @@ def test_a_task_transferred_to_by_two_tasks_says_from_which(tmp_path: Path) -> N
     names = [m["task"] for m in with_distinct_tasks(found)]
     assert names == ["a_mnli", "hans_from_a_mnli", "b_mnli", "hans_from_b_mnli"]
     assert [m["task"] for m in with_distinct_tasks(found[:2])] == ["a_mnli", "hans"]
+    # A task of the experiment that is also a task transferred to keeps its name.
+    own = job(tmp_path / "hans", RESULTS_HEADER + rows.splitlines()[0] + "\n", {"task": {**TASK, "name": "hans"}})
+    names = [m["task"] for m in with_distinct_tasks([*found[:2], *measured("hans", own)])]
+    assert names == ["a_mnli", "hans_from_a_mnli", "hans"]
 
 
 @pytest.mark.parametrize("value", ["", "nan"])

@@ -8,6 +8,7 @@ from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
+from hatchery.evaluation.finetuning.measurements import settings_text
 from hatchery.evaluation.finetuning.scored_sets import label_mapping
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferSettings
 
@@ -46,7 +47,10 @@ def test_a_causal_model_learns_from_its_last_token_whatever_the_head_reads(run, 
     for pooling in ("last_token", "first_token"):
         head = {"kind": "sequence_classification", "options": {"pooling": pooling}}
         task = {"fields": ["sentence"], "labels": ["dogs", "none"], "metrics": ["accuracy"], "head": head}
-        found[pooling] = values(run(settings(task), files, pooling, model))["accuracy"]
+        folder = run(settings(task), files, pooling, model)
+        found[pooling] = values(folder)["accuracy"]
+        manifest = read_manifest(folder / "manifest.json")
+        assert "; last token;" in settings_text(manifest) and "first" not in settings_text(manifest)
     # The first token of a causal model sees no text: from it, every text would have the same label.
     assert found["first_token"] == found["last_token"] > 0.9
 

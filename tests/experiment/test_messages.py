@@ -273,12 +273,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         ),
     },
     "experiments/strict.yaml": {
-        "a causal model that is fine-tuned": (
-            "objective: {at_least_one: false}",
-            "objective: {task: causal}",
-            "objective.task: got 'causal', expected masked, because the head of a task (babylm_cola) reads the "
-            "first token, which has no context in a causal model; set finetuning.head_options: {pooling: last_token}",
-        ),
         "unknown protocol": (
             "{base: elc_bert}",
             "{base: elc_bret}",

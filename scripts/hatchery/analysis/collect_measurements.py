@@ -112,7 +112,7 @@ class HeldOutText:
         assert self._tokens is not None
         # The counts do not depend on the share of masked tokens: on average, models predict the same tokens.
         ends = "ends" if objective.appends_end_token else ""
-        key = (split, objective.task, objective.asked_as, ends, getattr(objective, "direction", ""))
+        key = (split, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
             self._counts[key] = objective_of(objective).target_counts(TokenShards.open(self._tokens.path, split))
         return self._counts[key]

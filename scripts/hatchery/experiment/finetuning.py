@@ -62,15 +62,6 @@ def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
     return replace(head, options={**head.options, **finetuning.head_options})
 
 
-def reads_first_token(finetuning: Finetuning, head: HeadSettings) -> bool:
-    """Return True if the head of a task reads only the first token, which has no context in a causal model."""
-    if head.kind not in SEQUENCE_HEADS:
-        return False
-    options = head_of_task(finetuning, head).options
-    # The pooling "auto" is chosen when the model is loaded; for some models it is the first token.
-    return options.get("pooling", "first_token") == "first_token" or options.get("loader", "none") != "none"
-
-
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
     """Return the layers of a named protocol, those of its own base first."""
     layers: list[Mapping[str, Any]] = []

@@ -8,7 +8,6 @@ from hatchery.evaluation.ways_of_scoring import Edition, never_hidden, unlearned
 from hatchery.experiment.continuation import check_continuation
 from hatchery.experiment.distillation import check_distillation
 from hatchery.experiment.experiment_file import Experiment
-from hatchery.experiment.finetuning import reads_first_token
 from hatchery.experiment.held_out_text import check_perplexity_splits, check_translation
 from hatchery.experiment.milestones import check_acquisition, check_milestones
 from hatchery.experiment.paper_tables import check_paper_tables, check_published_rows
@@ -120,15 +119,6 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
             f"{place}: output_bias.weight_scale: got {scale!r}, expected own: the output matrix of this model is its "
             "word embedding (tie_word_embeddings), which must keep its scale"
         )
-    if pretraining.objective.task == "causal":
-        finetuning = experiment.finetuning
-        for task in finetuning.tasks:
-            if reads_first_token(finetuning, project.task(task).head):
-                raise ConfigError(
-                    f"{place}: objective.task: got 'causal', expected masked, because the head of a task ({task}) "
-                    "reads the first token, which has no context in a causal model; set "
-                    "finetuning.head_options: {pooling: last_token}"
-                )
     compute = project.config.compute
     require_zero_stage(f"{place}: compute.zero_stage", compute.zero_stage, pretraining)
     micro = compute.micro_batch_size

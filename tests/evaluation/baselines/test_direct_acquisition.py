@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 import torch
 from baseline_cases import imported
+from tokenizers import Tokenizer as Backend
 from torch import Tensor, nn
 
 import hatchery
 from hatchery.artifacts.manifests import MANIFEST, read_manifest
 from hatchery.evaluation.stages.measure_acquisition import measure_acquisition
+from hatchery.evaluation.surprisal import measure_acquisition as stage_module
+from hatchery.evaluation.surprisal.age_of_acquisition import Acquisition
 from hatchery.raw.registration import register_source
 from hatchery.runner import run_stage
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "babylm_2026"
+NOTHING = Acquisition(0.0, None, {})
 WORDS = {"chck_1M": 10**6, "chck_5M": 5 * 10**6, "chck_100M": 10**8}
 
 
@@ -88,6 +92,20 @@ def test_modules_of_a_user_have_the_surprisal_of_the_word_alone(tokenizer: Token
         assert row["surprisal"] == pytest.approx(expected, abs=1e-4)
     # Two words: fewer than a correlation takes.
     assert found.summary["value"].to_list() == [0.0] and found.facts["asked_words"] == 2
+
+
+def test_a_blind_guess_is_among_the_entries_of_the_vocabulary_without_added_tokens(
+    tokenizer: Tokenizer, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Backend.from_str(tokenizer.backend.to_str())
+    entries = len(json.loads(backend.to_str())["model"]["vocab"])
+    backend.add_tokens(["[ADDED]", "[MORE]"])
+    sizes: list[int] = []
+    monkeypatch.setattr(stage_module, "acquisition", lambda _, learnt, size, rules: sizes.append(size) or NOTHING)
+    longer = Tokenizer(backend, tokenizer.special, tokenizer.word_mark)
+    models = {words: Unigram(longer.vocabulary_size, words) for words in (1, 10)}
+    hatchery.evaluate(models, "acquisition", data, tokenizer=longer, architecture="causal")
+    assert sizes == [entries]
 
 
 def test_what_is_no_training_is_one_line(model_manifest: Path, data: Path, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ from hatchery.evaluation.tasks.checks import check_task
 from hatchery.evaluation.tasks.settings import FinetuneRuntime, FinetuneSettings
 from hatchery.evaluation.ways_of_scoring import Edition
 from hatchery.modeling.encoder import Encoder
-from hatchery.modeling.heads.registry import HEADS, build_task_model
+from hatchery.modeling.heads.registry import HEADS, build_task_model, read_pooling
 from hatchery.modeling.heads.span_classifier import ProbeOptions, SpanClassifier
 from hatchery.modeling.heads.task_model import HeadContext, TaskModel
 from hatchery.modeling.output_bias import marginal_bias, set_output_bias_
@@ -153,8 +153,11 @@ def score(
         texts[PREDICTIONS_FILE] = predictions_json(settings.task, predicted)
     if any(scored.task.facts for scored in task.sets):
         tables["breakdown.csv"] = breakdown_frame(task.sets, results)
-    if settings.task.head.kind == "span_classification":
+    head = settings.task.head
+    if head.kind == "span_classification":
         tables[WEIGHTS_FILE] = layer_weights_frame(results)
+    if (pooling := read_pooling(head.kind, encoder, head.options)) is not None:
+        facts["pooling"] = pooling
     facts |= {
         "development_rows": results[0].n_development,
         "failed_runs": sum(bool(result.failed) for result in results),

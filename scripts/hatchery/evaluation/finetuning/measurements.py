@@ -146,7 +146,9 @@ def settings_text(manifest: Manifest) -> str:
     given: Any = manifest.settings
     protocol = build(ProtocolSettings, given["protocol"], str(manifest.path))
     head = given["task"].get("head", {})
-    clip, pooling = protocol.max_gradient_norm, head.get("options", {}).get("pooling", "first_token")
+    # The head of a causal model reads the last token if its options name the first; older results do not record this.
+    pooling: Any = manifest.measures.get("pooling", head.get("options", {}).get("pooling", "first_token"))
+    clip = protocol.max_gradient_norm
     parts = [
         f"rules of BabyLM {protocol.edition}{_of_track(given['protocol'])}" if protocol.edition != 2023 else "",
         f"{protocol.epochs} epochs in batches of {protocol.batch_size}",

@@ -58,8 +58,19 @@ def build_task_model(
         raise ConfigError(f"head.{name}: got n_labels {context.n_labels!r}, expected {expected}")
     typed: Any = build(definition.options, options or {}, f"head.{name}")
     if isinstance(typed, SequenceOptions):
-        typed = _as_loaded(encoder, typed)
+        chosen = _as_loaded(encoder, typed)
+        if isinstance(encoder, RobertaEncoder) and typed.loader != "none" and chosen.pooling != "position_linear":
+            encoder.projection = encoder.projection_layer_norm = None
+        typed = chosen
     return definition.model(encoder, context, typed)
+
+
+def read_pooling(name: str, encoder: Encoder, options: Mapping[str, Any] | None = None) -> str | None:
+    """Return the pooling of head `name` on `encoder`, which may differ from that of the options; None for a head
+    without pooling.
+    """
+    typed: Any = build(HEADS[name].options, options or {}, f"head.{name}")
+    return _as_loaded(encoder, typed).pooling if isinstance(typed, SequenceOptions) else None
 
 
 def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
@@ -67,18 +78,22 @@ def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
 
     The script (docs/papers/reduced-vocabulary.md, "Heads") tries the stock classifier, which fits the tied models and
     those untied models whose two widths are equal; the latter silently lose the projection between the widths. Only the
-    other models get the study's own head. Raises ConfigError for a model of another family.
+    other models get the study's own head. A causal model reads its last token instead of its first. Raises ConfigError
+    for a model of another family.
     """
     if options.loader == "none":
-        is_blind = encoder.first_token_is_blind and options.pooling == "first_token"
-        return replace(options, pooling="last_token") if is_blind else options
+        return _without_blind_token(encoder, options)
     if not isinstance(encoder, RobertaEncoder):
         raise ConfigError(f"loader: got {options.loader!r}, expected no loader: the model is not of the family roberta")
     if encoder.config.embedding_width == encoder.config.hidden_size:
-        encoder.projection = encoder.projection_layer_norm = None
-        return replace(options, transform="roberta", pooling="first_token")
+        return _without_blind_token(encoder, replace(options, transform="roberta", pooling="first_token"))
     options = replace(options, transform="none", pooling="position_linear")
     return replace(options, rectified_loss=True) if isinstance(options, RegressionOptions) else options
+
+
+def _without_blind_token(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
+    is_blind = encoder.first_token_is_blind and options.pooling == "first_token"
+    return replace(options, pooling="last_token") if is_blind else options
 
 
 HEADS: dict[str, HeadDefinition] = {
