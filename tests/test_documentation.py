@@ -76,7 +76,10 @@ def named_targets(text: str) -> list[str]:
 
 
 def test_a_line_of_prose_that_begins_with_make_names_no_target() -> None:
-    text = "They\nmake words.\n\n   ```bash\n   make env\n   ```\n\n`make demo` is\nmake believe.\n\n```\nmake test # all\n```\n"
+    text = (
+        "They\nmake words.\n\n   ```bash\n   make env\n   ```\n\n"
+        "`make demo` is\nmake believe.\n\n```\nmake test # all\n```\n"
+    )
     assert named_targets(text) == ["env", "test", "demo"]
 
 
