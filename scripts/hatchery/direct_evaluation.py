@@ -305,14 +305,23 @@ def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str,
 
 
 def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, data: Any) -> Any:
-    """Return the caller's data, or the path in config.yaml; None if it has no path."""
+    """Return the caller's data, or the path in config.yaml; None if it has no path.
+
+    Raises ConfigError if there is nothing at this path.
+    """
     if data is not None:
         return data
     found = project.config.data.get(block.data) if isinstance(block.data, str) else None
     path = None if found is None else found.path
     if not isinstance(path, str):
         return None
-    return Path(path).expanduser() if Path(path).is_absolute() else project.folder.parent / path
+    place = project.folder.parent / Path(path).expanduser()
+    if not place.exists():
+        raise ConfigError(
+            f"data: got none, and {path}, the path of {block.data!r} in config.yaml, does not exist; give the file, "
+            "folder or archive with the data"
+        )
+    return place
 
 
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:

@@ -83,6 +83,10 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
 
     Raises ConfigError for an unknown stage, experiment or other name, naming the nearest match, and for a missing name.
     """
+    if not Path(config).is_dir():
+        raise ConfigError(
+            f"job {stage}: there is no folder {config}; run it in a checkout, or name the folder as `config`"
+        )
     record, jobs = stage_of(stage), Jobs(Project(config))
     own = (*parameters(record.settings)[1:], *(name for name in parameters(record.inputs) if name not in NOT_NAMES))
     of_model = () if record.shared is None or record.shared.folder in MODELS else ("experiment", "run")

@@ -34,16 +34,16 @@ def test_our_programs_print_the_numbers_of_a_few_lines_with_the_library(folder: 
         return float(found)
 
     right = [score("The dogs sleep.") > score("The dogs sleeps."), score("A cat sees it.") > score("A cat see it.")]
-    found = doors.run(works["minimal pairs, causal"][0], folder)
+    found = doors.run(works["minimal pairs, causal"][0], folder, None)
     assert isinstance(found, tuple) and found[0] > 0 and found[1] == pytest.approx(50 * sum(right))
     sentences = (folder / doors.SENTENCES).read_text().splitlines()
-    words = doors.run(works["surprisal of the words of 1,000 sentences"][0], folder)
+    words = doors.run(works["surprisal of the words of 1,000 sentences"][0], folder, None)
     bits = -sum(map(score, sentences)) / torch.log(torch.tensor(2.0)).item()
     assert isinstance(words, tuple) and words[1] == pytest.approx(bits, rel=1e-4)
 
 
 def test_what_does_not_run_is_said_and_lines_that_are_not_empty_count(folder: Path) -> None:
-    assert doors.run(doors.Program("x", "import no_such_module"), folder) == (
+    assert doors.run(doors.Program("x", "import no_such_module"), folder, None) == (
         "ModuleNotFoundError: No module named 'no_such_module'"
     )
     assert doors.lines_of(doors.Program("x", "\na\n\n  b\n")) == 2

@@ -83,5 +83,5 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
 
 
 def test_a_name_that_there_is_not_is_told_with_the_nearest(configuration: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="make diff: got 'dem', no such experiment; did you mean 'demo'"):
+    with pytest.raises(ConfigError, match="compare: got 'dem', no such experiment; did you mean 'demo'"):
         side_by_side(Project(configuration), ("demo", "dem"), tmp_path)

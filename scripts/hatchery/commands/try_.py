@@ -51,14 +51,16 @@ def _models(asked: str, results: Path) -> dict[str, Any]:
 
 def answer_lines(models: dict[str, Any]) -> None:
     """Answer line by line until the input ends."""
-    names = list(models)
+    # Imported here, because it loads PyTorch.
+    from hatchery.public import model
+
+    names, loaded = list(models), dict[str, Any]()
+    if len(names) == 1:
+        # A wrong name is an error before the prompt.
+        loaded[names[0]] = model(models[names[0]])
     for number, name in enumerate(names, start=1):
         print(f"{number:3}  {name}")
     print(f"\n{HELP}\n")
-    # Imported here, because it loads PyTorch, which is needed from the first answer on.
-    from hatchery.public import model
-
-    loaded: dict[str, Any] = {}
     name = names[0]
     while True:
         try:

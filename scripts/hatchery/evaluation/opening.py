@@ -154,7 +154,7 @@ def fetched(name: str) -> Path:
         return folder if any(folder.glob("*.safetensors")) else get((*HUB_FILES, *OTHER_WEIGHTS))
     except Exception as error:  # the library raises many kinds of errors, with messages of many lines
         raise ModelError(
-            f"{name}: no folder is called so, and the hub gave no model of this name: {first_line(error)}"
+            f"{name}: there is no such folder, and no model of this name came from the hub: {first_line(error)}"
         ) from error
 
 

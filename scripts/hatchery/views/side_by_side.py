@@ -86,7 +86,7 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
     Raises ConfigError for an unknown or wrong experiment, ManifestError for tables that were altered.
     """
     for name in experiments:
-        project.require("experiment", name, "make diff")
+        project.require("experiment", name, "compare")
         project.check("experiment", name)
     columns = [Column("", words=True), *(Column(name, words=True) for name in experiments), Column("difference")]
     settings = Group([*_setting_rows(project, experiments)], "Settings that differ")

@@ -87,8 +87,12 @@ def test_the_mean_and_the_words_of_the_text_that_is_drawn_are_rows_of_the_tables
     ("files", "settings", "told"),
     [
         ({"a.csv": TABLE}, {"column": "text"}, r"a\.csv:2: the field 'text' is missing; the record has: item, more, s"),
-        ({"a.csv": TABLE}, {}, r"a\.csv: expected `column`, the name of the one with the texts"),
-        ({"a.txt": "a dog\n"}, {"column": "text"}, r"a\.txt: expected no `column`: it has lines"),
+        ({"a.csv": TABLE}, {}, r"a\.csv: got no `column`, expected the name of the column with the texts"),
+        (
+            {"a.txt": "a dog\n"},
+            {"column": "text"},
+            r"a\.txt: got a `column`, expected none: every line of the file is a text",
+        ),
         ({"a.csv": "sentence\nNA\n \nnan\n"}, {"column": "sentence"}, r"a\.csv: the file holds no text"),
         ({"a.csv": TABLE}, {"column": "sentence", "drawn": 3}, r"drawn: got 3, expected at most 2, the"),
         ({"a.csv": "i,w\n1,a\nNA,b\n"}, {"column": "w", "text": "i"}, r"a\.csv:3: i: got 'NA', expected the name of"),

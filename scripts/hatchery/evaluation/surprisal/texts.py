@@ -105,8 +105,9 @@ def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
         if ending not in (*LINES, *ROWS):
             raise EvaluationError(f"{name}: the ending {ending!r} is unknown, expected {', '.join((*LINES, *ROWS))}")
         if (settings.column is None) != (ending in LINES):
-            wanted = "no `column`: it has lines" if ending in LINES else "`column`, the name of the one with the texts"
-            raise EvaluationError(f"{name}: expected {wanted}")
+            if ending in LINES:
+                raise EvaluationError(f"{name}: got a `column`, expected none: every line of the file is a text")
+            raise EvaluationError(f"{name}: got no `column`, expected the name of the column with the texts")
     return names
 
 
