@@ -115,7 +115,7 @@ def train(
     of `config/tokenizers/`, a YAML file or a mapping of the same keys, or the folder of a trained tokenizer or model.
     `corpus` holds keys of a corpus file, such as `split`, and `options` of the reader `plain_text`. `settings` are keys
     of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`, `optimizer` and so on. `runtime` holds
-    keys of `compute`, which change no result. `watchers` observe the training (docs/adding.md).
+    keys of `compute`, which change no result. `watchers` observe the training (docs/extending.md).
 
     The same call continues after an interruption: Ctrl-C saves a checkpoint and raises KeyboardInterrupt. A call with
     other settings replaces the model. Raises HatcheryError with one line: ConfigError for wrong settings, naming the

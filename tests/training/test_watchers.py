@@ -100,7 +100,7 @@ def test_the_watcher_of_the_documentation_measures_the_noise_of_the_gradient(
     repository: Path, train_with: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (code,) = re.findall(
-        r"```python\n(from hatchery\.training\.watchers.*?)```", (repository / "docs/adding.md").read_text(), re.S
+        r"```python\n(from hatchery\.training\.watchers.*?)```", (repository / "docs/extending.md").read_text(), re.S
     )
     named: dict[str, Any] = {}
     exec(code, named)

@@ -162,9 +162,8 @@ def embedding_parameters(config: RobertaConfig) -> int:
 def roberta_parameters(config: RobertaConfig) -> int:
     """Return the number of parameters of the model that `config` describes; a tied matrix counts once.
 
-    Source: docs/papers/reduced-vocabulary.md, "Sizes"; docs/models.md has the formulas. The formulas show where the
-    parameters of a small model are (mostly in the vocabulary matrices) and are tested against built models and against
-    every published size.
+    Source: docs/papers/reduced-vocabulary.md, "Sizes". The formulas show where the parameters of a small model are
+    (mostly in the vocabulary matrices) and are tested against built models and against every published size.
     """
     size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
     # Attention, feed-forward block and two norms in each layer; linear layer, norm and output bias of the head.
