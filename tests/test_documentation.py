@@ -156,7 +156,7 @@ def test_every_step_of_the_three_ways_is_in_the_code() -> None:
 
 
 SCRIPTS = REPOSITORY / "scripts"
-DEVICES = REPOSITORY / "docs" / "gpu.md"
+DEVICES = REPOSITORY / "docs" / "gpu_code.md"
 
 
 # What the code for one kind of device is told by.
@@ -209,10 +209,10 @@ def in_the_code() -> set[tuple[str, str]]:
 def test_every_branch_for_a_device_is_listed_as_tried_or_untried() -> None:
     rows = LISTED.findall(DEVICES.read_text(encoding="utf-8"))
     listed = {(file, place) for file, place, _ in rows}
-    assert len(rows) == len(listed), "docs/gpu.md lists a place twice"
+    assert len(rows) == len(listed), "docs/gpu_code.md lists a place twice"
     found = in_the_code()
-    assert sorted(found - listed) == [], "docs/gpu.md does not list these places"
-    assert sorted(listed - found) == [], "docs/gpu.md lists these places, which do not ask any more"
+    assert sorted(found - listed) == [], "docs/gpu_code.md does not list these places"
+    assert sorted(listed - found) == [], "docs/gpu_code.md lists these places, which do not ask any more"
     assert [row for row in rows if not VERDICT.fullmatch(row[2])] == []
 
 
