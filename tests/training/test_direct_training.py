@@ -239,7 +239,8 @@ def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, trai
 
 def test_the_module_and_the_watcher_of_the_documentation_train(train: Any, repository: Path) -> None:
     named: dict[str, Any] = {}
-    for file, first in (("python", "import torch.nn.functional as F"), ("extending", "from hatchery.training.watchers")):
+    blocks = (("python", "import torch.nn.functional as F"), ("extending", "from hatchery.training.watchers"))
+    for file, first in blocks:
         (code,) = re.findall(rf"```python\n({re.escape(first)}.*?)(?:```|made =)", _text(repository, file), re.DOTALL)
         exec(code, named)
     made = train(model=named["Small"], steps=10, watchers=[named["GradientNoise"]()], precision="fp32")
