@@ -37,6 +37,8 @@ Named = Architecture | Literal["hybrid"]
 """Architectures that callers name; only a module that the caller wrote may be hybrid."""
 WRITTEN = ("masked", "causal", "hybrid")
 """Architectures of modules that a user wrote: tasks of `hatchery.train`."""
+HYBRID = {"AutoModelForMaskedLM", "AutoModelForCausalLM"}
+"""Classes of an exported hybrid model, for both of its uses."""
 MOST_LISTED = 30
 """Largest number of names in a message; an experiment may have 28 milestones and more."""
 TOKENIZER_FILE = "tokenizer.json"
@@ -224,6 +226,10 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
+    values = module.config.to_dict()
+    if kind == "masked" and exported_family(values) is not None and set(values.get("auto_map") or ()) >= HYBRID:
+        # An exported hybrid model predicts a hidden token at the position before it.
+        said = {**said, "predicts_next": True}
     return ModelOfOthers(module, tokenizer, BaselineSettings(architecture=_checked(kind), **said), where)
 
 

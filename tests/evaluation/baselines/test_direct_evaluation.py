@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
+import transformers
 from baseline_cases import build
 from finetuning_cases import PROTOCOL, TASK, finetuned, sentences
 from perplexity_cases import Text, documents
@@ -127,6 +128,20 @@ def test_an_exported_folder_and_a_folder_of_the_library_have_the_numbers_of_ours
     if name != "t5":
         assert hatchery.surprisals(folder, TEXTS).equals(hatchery.surprisals(made(name), TEXTS))
         assert hatchery.model(folder).scores(TEXTS).equals(hatchery.model(made(name)).scores(TEXTS))
+
+
+@pytest.mark.parametrize(("name", "kind"), [("masked", "MaskedLM"), ("causal", "CausalLM"), ("hybrid", "MaskedLM")])
+def test_an_exported_model_that_the_library_loaded_has_the_numbers_of_its_folder(name, kind, made, tmp_path):
+    opened = open_model(made(name))
+    write_model_folder(tmp_path, opened.network, opened.use.kinds, made(name).with_name("tokenizer.json"))
+    network = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(tmp_path, trust_remote_code=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path, trust_remote_code=True)
+    pairs, scores = [pair[:2] for pair in PAIRS], ["score_good", "score_bad"]
+    found, expected = (
+        hatchery.evaluate(model, pairs, **named).tables["scores.parquet"].select(scores).to_numpy()
+        for model, named in ((network, {"tokenizer": tokenizer}), (tmp_path, {}))
+    )
+    assert found == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])

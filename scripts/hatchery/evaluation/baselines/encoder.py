@@ -24,6 +24,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Fr
 from hatchery.evaluation.settings import BaselineSettings
 from hatchery.evaluation.ways_of_scoring import Architecture
 from hatchery.modeling.encoder import Encoder
+from hatchery.modeling.exported_folder import exported_family
 from hatchery.modeling.language_model import labelled_positions
 
 # Names in the library's configurations of the epsilon of a layer norm, and its value if a configuration has no such
@@ -201,15 +202,19 @@ class BaselineModel:
                 self.mask_id = tokenizer.found("mask_token_id")
                 self.frame = Frame(() if tokenizer.cls_id is None else (tokenizer.cls_id,), tuple(tokenizer.end_ids))
             case "causal":
-                # EOS is the rule of BabyLM 2023; BOS is used without EOS.
-                before = tokenizer.before if template else (tokenizer.found("eos_token_id", "bos_token_id"),)
+                # EOS is the rule of BabyLM 2023; BOS is used without EOS. Models of ours learned to begin with BOS.
+                is_ours = exported_family({"model_type": network.config.model_type}) is not None
+                names = ("bos_token_id",) if is_ours else ("eos_token_id", "bos_token_id")
+                before = tokenizer.before if template else (tokenizer.found(*names),)
                 self.frame = Frame(before, ())
             case "encoder_decoder":
                 self.frame = Frame((start_of_decoder(network, self.where),), ())
                 self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.unknown_id: int | None = tokenizer.unknown_id
-        self.vocabulary_size = int(network.get_output_embeddings().weight.shape[0])
+        # Exported models of ours multiply by the word embedding itself, and name no output layer.
+        output = network.get_output_embeddings()
+        self.vocabulary_size = int(network.config.vocab_size if output is None else output.weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
         # An encoder-decoder computes every position anyway.
         heads = [getattr(network, name) for name in HEADS if isinstance(getattr(network, name, None), nn.Module)]
