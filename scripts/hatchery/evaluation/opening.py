@@ -226,7 +226,7 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
-    values = module.config.to_dict()
+    values: Mapping[str, Any] = module.config.to_dict()  # type: ignore[union-attr, operator]
     if kind == "masked" and exported_family(values) is not None and set(values.get("auto_map") or ()) >= HYBRID:
         # An exported hybrid model predicts a hidden token at the position before it.
         said = {**said, "predicts_next": True}
