@@ -22,6 +22,7 @@ LOSSES = {
     "one/fourfold": [3.5] * 3,
     "one/better": [3.98, 4.0, 4.05],
     "one/worse": [5.0, 5.01, 5.02],
+    "one/near": [5.01, 5.03, 5.05],
     "one/masked": [1.0, 1.0, 1.0],
 }
 WORDS = {"one/half": 5_000_000, "one/double": 20_000_000, "one/fourfold": 40_000_000}
@@ -32,15 +33,24 @@ CURVE = ("one/half", "one/double", "one/fourfold")
 def study(tmp_path: Path) -> Study:
     common = {"failed": "", "primary": True, "main": True, "origin": "", "manifest": "abc", "experiment": "one"}
     named = [(model, f"{model}-s{seed}", seed) for model in LOSSES for seed in range(3)]
+    # A model with one seed of the baseline's and another seed, with other amounts of text.
+    losses = {**LOSSES, "one/few": {0: 7.0, 5: 7.2}}
+    named += [("one/few", f"one/few-s{seed}", seed) for seed in (0, 5)]
     measurements = [
         {**common, "model": model, "run": run, "seed": seed, "kind": "pretraining", "suite": "pretraining"}
-        | {"task": "development", "level": "split", "metric": "loss_nats", "value": LOSSES[model][seed]}
+        | {"task": "development", "level": "split", "metric": "loss_nats", "value": losses[model][seed]}
         | {"basis": "asked: 15 % of subwords" if model == "one/masked" else "asked: next tokens"}
         for model, run, seed in named
     ]
+    # Of a paradigm there are no rows, and none of a number that the baseline does not have.
+    few = next(row for row in measurements if row["model"] == "one/few")
+    measurements += [{**few, "level": "paradigm", "task": "agreement"}, {**few, "metric": "perplexity"}]
     runs = [
         {"experiment": "one", "model": model, "run": run, "seed": seed, "label": model, "manifest": "abc"}
-        | {"words": WORDS.get(model, 10_000_000), "seconds": 200.0 if model == "one/better" else 100.0}
+        | {
+            "words": 20_000_000 if seed == 5 else WORDS.get(model, 10_000_000),
+            "seconds": 200.0 if model == "one/better" else 100.0,
+        }
         for model, run, seed in named
     ]
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, measurements)
@@ -62,6 +72,8 @@ def test_differences_are_those_of_equal_seeds_with_the_interval_of_students_t(st
     assert rows["one/better"]["noise"] == pytest.approx(0.02) and rows["one/better"]["beyond_noise"] is True
     assert rows["one/worse"]["difference"] == pytest.approx(0.01) and rows["one/worse"]["beyond_noise"] is False
     assert rows["one/better"]["worth_words"] is None
+    # Of a mean of 0.03 the error would be 0.012.
+    assert rows["one/near"]["difference"] == pytest.approx(0.03) and rows["one/near"]["beyond_noise"] is False
 
 
 def test_a_number_on_another_basis_is_never_compared(study: Study) -> None:
@@ -83,7 +95,17 @@ def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: St
     assert rows["one/better"]["seconds_ratio"] == 2.0
     assert rows["one/better"]["factor_per_second"] == pytest.approx((3 / 2.01) ** 2 / 2, rel=2e-3)
     assert rows["one/better"]["extrapolated"] is False
-    assert set(rows) == {"one/better", "one/worse"}
+    assert set(rows) == {"one/better", "one/worse", "one/near", "one/few"}
+
+
+def test_seeds_without_a_partner_count_in_the_text_of_a_model_and_not_in_its_difference(study: Study) -> None:
+    found_rows = found(study, curve=CURVE).rows
+    (few,) = (row for row in found_rows if row["model"] == "one/few")
+    assert (few["task"], few["metric"], few["pairs"], few["baseline_seeds"]) == ("development", "loss_nats", 1, 3)
+    assert (few["difference"], few["half_width"], few["noise"]) == (pytest.approx(2.02), None, pytest.approx(0.02))
+    # 2 + 3 x^-0.5 = 7.1 at x = (3 / 5.1)^2, below all amounts; the model has 10 and 20 million words.
+    assert few["worth_words"] == pytest.approx(10_000_000 * (3 / 5.1) ** 2, rel=2e-3) and few["extrapolated"] is True
+    assert few["data_factor"] == pytest.approx((3 / 5.1) ** 2 / 1.5, rel=2e-3)
 
 
 def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> None:
