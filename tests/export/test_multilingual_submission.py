@@ -54,12 +54,15 @@ def evaluated(tmp_path: Path) -> Evaluated:
         return pl.DataFrame(rows, schema=["level", "name", "accuracy"], orient="row")
 
     def tuned(*sets: tuple[str, float]) -> pl.DataFrame:
-        rows = [(name, metric, share) for name, value in sets for metric, share in (("accuracy", value), ("f1", 0.1))]
+        # The first run's F1 and accuracy, and the accuracy of a second run.
+        metrics = ("f1", "accuracy", "accuracy")
+        rows = [row for name, value in sets for row in zip([name] * 3, metrics, (0.1, value, 0.2), strict=True)]
         return pl.DataFrame(rows, schema=["rows", "metric", "value"], orient="row")
 
     def labels(*rows: tuple[str, int, bool, str]) -> pl.DataFrame:
         frame = pl.DataFrame(list(rows), schema=["rows", "row", "scored", "prediction"], orient="row")
-        return frame.with_columns(seed=pl.lit(12), learning_rate=pl.lit(5e-5))
+        runs = ((12, 5e-5), (12, 1e-4), (13, 5e-5))
+        return pl.concat(frame.with_columns(seed=pl.lit(seed), learning_rate=pl.lit(rate)) for seed, rate in runs)
 
     hanzi = pl.DataFrame(
         {
@@ -100,7 +103,7 @@ def evaluated(tmp_path: Path) -> Evaluated:
         fast={
             "chck_2M/blimp_babylm_filtered": made("fast", accuracy__csv=accuracy(("a", 0.5), of="m", by_pair=0.5)),
             "chck_2M/meco_l1_eng": made(
-                "gain", scores__csv=pl.DataFrame({"response": ["firstrun.dur"], "gain_nats": [41.5]})
+                "gain", scores__csv=pl.DataFrame({"response": ["firstrun.dur", "dur"], "gain_nats": [41.5, 9.0]})
             ),
         },
     )
@@ -122,6 +125,10 @@ def test_the_second_file_has_predictions_hidden_parts_and_checkpoints(evaluated:
     assert results["blimp_babylm_filtered"]["acc,none"] == 0.625
     assert results["blimp_babylm_filtered_b"]["acc,none"] == 1.0
     assert results["global_piqa_parallel_zh"]["acc_norm,none"] == 0.25 and "hanzi_structure" not in results
+    # A task with one paradigm is no group.
+    paradigms = [f"blimp_babylm_filtered_{name}" for name in "ab"]
+    assert found["zeroshot"]["group_subtasks"] == {"blimp_babylm_filtered": paradigms}
+    assert results.keys() == {"blimp_babylm_filtered", *paradigms, "global_piqa_parallel_zh"}
     # Rows that do not count (the slip of the last batch) are not in it.
     assert found["finetune"]["arc_nl"] == [{"index": 0, "prediction": "B"}, {"index": 1, "prediction": "A"}]
     assert found["finetune"]["pos_zh"] == [{"index": 0, "prediction": "X"}, {"index": 1, "prediction": "NOUN"}]

@@ -62,6 +62,34 @@ def test_the_mean_share_is_that_of_the_draws(shape: str, mean: float) -> None:
     assert found == pytest.approx(rates.mean, abs=0.005)
 
 
+class Least:
+    """A generator that returns the smallest number."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def test_weights_of_a_part_of_the_shares_and_the_largest_share_by_hand() -> None:
+    part = {"lowest": 0.1, "highest": 0.6, "weights": "diffusion"}
+    # Half way: 0.1 + 0.5 x 0.5 with the slope 0.5; 0.1 + 0.5 x 0.29289 with the slope 0.5 x 1.11072.
+    assert MaskRates(**part).at(0.5) == pytest.approx((0.35, 0.5 / 0.35))
+    assert MaskRates(**part, shape="cosine").at(0.5) == pytest.approx((0.246447, 0.555360 / 0.246447), rel=1e-5)
+    assert MaskRates(**part).draw(Least()) == pytest.approx((0.6, 0.5 / 0.6))
+
+
+def test_labels_that_are_fewer_weigh_more_and_held_out_text_has_all(make_collection) -> None:
+    text = make_collection([[30] * 4], vocab_size=300)
+    whole, fewer = (
+        objective_of(objective_settings({**DIFFUSION, "labelled_share": share}, "objective")) for share in (1.0, 0.25)
+    )
+    batches = [one.examples(text, 32).batch(3, 1, range(2)) for one in (whole, fewer)]
+    assert torch.allclose(batches[1][WEIGHTS], 4 * batches[0][WEIGHTS])
+    held_out = type(text)(text.documents, text.vocabulary_size, text.special, "dev")
+    labels = [one.examples(held_out, 32).batch(3, 1, range(2))["labels"] for one in (whole, fewer)]
+    assert torch.equal(*labels)
+    assert fewer.settings.labelled_share_at(0.4) == pytest.approx(0.1)
+
+
 def test_a_batch_of_diffusion_is_divided_by_its_maskable_tokens(make_collection) -> None:
     objective = objective_of(objective_settings(DIFFUSION, "objective"))
     examples = objective.examples(make_collection([[30] * 4], vocab_size=300), 32)
@@ -83,6 +111,11 @@ def test_a_batch_of_diffusion_is_divided_by_its_maskable_tokens(make_collection)
         for place, row, target in zip(positions.tolist(), logits, targets.tolist(), strict=True)
     )
     assert float(term.loss_sum) == pytest.approx(expected, rel=1e-5)
+    right = logits.argmax(dim=1) == targets
+    logits[:3] = torch.nn.functional.one_hot(targets[:3], 300) * 99.0
+    (term,) = objective.terms(LanguageModelOutput(logits, targets, positions), batch)
+    weights = batch[WEIGHTS].flatten()[positions]
+    assert float(term.sums[0]) == pytest.approx(float(weights[:3].sum() + weights[3:][right[3:]].sum()))
     held_out = objective.held_out_terms(LanguageModelOutput(logits, targets, positions), batch)
     assert held_out.counted is not None and int(held_out.counted) == int(maskable.sum())
 
@@ -118,6 +151,8 @@ def test_chances_keep_their_mean_and_clip_at_one() -> None:
     # By hand: 8 of 10 units would be 1.6 of the whole budget of 2 for the first token, so it gets 1, and 1 remains
     # for two equal tokens.
     assert chances(np.array([8.0, 1.0, 1.0]), 2 / 3).tolist() == [1.0, 0.5, 0.5]
+    # Two tokens of 1.33 get 1 each, and of the budget of 3 there remains 1.
+    assert chances(np.array([8.0, 8.0, 1.0, 1.0]), 3 / 4).tolist() == [1.0, 1.0, 0.5, 0.5]
     assert chances(np.array([2.0, 1.0, 1.0]), 0.25) == pytest.approx([0.375, 0.1875, 0.1875])
     assert chances(np.array([]), 0.15).tolist() == []
 
