@@ -172,6 +172,26 @@ def test_the_size_is_that_of_another_corpus(tmp_path: Path) -> None:
     assert training.measures["sample"]["wanted_characters"] == other.measures["train"]["characters"]
 
 
+def test_splits_that_are_not_drawn_from_stay_whole_with_the_same_bytes(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "all", articles())
+    samples = [sampled(tmp_path / f"{size}", source, characters=size, drawn_splits=["train"]) for size in (1000, 5000)]
+    held_out = [row for row in documents(source) if row["split"] != "train"]
+    for size, sample in zip((1000, 5000), samples, strict=True):
+        found = documents(sample)
+        assert [row for row in found if row["split"] != "train"] == held_out
+        training = sum(len(row["text"]) for row in found if row["split"] == "train")
+        assert size <= training < size + 250
+        assert sample.measures["sample"]["characters"] == training
+        assert sample.measures["sample"]["documents_drawn_from"] == len(articles()) - len(held_out)
+    small, large = (
+        [(output.path.name, output.sha256) for output in sample.outputs if output.path.name.startswith("dev-")]
+        for sample in samples
+    )
+    assert small == large != []
+    with pytest.raises(ConfigError, match="null with drawn_splits"):
+        build(SampleSettings, {"characters": 9, "drawn_splits": ["train"], "split": {}})
+
+
 def test_what_is_not_drawn_is_counted_and_shown(tmp_path: Path) -> None:
     source = corpus(tmp_path / "all", articles())
     sample = sampled(tmp_path / "sample", source, characters=4000)

@@ -85,6 +85,16 @@ def test_later_epochs_are_those_of_a_random_order() -> None:
     assert found[:2] == [[3, 1, 2, 0]] * 2 and found[2:] == random[2:]
 
 
+def test_one_random_order_serves_all_epochs_only_if_asked_for() -> None:
+    plan = StepPlan(settings(by="first_epoch"))
+    random = epochs(DataOrder(plan, 1, examples_of), plan)
+    assert len({tuple(order) for order in random}) > 1
+    found = order_of(objective_of(MaskedSettings()), plan, 1, examples_of)  # type: ignore[arg-type]
+    assert epochs(found, plan) == [random[0]] * 4  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="no such key with by: first_epoch"):
+        settings(by="first_epoch", first="hard")
+
+
 @hypothesis_settings(max_examples=20)
 @given(st.integers(0, 100), st.floats(0, 5), st.integers(0, 7))
 def test_a_spread_keeps_each_sequence_once_and_any_step_is_known_by_itself(seed: int, spread: float, step: int) -> None:

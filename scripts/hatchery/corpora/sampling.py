@@ -11,7 +11,7 @@ all later ones are left out, so a part is less than one document below its maxim
 """
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,12 +133,13 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
     """Draw a sample and write it; see the stage `sample_corpus`."""
     parts = settings.parts
     wanted = None if parts is not None else wanted_characters(settings, size_of)
-    total = sum(int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS)
+    number = {split: int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS}
     drawing = Drawing()
     # Count code points, as everywhere; Arrow counts them without building Python texts.
     measure = pc.utf8_length if parts is None else pc.binary_length
+    total = sum(number[split] for split in settings.drawn_splits)
     with Progress(total, "draw documents", "documents") as progress:
-        for batch in _batches(corpus, ["doc_id", "source", "text"]):
+        for _, batch in _batches(corpus, ["doc_id", "source", "text"], settings.drawn_splits):
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
                 # Use other points than the splits do: otherwise the first documents drawn would all be development
@@ -150,10 +151,15 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
     splitter = _splitter(settings, corpus, drawn)
     with (
         CorpusWriter(run, drawing.names, settings.documents_per_shard, bool(corpus.listed(LICENCES))) as writer,
-        Progress(total, "write sample", "documents") as progress,
+        Progress(sum(number.values()), "write sample", "documents") as progress,
     ):
         index = 0
-        for batch in _batches(corpus, None):
+        for split, batch in _batches(corpus, None):
+            if split not in settings.drawn_splits:
+                for row in batch.to_pylist():
+                    writer.write(row)
+                progress.update(batch.num_rows)
+                continue
             mask = drawn[index : index + batch.num_rows]
             for row in batch.filter(pa.array(mask)).to_pylist():
                 if settings.split is not None and splitter is not None:
@@ -167,7 +173,7 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
             progress.update(batch.num_rows)
     measured: dict[str, Any] = {"bytes": drawing.bytes_of(drawn, parts or {})}
     if wanted is not None:
-        characters = sum(run.measures[split]["characters"] for split in SPLITS)
+        characters = sum(run.measures[split]["characters"] for split in settings.drawn_splits)
         measured = {"wanted_characters": wanted, "characters": characters}
     run.measures["sample"] = {**measured, "documents_drawn_from": len(drawing.points)}
 
@@ -175,7 +181,7 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
 def _splitter(settings: SampleSettings, corpus: Manifest, drawn: np.ndarray) -> Splitter | None:
     if settings.split is None:
         return None
-    texts = (text for batch in _batches(corpus, ["text"]) for text in _lists(batch, "text")[0])
+    texts = (text for _, batch in _batches(corpus, ["text"]) for text in _lists(batch, "text")[0])
     draws = array("Q")
     draws.extend(point(settings.split.seed, text) for is_drawn, text in zip(drawn, texts, strict=True) if is_drawn)
     return Splitter(settings.split, np.frombuffer(draws, dtype=np.uint64), "draw more characters")
@@ -185,8 +191,11 @@ def _lists(batch: pa.RecordBatch, *columns: str) -> list[list[Any]]:
     return [batch.column(name).to_pylist() for name in columns]
 
 
-def _batches(corpus: Manifest, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-    """Yield the documents of all splits in their order, a few hundred at a time."""
+def _batches(
+    corpus: Manifest, columns: list[str] | None, splits: Sequence[str] = SPLITS
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the documents of some splits in the order of all splits, with their split, a few hundred at a time."""
     for split in SPLITS:
-        for path in corpus.files(".parquet", f"{split}-"):
-            yield from read_batches(path, _ROWS_PER_BATCH, columns)
+        if split in splits:
+            for path in corpus.files(".parquet", f"{split}-"):
+                yield from ((split, batch) for batch in read_batches(path, _ROWS_PER_BATCH, columns))

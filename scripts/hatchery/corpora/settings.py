@@ -15,6 +15,8 @@ from hatchery.settings.base import (
     ReadingName,
     RefusedError,
     Settings,
+    omitted_at_default,
+    refused,
 )
 from hatchery.settings.fields import Unique
 
@@ -106,6 +108,9 @@ class SampleKeys(Settings):
     """Splits of the corpus `size_of` whose characters are counted."""
     seed: Natural = 0
     """Random seed of the sample."""
+    drawn_splits: Splits = omitted_at_default(("train", "dev", "test"))
+    """Splits from which documents are drawn; the other splits stay whole. With [train], samples of several sizes have
+    the same development text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +133,10 @@ class SampleSettings(SampleKeys, Sharded):
     """Instead of a number of characters, the number of bytes of some of the sources; other sources are left out."""
     split: SplitSettings | None = None
     """New splits for the drawn documents; null keeps their splits."""
+
+    def __post_init__(self) -> None:
+        if self.split is not None and self.drawn_splits != SampleKeys.drawn_splits:
+            raise refused("split", self.split, "null with drawn_splits, whose other splits stay whole")
 
 
 Amount = Natural | Annotated[float, Range(ge=0, lt=1)]

@@ -36,6 +36,8 @@ class Curriculum(DataOrder):
     def _epoch(self, stretch: int, kind: int, epoch: int) -> np.ndarray:
         if self.settings.epochs is not None and epoch >= self.settings.epochs:
             return super()._epoch(stretch, kind, epoch)
+        if self.settings.by == "first_epoch":
+            return super()._epoch(stretch, kind, 0)
         return self._ordered(self.plan.stretches[stretch].sequence_length, epoch)
 
     def _order_of(self, length: int, epoch: int) -> np.ndarray:

@@ -130,17 +130,21 @@ class WeightAverageSettings(Settings):
 
 @dataclass(frozen=True)
 class CurriculumSettings(Settings):
-    """Order of the sequences in an epoch by difficulty."""
+    """Order of the sequences in an epoch by difficulty, or one random order for all epochs."""
 
-    by: Literal["length", "rarity"]
+    by: Literal["length", "rarity", "first_epoch"]
     """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their
-    frequency."""
+    frequency. first_epoch: no difficulty; every epoch has the random order of the first."""
     first: Literal["easy", "hard"] = "easy"
     """Beginning of an epoch. easy: short sentences or frequent tokens come first. hard: the opposite order."""
     epochs: Count | None = None
     """Number of ordered epochs at the start; later epochs are shuffled. null orders all epochs."""
     spread: NonNegative = 0.1
     """Maximum distance by which a sequence is moved from its rank, as a share of the epoch."""
+
+    def __post_init__(self) -> None:
+        if self.by == "first_epoch" and self.first != "easy":
+            raise refused("first", self.first, "no such key with by: first_epoch, which measures no difficulty")
 
 
 @dataclass(frozen=True)
