@@ -13,6 +13,7 @@ from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from hatchery.export.transformers_classes import (
+    CACHE_FIELD,
     HatcheryConfig,
     HatcheryPreTrainedModel,
     HubTokenCache,
@@ -94,13 +95,15 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         return_dict: bool | None = None,
         cache_position: Tensor | None = None,
         decoder_attention_mask: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
         """Return logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
 
         The source is `input_ids` int64 [B, S], or `encoder_outputs` if it was read before. With `labels` int64 [B, T]
         (-100: ignored) the mean cross-entropy is returned, too; the decoder then reads the start token and the labels
-        except for the last one, unless its inputs are given. With `past_key_values` it reads the tokens that follow
-        those in the cache; version 4 of `transformers` also passes their positions in `cache_position`.
+        except for the last one, unless its inputs are given. With `past_key_values`, which version 5.24 of
+        `transformers` renamed to `cache`, it reads the tokens that follow those in the cache; version 4 also passes
+        their positions in `cache_position`.
         `decoder_attention_mask` is ignored, because a token does not attend to later ones, so padding on the right has
         no effect. `inputs_embeds` are rows of the word embedding in place of `input_ids`. Raises ValueError if source
         or target are missing.
@@ -112,7 +115,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         if encoder_outputs is None:
             tokens = given_tokens(self, input_ids, inputs_embeds)
             encoder_outputs = self.get_encoder()(tokens, attention_mask, output_attentions, output_hidden_states)
-        cache = past_key_values
+        cache = past_key_values if cache is None else cache
         if cache is None and use_cache:
             cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
         kept = DecoderProbabilities([], []) if chosen(self, "output_attentions", output_attentions) else None
@@ -125,7 +128,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         output = Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
-            past_key_values=cache,
+            **{CACHE_FIELD: cache},
             encoder_last_hidden_state=encoder_outputs[0],
             encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
             encoder_attentions=getattr(encoder_outputs, "attentions", None),

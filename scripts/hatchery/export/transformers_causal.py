@@ -9,6 +9,7 @@ from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from hatchery.export.transformers_classes import (
+    CACHE_FIELD,
     HatcheryConfig,
     HatcheryPreTrainedModel,
     answer,
@@ -44,16 +45,18 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         logits_to_keep: int | Tensor = 0,
+        cache: Cache | None = None,
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
         """Return logits [B, T, V] of the next subword at every position.
 
         With `labels` int64 [B, T], mostly `input_ids` themselves (-100: ignored), the mean cross-entropy of each label
-        given the tokens before it is returned, too. With `past_key_values`, `input_ids` are the tokens that follow the
-        tokens in this cache, which grows by them, and `attention_mask` [B, S] covers both; `use_cache` starts a cache.
+        given the tokens before it is returned, too. With `past_key_values` (`cache` from version 5.24 of `transformers`
+        on), `input_ids` are the tokens that follow the tokens in this cache, which grows by them, and `attention_mask`
+        [B, S] covers both; `use_cache` starts a cache.
         `logits_to_keep` is the number of last positions whose logits are returned (0: all), or indices, int64 [K].
         Raises ValueError for a mask that does not cover the cache, and for labels with a part of the logits.
         """
-        cache = past_key_values
+        cache = past_key_values if cache is None else cache
         if cache is None and use_cache:
             cache = DynamicCache()
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
@@ -73,7 +76,7 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
                     "expected equal numbers: leave out logits_to_keep, or pass labels of the new tokens alone"
                 )
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
-        made = {"loss": loss, "logits": logits, "past_key_values": cache}
+        made = {"loss": loss, "logits": logits, CACHE_FIELD: cache}
         return answer(self, CausalLMOutputWithPast, encoded, return_dict, **made)
 
     def prepare_inputs_for_generation(
@@ -89,8 +92,9 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         """Return the arguments with which `generate` calls the model: the tokens that follow the cache, and the
         whole mask.
         """
-        known = {"past_key_values": past_key_values, "use_cache": past_key_values is not None}
-        before = 0 if past_key_values is None else int(past_key_values.get_seq_length())
+        kept = options.get("cache") if past_key_values is None else past_key_values
+        known = {CACHE_FIELD: kept, "use_cache": kept is not None}
+        before = 0 if kept is None else int(kept.get_seq_length())
         known |= {name: options[name] for name in ("output_attentions", "output_hidden_states") if name in options}
         return {
             "input_ids": input_ids[:, before:],

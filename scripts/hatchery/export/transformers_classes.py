@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PretrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
-from transformers.modeling_outputs import BaseModelOutput, MaskedLMOutput
+from transformers.modeling_outputs import BaseModelOutput, CausalLMOutputWithPast, MaskedLMOutput
 
 from hatchery.errors import ModelError
 from hatchery.modeling.attention import TokenCache
@@ -30,6 +30,9 @@ from hatchery.modeling.layer_weighting import LayerMixture
 from hatchery.modeling.layers import SentencePairHead
 from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 from hatchery.modeling.recomputation import recompute_
+
+CACHE_FIELD = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ else "past_key_values"
+"""Name of the cache of earlier tokens in outputs and in the arguments of `generate`: `cache` from version 5.24 on."""
 
 
 class HatcheryConfig(PretrainedConfig):

@@ -255,7 +255,8 @@ class BaselineModel:
 
         tokens = torch.zeros((1, 2), dtype=torch.long, device=self.device)
         with torch.inference_mode():
-            cache = getattr(self.network(input_ids=tokens, use_cache=True), "past_key_values", None)
+            output = self.network(input_ids=tokens, use_cache=True)
+        cache = getattr(output, _cache_field(output), None)
         layers = getattr(cache, "layers", ())
         return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
 
@@ -266,10 +267,11 @@ class BaselineModel:
         output, logits = self._selected(prefixes, torch.ones_like(prefixes), first, use_cache=True)
         if not rest.shape[1]:
             return logits
-        cache = output.past_key_values
+        field = _cache_field(output)
+        cache = getattr(output, field)
         cache.batch_select_indices(of)
         mask = torch.ones((len(rest), prefixes.shape[1] + rest.shape[1]), dtype=torch.long, device=rest.device)
-        _, behind = self._selected(rest, mask, rows[rows >= n_before] - n_before, past_key_values=cache)
+        _, behind = self._selected(rest, mask, rows[rows >= n_before] - n_before, **{field: cache})
         together = logits.new_empty((len(rows), logits.shape[1]))
         together[rows < n_before], together[rows >= n_before] = logits, behind
         return together
@@ -316,3 +318,8 @@ class BaselineModel:
         return self.network(
             input_ids=nothing, attention_mask=torch.ones_like(nothing), decoder_input_ids=input_ids, use_cache=False
         )
+
+
+def _cache_field(output: Any) -> str:
+    """Return the name of the cache in an output and in arguments: `cache` from version 5.24 of `transformers` on."""
+    return "cache" if getattr(output, "cache", None) is not None else "past_key_values"
