@@ -125,10 +125,11 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
             hidden = self.decode(decoder_input_ids, state, kept)
             logits = full_precision(self.head(hidden, self.get_input_embeddings().weight))
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        made: dict[str, Any] = {CACHE_FIELD: cache}
         output = Seq2SeqLMOutput(
             loss=loss,
             logits=logits,
-            **{CACHE_FIELD: cache},
+            **made,
             encoder_last_hidden_state=encoder_outputs[0],
             encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
             encoder_attentions=getattr(encoder_outputs, "attentions", None),
