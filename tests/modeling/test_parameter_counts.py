@@ -190,7 +190,7 @@ def test_our_table_has_the_printed_sizes_with_their_families(golden_directory, t
 
 # The table of docs/models.md
 
-HEADER = "| model | changes | family | subwords | parameters | published | equal |"
+HEADER = "| model | changed keys | family | subwords | our parameters | published parameters | equal |"
 
 
 def published_of(size: Size) -> list[PublishedCount]:
