@@ -84,51 +84,58 @@ MEASUREMENTS = TidyTable(
         Column("suite", "text", "suite, as in `summary.csv`"),
         Column("task", "text", "paradigm, phenomenon, task, split or average, as in `summary.csv`"),
         Column(
-            "level", "text", "`split`, `bin` of one, `paradigm`, `phenomenon`, `suite`, `average`, `task` or `word`"
+            "level", "text", "`split`, `bin` of a split, `paradigm`, `phenomenon`, `suite`, `average`, `task` or `word`"
         ),
         Column("metric", "text", "metric, with its unit in the name"),
-        Column("value", "number", "the number; null where the run gave none", "of the metric"),
-        Column("items", "integer", "pairs, labelled tokens or rows that the number rests on; null if not recorded"),
-        Column("sampling_deviation", "number", "deviation of a single run on so many items", "of the metric"),
+        Column("value", "number", "the number; null if the run has none", "of the metric"),
+        Column("items", "integer", "number of pairs, labelled tokens or rows behind the number; null if not recorded"),
+        Column(
+            "sampling_deviation",
+            "number",
+            "standard deviation due to the choice of the items, for a single run",
+            "of the metric",
+        ),
         Column(
             "failed",
             "text",
-            "in which way training collapsed, or why there is no value; empty otherwise",
+            "kind of collapse of the training, or reason for a missing value; empty otherwise",
         ),
-        Column("primary", "truth", "whether the metric stands for its task in averages"),
+        Column("primary", "truth", "whether averages use this metric of the task"),
         Column("main", "truth", "whether the task's own rows were scored, not a further set or another task"),
         Column("origin", "text", "task that the model was tuned on; empty without fine-tuning"),
         Column(
-            "blind_guess", "number", "what a guess has that does not see the item, as in `summary.csv`", "of the metric"
+            "blind_guess", "number", "score of a guess that does not see the item, as in `summary.csv`", "of the metric"
         ),
-        Column("settings", "text", "how it was made, where another way gives another number: protocol, rules"),
-        Column("basis", "text", "what the number shares with numbers of the metric that it compares with"),
+        Column("settings", "text", "settings of the evaluation that influence the number: protocol, rules"),
+        Column("basis", "text", "conditions that comparable numbers of the metric share, as in `summary.csv`"),
         _MANIFEST,
     ),
 )
 
 RUNS = TidyTable(
     "runs",
-    "one pretraining, a milestone of one, or a baseline: then its sizes alone",
+    "one pretraining, a milestone of a pretraining, or a baseline (only its sizes)",
     ("experiment", "run"),
     (
         *_RUN,
-        Column("label", "text", "what people read instead of `model`"),
-        Column("parameters", "integer", "parameters of the model, shared ones once"),
-        Column("layers", "integer", "layers of the model"),
+        Column("label", "text", "name of the model in figures and on pages"),
+        Column("parameters", "integer", "number of parameters; shared parameters count once"),
+        Column("layers", "integer", "number of layers"),
         Column("embedding_size", "integer", "width of the embeddings"),
         Column("hidden_size", "integer", "width of the hidden states"),
         Column("intermediate_size", "integer", "width inside the feed-forward block"),
-        Column("attention_heads", "integer", "attention heads of a layer"),
-        Column("vocabulary_rows", "integer", "rows of the word embedding and of the output layer"),
+        Column("attention_heads", "integer", "number of attention heads of a layer"),
+        Column("vocabulary_rows", "integer", "number of rows of the word embedding and of the output layer"),
         Column("tied", "truth", "whether the output matrix is the word embedding"),
-        Column("sequence_length", "integer", "tokens of a training sequence; null if it changes", "tokens"),
-        Column("sequences", "integer", "training sequences of the steps done, repeated ones again"),
+        Column("sequence_length", "integer", "length of a training sequence; null if it changes", "tokens"),
+        Column("sequences", "integer", "number of training sequences in the steps done, with repetitions"),
         Column("steps", "integer", "optimiser steps done", "steps"),
-        Column("planned_steps", "integer", "optimiser steps asked for; more where the run stopped early", "steps"),
+        Column(
+            "planned_steps", "integer", "requested optimiser steps; more than `steps` if the run stopped early", "steps"
+        ),
         Column("tokens", "integer", "tokens seen, without padding", "tokens"),
-        Column("words", "integer", "words between white space that were shown, repetitions included", "words"),
-        Column("training_flops", "number", "operations of the steps done: matrix products, padding as text", "FLOPs"),
+        Column("words", "integer", "whitespace-separated words that the model has seen, with repetitions", "words"),
+        Column("training_flops", "number", "FLOPs of the steps done: matrix products, padding included", "FLOPs"),
         Column("loss", "number", "last training loss", "nats per labelled token"),
         Column("development_loss", "number", "last development loss", "nats per labelled token"),
         Column("development_perplexity", "number", "last development perplexity"),
@@ -137,12 +144,24 @@ RUNS = TidyTable(
         Column(
             "unigram_loss",
             "number",
-            "development loss of word frequencies alone (a blind guess)",
+            "development loss of the unigram distribution (a blind guess)",
             "nats per labelled token",
         ),
-        Column("initial", "text", "what it started from: empty (random), `weights` or `training` of another model"),
-        Column("earlier_steps", "integer", "steps of that model; null if unknown or random", "steps"),
-        Column("earlier_tokens", "integer", "tokens of that model; null if unknown or random", "tokens"),
+        Column(
+            "initial", "text", "start of the training: empty (random weights), `weights` or `training` of another model"
+        ),
+        Column(
+            "earlier_steps",
+            "integer",
+            "steps of the model from which the run started; null if unknown or random",
+            "steps",
+        ),
+        Column(
+            "earlier_tokens",
+            "integer",
+            "tokens of the model from which the run started; null if unknown or random",
+            "tokens",
+        ),
         Column("seconds", "number", "training time of all attempts; changes when trained anew", "s", True),
         Column("day", "text", "day on which the last attempt began (UTC); changes when trained anew", "", True),
         _MANIFEST,
@@ -156,17 +175,17 @@ DIVERGENCES = {
     "reverse_kl_unigram": "KL(model, unigram)",
     "reverse_kl_uniform": "KL(model, uniform)",
 }
-"""Columns of divergences of the output in `metrics.jsonl`, with their names for people."""
+"""Columns of divergences of the output in `metrics.jsonl`, with their names for readers."""
 
 BIAS_DRIFT = {
     "bias_kl_unigram": "KL(unigram, softmax of the output bias)",
     "reverse_bias_kl_unigram": "KL(softmax of the output bias, unigram)",
     "bias_norm": "L2 norm of the output bias",
-    "centred_bias_norm": "the same of the bias without its mean",
-    "bias_change": "L2 distance of the bias from where the run started",
-    "largest_bias_change": "largest change of one of its values",
+    "centred_bias_norm": "L2 norm of the output bias minus its mean",
+    "bias_change": "L2 distance of the output bias from its initial value",
+    "largest_bias_change": "largest change of an entry of the output bias",
 }
-"""Columns of the drift of the output layer's bias in `metrics.jsonl`, with their names for people."""
+"""Columns of the drift of the output layer's bias in `metrics.jsonl`, with their names for readers."""
 
 CURVES = TidyTable(
     "curves",
@@ -176,10 +195,10 @@ CURVES = TidyTable(
         *_RUN,
         Column("step", "integer", "optimiser steps done", "steps"),
         Column("tokens", "integer", "tokens seen, without padding", "tokens"),
-        Column("words", "integer", "words between white space that were shown, repetitions included", "words"),
-        Column("flops", "number", "operations so far, counted like `training_flops`", "FLOPs"),
+        Column("words", "integer", "whitespace-separated words that the model has seen, with repetitions", "words"),
+        Column("flops", "number", "FLOPs so far, counted like `training_flops`", "FLOPs"),
         Column("loss", "number", "training loss of the step", "nats per labelled token"),
-        Column("masked_accuracy", "number", "share of the labelled tokens that were predicted", "fraction"),
+        Column("masked_accuracy", "number", "share of the labelled tokens that were predicted correctly", "fraction"),
         Column("development_loss", "number", "development loss, where it was measured", "nats per labelled token"),
         Column("development_perplexity", "number", "development perplexity, where it was measured"),
         Column("development_bits_per_byte", "number", "the development loss per byte of text", "bits per byte"),
@@ -187,9 +206,14 @@ CURVES = TidyTable(
         Column("gradient_norm", "number", "L2 norm of the gradient before clipping"),
         Column("pair_loss", "number", "loss of sentence pairs", "nats per pair"),
         Column("pair_accuracy", "number", "share of the sentence pairs that were judged right", "fraction"),
-        Column("development_pair_accuracy", "number", "the same on the development split", "fraction"),
+        Column(
+            "development_pair_accuracy",
+            "number",
+            "share of the development sentence pairs that were judged right",
+            "fraction",
+        ),
         Column("loss_scale", "number", "scale of the loss in fp16"),
-        Column("skipped_steps", "integer", "steps so far that were left out for infinite gradients", "steps"),
+        Column("skipped_steps", "integer", "steps so far that were skipped because of infinite gradients", "steps"),
         *(
             Column(name, "number", f"{meaning} on the development split", "nats")
             for name, meaning in DIVERGENCES.items()
@@ -197,7 +221,7 @@ CURVES = TidyTable(
         Column(
             "next_token_accuracy",
             "number",
-            "share of the tokens that a causal model, or one that translates, predicted",
+            "causal and translation models: share of the tokens that were predicted correctly",
             "fraction",
         ),
         *(Column(name, "number", meaning, "nats") for name, meaning in BIAS_DRIFT.items()),
@@ -214,12 +238,14 @@ LAYERS = TidyTable(
     (
         *_RUN,
         Column("quantity", "text", "`layer_weight` (n x alpha), `unit_weight` (no layer weighting) or `probe_share`"),
-        Column("depth", "integer", "layers of the model"),
+        Column("depth", "integer", "number of layers of the model"),
         Column("task", "text", "probed task; empty for the model's own weights"),
         Column("finetuning_seed", "integer", "seed of the probe; null for the model's own weights"),
         Column("learning_rate", "number", "learning rate of the probe; null for the model's own weights"),
         Column("span", "text", "span of the probe; empty for the model's own weights"),
-        Column("consumer", "integer", "layer that reads, from 1; depth + 1 is the output; null in a probe"),
+        Column(
+            "consumer", "integer", "layer that reads other layers, from 1; depth + 1 is the output; null in a probe"
+        ),
         Column("layer", "integer", "layer that is read; 0 is the embedding"),
         Column("value", "number", "the weight; shares of a probe sum to 1 over its layers", "fraction"),
     ),
