@@ -85,6 +85,12 @@ def test_a_missing_part_counts_0_and_the_languages_weigh_the_same():
     assert overall(parts) == 1.0
 
 
+def test_a_task_is_the_mean_of_the_accuracies_of_its_runs():
+    two = rows(tasks=[("arc_en", 80.0), ("arc_en", 60.0)])
+    other = rows(tasks=[("arc_en", 1.0)]).with_columns(metric=pl.lit("f1_percent"))
+    assert parts_of(pl.concat([two, other]), "x", "y")["en"]["fine-tuning"]["arc"] == 70.0
+
+
 def test_one_of_both_tasks_of_global_piqa_counts_half():
     parts = parts_of(rows(suites=[("global_piqa_parallel_zh", 50.0)]), "x", "y")
     assert parts["zh"]["zero-shot"]["global_piqa"] == 25.0

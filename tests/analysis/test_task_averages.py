@@ -14,6 +14,7 @@ from measured_rows import frame
 from hatchery.analysis.aggregates import (
     Aggregate,
     aggregate_runs,
+    aggregate_values,
     average_of_tasks,
     average_per_run,
     least_of_best,
@@ -199,6 +200,12 @@ def test_runs_that_failed_are_averaged_in_and_counted_and_those_without_a_number
     assert (found.mean, found.mean_without_failed) == (75.0, 82.0)
     assert found.std == pytest.approx(math.sqrt((25 + 81 + 196) / 2))
     assert (found.n, found.n_failed, found.n_without_number) == (3, 1, 1)
+
+
+def test_the_deviation_over_items_is_that_of_the_one_run_with_a_number() -> None:
+    diverged, sound = (None, "nan", 9.0), (50.0, "", 2.0)
+    assert aggregate_values([diverged, sound]).sampling_deviation == 2.0
+    assert aggregate_values([sound, sound]).sampling_deviation is None
 
 
 def test_a_mean_without_failed_runs_needs_a_sound_one_and_a_mean_needs_a_number() -> None:
