@@ -74,6 +74,7 @@ def test_weights_of_a_part_of_the_shares_and_the_largest_share_by_hand() -> None
     # Half way: 0.1 + 0.5 x 0.5 with the slope 0.5; 0.1 + 0.5 x 0.29289 with the slope 0.5 x 1.11072.
     assert MaskRates(**part).at(0.5) == pytest.approx((0.35, 0.5 / 0.35))
     assert MaskRates(**part, shape="cosine").at(0.5) == pytest.approx((0.246447, 0.555360 / 0.246447), rel=1e-5)
+    assert MaskRates(lowest=0.1).at(0.5).weight == 1
     assert MaskRates(**part).draw(Least()) == pytest.approx((0.6, 0.5 / 0.6))
 
 

@@ -74,6 +74,17 @@ def test_an_adjusted_word_begins_every_5_43_bytes_from_one_document_to_the_next(
     assert shards.word_count == "adjusted"
 
 
+def test_every_split_begins_with_a_word_and_the_premium_of_a_source_goes_first() -> None:
+    counting = WordCounting(word_count="adjusted", byte_premium=1.0, byte_premiums={"books": 0.5})
+    counter = token_words.AdjustedWords(counting)
+    # After 12 bytes, the next words begin at the bytes 16.29 and, at half the size, 13.575.
+    for source, third in (("speech", 0), ("books", 1)):
+        assert counter("abcdefghijkl", source, np.arange(1, 13))[0] == 1
+        assert counter("abc", source, np.arange(1, 4)).tolist() == [0, third, 0]
+    counter.begin_split()
+    assert counter("abc", "speech", np.arange(1, 4)).tolist() == [1, 0, 0]
+
+
 TEXTS = [
     "the cat sat\non the mat\n\nagain",
     "de kat zat op de mat; één café",

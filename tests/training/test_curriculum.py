@@ -111,18 +111,22 @@ def test_a_spread_moves_a_sequence_by_no_more_than_its_share_of_the_epoch() -> N
         def __len__(self) -> int:
             return 1000
 
-    plan = StepPlan(build(TrainingSettings, {"steps": 500, "batch_size": 2, "order": {"by": "length", "spread": 0.05}}))
+    plan = StepPlan(
+        build(TrainingSettings, {"steps": 1000, "batch_size": 2, "order": {"by": "length", "spread": 0.05}})
+    )
     ordered = Curriculum(CurriculumSettings("length", spread=0.05), plan, 3, lambda length: Ramp())
     import hatchery.training.curriculum as module
 
     kept = module.difficulties
     module.difficulties = lambda examples, by: np.arange(1000.0)  # type: ignore[assignment]
     try:
-        (found,) = epochs(ordered, plan)
+        found, second = epochs(ordered, plan)
+        other, _ = epochs(Curriculum(ordered.settings, plan, 4, lambda length: Ramp()), plan)
     finally:
         module.difficulties = kept
     moved = np.abs(np.array(found) - np.arange(1000))
     assert 10 < moved.max() <= 50 and sorted(found) == list(range(1000))
+    assert found != second and found != other, "each epoch and each seed has draws of its own"
 
 
 def test_without_settings_the_order_is_the_random_one_and_packed_texts_have_one_too() -> None:

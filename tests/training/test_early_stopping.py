@@ -59,6 +59,7 @@ def test_the_manifest_names_the_step_whose_weights_are_exported(losses: Any, exp
     found = early_stopping(5, export=export, rows=rows).measures(last_step=9, steps=12)
     best = {"best_step": 2, "best_development_loss": 1.0} if losses else {"best_step": 0, "best_development_loss": None}
     assert found == {"stopped_early": True, "exported_step": exported, **best}
+    assert not early_stopping(5, export=export, rows=rows).measures(last_step=9, steps=9)["stopped_early"]
 
 
 def test_of_equal_losses_the_first_is_the_best() -> None:

@@ -12,6 +12,7 @@ from hatchery.views.score_chart import MOST_MODELS, axis, score_chart
 PAIRS = Measure("pairs", "pairs", "average", "accuracy_percent")
 GLUE = Measure("glue", "glue", "average", "score_percent")
 PERPLEXITY = Measure("dev perplexity", "perplexity", "dev", "perplexity")
+BITS = Measure("dev bits", "perplexity", "dev", "bits_per_byte")
 
 
 def row(model: str, measure: Measure, mean: float | None, std: float | None = 0.5, **more: Any) -> SummaryRow:
@@ -45,6 +46,12 @@ def test_a_model_ahead_of_the_noise_leads_and_the_next_ones_are_named() -> None:
 )
 def test_a_second_model_leads_too_within_the_noise_of_both(second: float, sentence: str) -> None:
     assert answer(scores(row("a", PAIRS, 80.0), row("b", PAIRS, second), row("c", PAIRS, 60.0)), [PAIRS]) == [sentence]
+
+
+def test_after_three_leaders_the_next_model_is_named() -> None:
+    rows = [row(model, PAIRS, 80.0 if model in "abc" else 60.0) for model in "abcde"]
+    tied = "A, B and C lead, without a difference beyond noise between them, on pairs"
+    assert answer(scores(*rows), [PAIRS]) == [f"{tied} (80.0, 80.0 and 80.0; D 60.0, 1 more)."]
 
 
 def test_a_lower_perplexity_leads_and_measures_with_the_same_leader_share_a_sentence() -> None:
@@ -130,6 +137,9 @@ def test_dots_ranges_guesses_and_published_values_are_in_their_places() -> None:
         "currentColor",
     )
     assert [each.guess for each in panel.rows] == [0.0, 0.0]
+    # 82 is the end of a range: an axis from 70 to 80 would hold the means alone.
+    found = score_chart(scores(row("a", PAIRS, 80.0, 2.0), row("b", PAIRS, 70.0, 0.5)), [PAIRS], {})
+    assert found is not None and [tick for _, tick in found.panels[0].ticks] == ["65", "70", "75", "80", "85"]
     apart = [row(model, PAIRS, 80.0, blind_guess=guess) for model, guess in (("a", 50.0), ("b", 25.0))]
     found = score_chart(scores(*apart), [PAIRS], {})
     assert found is not None and found.panels[0].rows[0].guess is None and not found.has_guess
@@ -139,11 +149,12 @@ def test_measures_without_percent_have_an_axis_each() -> None:
     rows = [
         row(model, measure, mean)
         for model in "ab"
-        for measure, mean in ((PAIRS, 80.0), (GLUE, 70.0), (PERPLEXITY, 9.0))
+        for measure, mean in ((PAIRS, 80.0), (GLUE, 70.0), (PERPLEXITY, 9.0), (BITS, 1.5))
     ]
-    found = score_chart(scores(*rows), [PERPLEXITY, PAIRS, GLUE], {})
+    found = score_chart(scores(*rows), [PERPLEXITY, BITS, PAIRS, GLUE], {})
     assert found is not None
-    assert [[each.label for each in panel.rows] for panel in found.panels] == [["dev perplexity"], ["pairs", "glue"]]
+    labels = [[each.label for each in panel.rows] for panel in found.panels]
+    assert labels == [["dev perplexity"], ["dev bits"], ["pairs", "glue"]]
 
 
 def test_a_measure_of_one_model_is_left_out_beside_measures_of_several() -> None:

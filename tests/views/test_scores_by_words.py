@@ -64,6 +64,12 @@ def test_a_line_goes_over_all_models_of_a_training_to_the_finished_one(tables: d
     assert_nothing_overlaps(figure)
 
 
+def test_an_axis_of_words_that_are_not_far_apart_is_linear(tables: dict[str, Path]) -> None:
+    marks = [mark for mark in MARKS if mark.words == 10_000_000]
+    figure = draw(MilestonesFigure("mini", TRAININGS, milestones=marks), tables)
+    assert [axes.get_xscale() for axes in figure.axes if axes.lines] == ["linear"] * 2
+
+
 def test_scores_that_do_not_compare_have_panels_of_their_own_unless_they_are_not_drawn(tables: dict[str, Path]) -> None:
     """The seeds answered other items of COMPS; of `other`, with items of its own, nobody counted the words."""
     rows = read_frame(tables["measurements"], MEASUREMENTS).with_columns(
