@@ -46,6 +46,7 @@ from hatchery.training.own_model import MakeModule, described, own_model
 from hatchery.training.run_parts import Given
 from hatchery.training.settings import PretrainingSettings, pretrain_settings
 from hatchery.training.stages.pretrain import pretrain, training_settings
+from hatchery.training.start_settings import ModelChoice
 from hatchery.training.telemetry import METRICS_FILE
 from hatchery.training.train_and_export import train_and_export
 from hatchery.training.watchers import Watcher
@@ -145,7 +146,16 @@ def train(
         if start.path is ABSENT:
             raise ConfigError("train: initialise_from: expected `path`, the folder of a model: there is no experiment")
         initial = Path(start.path).expanduser().resolve() / MANIFEST
-    inputs = Inputs(tokens, tokenizer_manifest, initial, teachers=_teachers(pretraining))
+    teachers = (
+        pretraining.distillation.teachers if pretraining.distillation and pretraining.learns_from_teachers else ()
+    )
+    inputs = Inputs(
+        tokens,
+        tokenizer_manifest,
+        initial,
+        teachers=_manifests(teachers, "distillation.teachers"),
+        members=_manifests(pretraining.ensemble, "ensemble"),
+    )
     body = {**training_settings(pretraining), "model": architecture, "seed": seed}
     chosen = json.loads(record_of(pretrain).canonical(body))
     given = Given(own, tuple(watchers))
@@ -159,15 +169,12 @@ def train(
     return Training(folder, None if own is None else _trained_module(own, folder, tokens))
 
 
-def _teachers(pretraining: PretrainingSettings) -> list[Path]:
-    """Return the manifests of the models to learn from. Raises ConfigError for a run of an experiment."""
-    if pretraining.distillation is None or not pretraining.learns_from_teachers:
-        return []
-    for number, teacher in enumerate(pretraining.distillation.teachers):
-        if teacher.path is ABSENT:
-            where = f"train: distillation.teachers[{number}]"
-            raise ConfigError(f"{where}: expected `path`, the folder of a model: there is no experiment")
-    return [Path(teacher.path).expanduser().resolve() / MANIFEST for teacher in pretraining.distillation.teachers]
+def _manifests(models: Sequence[ModelChoice], key: str) -> list[Path]:
+    """Return the manifests of finished models. Raises ConfigError for a run of an experiment, naming the key."""
+    for number, model in enumerate(models):
+        if model.path is ABSENT:
+            raise ConfigError(f"train: {key}[{number}]: expected `path`, the folder of a model: there is no experiment")
+    return [Path(model.path).expanduser().resolve() / MANIFEST for model in models]
 
 
 def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -> nn.Module:

@@ -46,6 +46,41 @@ def test_teachers_are_inputs_of_the_job_so_that_a_changed_teacher_trains_its_stu
     assert address(other, "ltg_bert") == address(jobs, "ltg_bert")
 
 
+def test_members_of_an_ensemble_are_inputs_of_a_job_that_trains_nothing(configuration: Path) -> None:
+    joined = {"pretraining": {"steps": 0, "ensemble": [{"run": "base", "seed": 1}, {"run": "base", "seed": 2}]}}
+    jobs = Jobs(add(configuration, base={"seeds": [1, 2]}, joined=joined, alone={"pretraining": {"steps": 0}}))
+    call = jobs.call_at(address(jobs, "joined"))
+    expected = [jobs.storage_path(readable_path("demo", "pretraining", run)) for run in ("base-s1", "base-s2")]
+    assert call.arguments["members"] == expected and json.loads(call.settings)["ensemble"] is True
+    assert "ensemble" not in json.loads(jobs.call_at(address(jobs, "alone")).settings)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ({"pretraining": {"ensemble": [{"run": "ltg_bert"}]}}, "ensemble: got '1 model', expected at least two models"),
+        (
+            {"pretraining": {"steps": 9, "ensemble": [{"run": "one"}, {"run": "two"}]}},
+            "ensemble: got '2 models', expected none without steps: 0",
+        ),
+        (
+            {"pretraining": {"steps": 0, "ensemble": [{"run": "ltg_bert"}, {"run": "ltg_brt"}]}},
+            "pretraining.ensemble[1].run: got 'ltg_brt', no such run of demo",
+        ),
+        (
+            {"pretraining": {"steps": 0, "ensemble": [{"run": "elc_bert"}, {"run": "ltg_bert"}]}},
+            "'joined' has another model than its first member, 'elc_bert' of demo; expected the same `model`",
+        ),
+    ],
+)
+def test_an_impossible_ensemble_is_refused_when_planning(
+    configuration: Path, run: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        add(configuration, joined=run).check("experiment", "demo")
+    assert message in str(refused.value)
+
+
 def test_with_weight_0_a_run_is_that_without_teachers(configuration: Path) -> None:
     plain = {"pretraining": {"steps": 100}}
     jobs = Jobs(add(configuration, plain=plain, student=taught({"run": "ltg_bert"}, weight=0)))
@@ -105,7 +140,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
             "one": taught({"run": "two"}),
             "two": {"pretraining": {"steps": 9, "initialise_from": {"run": "one"}}},
         },
-        "runs.one.pretraining.distillation: demo/one-s42 depends on itself through its teachers or its initial model",
+        "runs.one.pretraining.distillation.teachers: demo/one-s42 depends on itself through its teachers or its",
     ),
     "fewer positions": (
         {
@@ -192,7 +227,7 @@ NAMES = "entry/last-s42, other/middle-s42, other/first-s42"
             {"corpus": "demo_books"},
             "'first' of other trains on 'demo_books', expected 'demo'",
         ),
-        (trained("30M", 3, {"path": "folder"}), {}, "learns from folder/manifest.json: expected a `run`"),
+        (trained("30M", 3, {"path": "folder"}), {}, "depends on folder/manifest.json: expected a `run`"),
     ],
 )
 def test_a_track_counts_the_words_of_teachers_and_of_their_teachers(

@@ -203,10 +203,14 @@ def train_here(
     monkeypatch.setattr("hatchery.training.run.prepare_device", lambda *_: None)
 
     def train(
-        name: str, runtime: dict[str, Any] | None = None, teachers: Sequence[Path] = (), **changes: Any
+        name: str,
+        runtime: dict[str, Any] | None = None,
+        teachers: Sequence[Path] = (),
+        members: Sequence[Path] = (),
+        **changes: Any,
     ) -> Manifest:
         settings, output = pretrain_slice(**changes), tmp_path / name / "manifest.json"
-        inputs = Inputs(token_data.tokens, token_data.tokenizer, teachers=teachers)
+        inputs = Inputs(token_data.tokens, token_data.tokenizer, teachers=teachers, members=members)
         job = Job(settings, inputs.by_name, output)
         options = runtime_slice(**(runtime or {}))
         train_and_export(job, pretrain_settings(settings), options, inputs, tmp_path / "checkpoints", name)

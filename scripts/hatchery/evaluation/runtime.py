@@ -14,9 +14,10 @@ from hatchery.artifacts.manifests import Manifest, read_manifest
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.baselines.loading import load_folder
+from hatchery.evaluation.ensembles import Ensemble
 from hatchery.evaluation.finetuning.framing import TextTokenizer
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, SentenceModel
-from hatchery.evaluation.pretrained import ModelOfOthers, OurModel
+from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, ModuleModel, SentenceModel
+from hatchery.evaluation.pretrained import ModelOfOthers, ModelOfUser, OurModel
 from hatchery.evaluation.settings import BaselineSettings, MatrixPrecision, is_imported
 from hatchery.evaluation.trained_objective import objective_of_model, use_of
 from hatchery.modeling.encoder import Encoder
@@ -25,6 +26,7 @@ from hatchery.modeling.store import load_language_model
 from hatchery.settings.base import Compilation, CompilationChoice, DeviceName
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.training.compilation import COMPILATION_TAKES, chosen_compilation, compilation_of, compile_layers_
+from hatchery.training.ensemble import is_ensemble, load_members
 from hatchery.typed import build, stage_body
 
 COMPILED_FROM_TOKENS = 1 << 26
@@ -33,8 +35,8 @@ microseconds per token (docs/gpu.md); a third of that, without a backward pass, 
 67,000 pairs of BLiMP have a quarter of these tokens."""
 
 
-def open_trained(trained: Manifest) -> OurModel | ModelOfOthers:
-    """Return the model of a manifest in float32 on the CPU, trained here or imported.
+def open_trained(trained: Manifest) -> OurModel | ModelOfUser | ModelOfOthers:
+    """Return the model of a manifest in float32 on the CPU, trained here, an ensemble, or imported.
 
     Raises ModelError and TokenizationError for damaged files, and EvaluationError when the tokenizer has ids that the
     model has no embedding for.
@@ -44,10 +46,13 @@ def open_trained(trained: Manifest) -> OurModel | ModelOfOthers:
         settings = build(BaselineSettings, stage_body(trained.settings), where)
         return ModelOfOthers(*load_folder(trained.folder, settings.architecture), settings, str(trained.folder))
     tokenizer = load_tokenizer(trained.folder / "tokenizer.json", recognise=())
-    network = load_language_model(trained.folder).float()
-    use = use_of(trained, network)
+    networks = load_members(trained) if is_ensemble(trained) else [load_language_model(trained.folder).float()]
+    use = use_of(trained, networks[0])
     objective = objective_of_model(trained) if "objective" in trained.settings else None
-    return OurModel(network, tokenizer if use.appends_end_token else tokenizer.without_end(), use, where, objective)
+    tokenizer = tokenizer if use.appends_end_token else tokenizer.without_end()
+    if is_ensemble(trained):
+        return ModelOfUser(Ensemble(networks), tokenizer, use, where, objective)
+    return OurModel(networks[0], tokenizer, use, where, objective)
 
 
 def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
@@ -58,7 +63,9 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
     """
     opened = open_trained(read_manifest(manifest_path))
     if not isinstance(opened, OurModel):
-        raise EvaluationError(f"{manifest_path}: this model was imported, expected one that was pretrained here")
+        raise EvaluationError(
+            f"{manifest_path}: this model was imported or is an ensemble, expected a single model of ours"
+        )
     if not translates:
         opened.refuse_translation()
     return opened.network, opened.tokenizer
@@ -75,7 +82,7 @@ def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, 
 
 def load_sentence_model(
     manifest_path: Path, device: torch.device, scoring: str = "auto", template: bool = False
-) -> HatcheryModel | BaselineModel:
+) -> HatcheryModel | ModuleModel | BaselineModel:
     """Return a pretrained language model on `device`, in float32, prepared for the way of `scoring`.
 
     With `template`, a causal model of others sees its tokenizer's template in front of a text. Raises like

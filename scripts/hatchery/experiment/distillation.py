@@ -1,7 +1,7 @@
-"""The teachers of a run: `distillation.teachers` resolved to models, and refused at planning time if impossible.
+"""The teachers of a run, or the members of an ensemble, resolved to models and refused at planning time if impossible.
 
-A teacher is a run of the same or of another experiment, or a folder with the manifest of a model. It is an input of the
-job, as an initial model is, so the run is trained again when a teacher changes.
+Each is a run of the same or of another experiment, or a folder with the manifest of a model. It is an input of the job,
+as an initial model is, so the run is made again when the model changes. No run has both.
 """
 
 import json
@@ -14,29 +14,41 @@ from hatchery.training.objective import unable_teacher
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hatchery.experiment.experiment_file import Experiment
     from hatchery.experiment.project import Project
-
-KEY = "distillation"
+    from hatchery.training.settings import PretrainingSettings
+    from hatchery.training.start_settings import ModelChoice
 
 
 def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
-    """Return the teachers of a run, in their order: runs, or manifests of folders; none with weight 0.
+    """Return the teachers of a run, or the members of an ensemble, in their order: runs, or manifests of folders.
+
+    A run with weight 0 has no teachers.
 
     Raises ConfigError for an unknown experiment, run or seed.
     """
     pretraining = project.experiment(experiment).runs[run].pretraining
-    if pretraining.distillation is None or not pretraining.learns_from_teachers:
+    if not (pretraining.learns_from_teachers or pretraining.ensemble):
         return []
-    where = f"{project.place('experiment', experiment)}: runs.{run}.pretraining.{KEY}.teachers"
+    key, choices = _chosen(pretraining)
+    where = f"{project.place('experiment', experiment)}: runs.{run}.pretraining.{key}"
     return [
         manifest_of(project, chosen) or chosen_run(project, experiment, chosen, seed, f"{where}[{number}]")
-        for number, chosen in enumerate(pretraining.distillation.teachers)
+        for number, chosen in enumerate(choices)
     ]
 
 
+def _chosen(pretraining: "PretrainingSettings") -> "tuple[str, Sequence[ModelChoice]]":
+    """Return the key of the teachers or members, and their choices."""
+    if pretraining.ensemble:
+        return "ensemble", pretraining.ensemble
+    return "distillation.teachers", () if pretraining.distillation is None else pretraining.distillation.teachers
+
+
 def teacher_runs(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
-    """Return the teachers of a run that are runs themselves."""
+    """Return the teachers or members of a run that are runs themselves."""
     return [one for one in teachers_of(project, experiment, run, seed) if isinstance(one, Origin)]
 
 
@@ -51,7 +63,7 @@ def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> 
 
 
 def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
-    """Return all runs on which the weights of a run depend, each once: initial models, teachers, and theirs in turn.
+    """Return all runs on which the weights of a run depend, each once: initial models, teachers, members, and theirs.
 
     The run itself is among them if the runs depend on each other in a circle.
     """
@@ -68,24 +80,36 @@ def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
 
 
 def check_distillation(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Check that every run of the experiment `name` can learn from its teachers. Raises ConfigError."""
+    """Check that every run of the experiment `name` can learn from its teachers, or join its members. Raises
+    ConfigError."""
     for run, entry in experiment.runs.items():
-        chosen = entry.pretraining.distillation
-        if chosen is None:
+        key, choices = _chosen(entry.pretraining)
+        if not choices:
             continue
-        place = f"{where}: runs.{run}.pretraining.{KEY}"
-        for number, given in enumerate(chosen.teachers):
-            check_choice(project, given, f"{place}.teachers[{number}]")
+        place = f"{where}: runs.{run}.pretraining.{key}"
+        for number, given in enumerate(choices):
+            check_choice(project, given, f"{place}[{number}]")
         for seed in entry.seeds:
             own = Origin(name, run, seed)
             teachers = teacher_runs(project, name, run, seed)
             if own in taught_by(project, own):
                 raise ConfigError(
                     f"{place}: {name}/{own.name} depends on itself through its teachers or its initial model; "
-                    "expected teachers that are trained before it"
+                    "expected models that are made before it"
                 )
             for teacher in teachers:
-                _check_teacher(project, own, teacher, f"{place}.teachers")
+                _check_teacher(project, own, teacher, place)
+            if entry.pretraining.ensemble and teachers:
+                _check_first_member(project, own, teachers[0], place)
+
+
+def _check_first_member(project: "Project", own: Origin, first: Origin, place: str) -> None:
+    ours, theirs = (keys_of(project.model_of(one.experiment, one.run), "description") for one in (own, first))
+    if ours != theirs:
+        raise ConfigError(
+            f"{place}: {own.run!r} has another model than its first member, {first.run!r} of {first.experiment}; "
+            "expected the same `model`, which tables show"
+        )
 
 
 def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str) -> None:
@@ -94,7 +118,7 @@ def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str)
     if ours.tokenizer != theirs.tokenizer:
         raise ConfigError(
             f"{place}: {named} has the tokenizer {theirs.tokenizer!r}, {own.run!r} of {own.experiment} the tokenizer "
-            f"{ours.tokenizer!r}; expected the same, because a teacher predicts entries of the vocabulary"
+            f"{ours.tokenizer!r}; expected the same, because both predict entries of the vocabulary"
         )
     pretraining = ours.runs[own.run].pretraining
     if reason := unable_teacher(pretraining.objective, pretraining_of(project, teacher).objective):

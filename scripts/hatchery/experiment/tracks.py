@@ -191,7 +191,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     for one in everything:
         for teacher in teachers_of(project, one.experiment, one.run, one.seed):
             if isinstance(teacher, str):
-                yield f"{one.run!r} of {one.experiment} learns from {teacher}: {UNKNOWN}"
+                yield f"{one.run!r} of {one.experiment} depends on {teacher}: {UNKNOWN}"
     chain = [run, *ancestors(project, run.experiment, run.run, run.seed)]
     for one in everything:
         other, called = project.experiment(one.experiment), f"{one.run!r} of {one.experiment}"

@@ -27,6 +27,7 @@ from hatchery.rendering.table import Cell, Table, table
 from hatchery.rendering.templates import render
 from hatchery.sanitize import visible
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
+from hatchery.training.ensemble import is_ensemble
 from hatchery.training.objective import ModelKind
 from hatchery.training.objectives.translation import TranslationSettings
 from hatchery.training.settings import pretrain_settings
@@ -68,6 +69,8 @@ def _write_branch(
     end: str = "",
 ) -> "ModelFacts":
     """Write model, tokenizer, code and card into `folder`; `end` is the suffix of the model's name."""
+    if is_ensemble(pretraining):
+        raise ModelError(f"{pretraining.path}: an ensemble is not exported; export its members")
     model = load_language_model(pretraining.folder)
     tokenizer = load_tokenizer(pretraining.file("tokenizer.json"))
     generation = generation_settings(pretraining, tokenizer) if isinstance(model, TranslationModel) else None

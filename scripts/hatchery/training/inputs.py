@@ -6,6 +6,8 @@ from pathlib import Path
 
 TEACHER = "teacher"
 """Name of the first teacher among the inputs of a manifest; further names have a number."""
+MEMBER = "member"
+"""Name of the first member of an ensemble, as `TEACHER`."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +22,18 @@ class Inputs:
     counts: Path | None = None
     # The finished models that the run learns from.
     teachers: Sequence[Path] = ()
+    # The finished models whose mean probabilities the run predicts.
+    members: Sequence[Path] = ()
 
     @property
     def by_name(self) -> dict[str, Path]:
         """Return the manifests by their names in the exported model's manifest."""
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
         more = {"initial_model": self.initial, "counts": self.counts}
-        names = (TEACHER if number == 1 else f"{TEACHER}_{number}" for number in range(1, len(self.teachers) + 1))
-        taught = dict(zip(names, self.teachers, strict=True))
-        return named | {name: path for name, path in more.items() if path is not None} | taught
+        several = {TEACHER: self.teachers, MEMBER: self.members}
+        numbered = {
+            name if number == 1 else f"{name}_{number}": path
+            for name, paths in several.items()
+            for number, path in enumerate(paths, 1)
+        }
+        return named | {name: path for name, path in more.items() if path is not None} | numbered

@@ -28,6 +28,7 @@ from typing import Any, Self
 
 from hatchery.artifacts.checksums import digest
 from hatchery.errors import CheckpointError
+from hatchery.training.inputs import MEMBER, TEACHER
 
 BEAT_SECONDS = 5.0
 # Longer than the minute for which NFS may show an old state of a file.
@@ -201,8 +202,9 @@ def remove_run_folder(folder: Path) -> None:
 def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """Return the name of a run's folder: `inputs` are the digests of its input manifests, by name."""
     order = ("tokens", "tokenizer", "initial_model", "counts")
-    # The tenth teacher follows the ninth.
-    teachers = sorted((name for name in inputs if name.startswith("teacher")), key=lambda name: (len(name), name))
+    # The tenth teacher follows the ninth. No run has both teachers and members.
+    several = (name for name in inputs if name.startswith((TEACHER, MEMBER)))
+    teachers = sorted(several, key=lambda name: (len(name), name))
     read = [inputs[name] for name in (*order, *teachers) if name in inputs]
     return digest({"settings": dict(settings), "inputs": read})
 

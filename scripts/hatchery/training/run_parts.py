@@ -15,6 +15,7 @@ from hatchery.errors import ConfigError
 from hatchery.modeling.configuration import ModelConfig
 from hatchery.modeling.families import model_config, with_token_ids
 from hatchery.modeling.language_model import LanguageModel, build_language_model, initialise_
+from hatchery.modeling.store import load_language_model
 from hatchery.settings.fields import ABSENT
 from hatchery.tokenization.documents import TRAINING_SPLIT, watch_shards
 from hatchery.tokenization.special_tokens import SpecialTokens
@@ -76,6 +77,8 @@ class RunParts:
     def model(self) -> tuple[LanguageModel, dict[str, float]]:
         """Return the initial model of the training, and the report on its output layer."""
         settings, inputs = self.settings, self.inputs
+        if inputs.members:
+            return load_language_model(inputs.members[0].parent), {}
         model = build_model(settings, self.shards.vocabulary_size, self.shards.special)
         if inputs.initial is not None:
             load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)

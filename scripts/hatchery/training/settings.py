@@ -37,6 +37,7 @@ from hatchery.training.start_settings import (
     EarlyStoppingSettings,
     InitialModelChoice,
     InitialModelSettings,
+    ModelChoice,
     OutputBiasSettings,
     WeightAverageSettings,
     WordCount,
@@ -369,6 +370,20 @@ class PretrainingSettings(TrainingSettings):
     starts from random weights."""
     distillation: DistillationChoice | None = omitted_at_default(None)
     """Distillation from the predictions of finished models of any experiment; null learns only from the labels."""
+    ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
+    """Finished models with the tokenizer and the objective of this run, which is the mean of their probabilities. Needs
+    `steps: 0`; `model` is that of the first."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.ensemble:
+            return
+        require(len(self.ensemble) > 1, "ensemble", f"{len(self.ensemble)} model", "at least two models")
+        require(self.steps == 0, "ensemble", f"{len(self.ensemble)} models", "none without steps: 0")
+        for key in ("initialise_from", "distillation"):
+            require(
+                getattr(self, key) is None, key, getattr(self, key), "null with ensemble, whose members are finished"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,6 +399,8 @@ class PretrainSettings(TrainingSettings):
     """Keys of a model's configuration except the vocabulary size, which the token shards know."""
     seed: Natural
     """Draws weights, masks, dropout and the order of the data."""
+    ensemble: bool = omitted_at_default(False)
+    """The model is the mean of the probabilities of finished models; their manifests are inputs of the job."""
 
     @property
     def model_values(self) -> dict[str, object]:

@@ -35,6 +35,7 @@ from hatchery.training.continuation import (
     words_before,
 )
 from hatchery.training.distillation import check_teachers, teacher_configurations
+from hatchery.training.ensemble import check_ensembles, save_members
 from hatchery.training.inputs import Inputs
 from hatchery.training.milestones import MILESTONES_FOLDER, step_name
 from hatchery.training.objectives import objective_of
@@ -83,6 +84,7 @@ def train_and_export(
         wanted = settings.output_bias.counts
         raise ConfigError(f"counts is {inputs.counts}, but pretrain.output_bias.counts is {wanted}")
     _check_inputs(inputs)
+    check_ensembles(settings.ensemble, inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
     if inputs.initial is not None:
         # Before a folder of the run is created.
@@ -226,6 +228,8 @@ def _export(
     run.volatile["training_seconds"] = round(record.training_seconds(), 3)
     run.volatile["loader_wait_seconds"] = round(trained.loader_wait_seconds, 3)
     run.volatile["resumed_from_step"] = record.resumed_from.step
+    if settings.ensemble:
+        save_members(run, folder, inputs.members)
 
 
 def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: bytes, folder: Path) -> list[int]:

@@ -17,7 +17,7 @@ from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
 from hatchery.evaluation.direct.numerics import kept_numerics
 from hatchery.evaluation.direct.request import Answer, Request
-from hatchery.evaluation.minimal_pairs.sentence_model import HatcheryModel, TokenizedModel
+from hatchery.evaluation.minimal_pairs.sentence_model import TokenizedModel
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
 from hatchery.evaluation.scores import Scores
 from hatchery.evaluation.settings import EvaluationRuntime
@@ -41,7 +41,7 @@ def measure(
     opened, device = open_source(source), prepare_device(runtime.device, runtime.threads)
     children, contexts = read_norms(opened, settings, settings.children, settings.contexts)
 
-    def models() -> Iterator[tuple[str, HatcheryModel | BaselineModel]]:
+    def models() -> Iterator[tuple[str, TokenizedModel | BaselineModel]]:
         for name, path in checkpoints.items():
             yield name, load_sentence_model(path, device, settings.scoring, template=True)
 

@@ -28,16 +28,20 @@ class ListingSettings(Settings):
 
 def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
     """Return the settings of the list of exported models."""
-    names = [run.name for run in project.seeded_runs(experiment)]
-    return {"experiment": experiment, "description": project.experiment(experiment).description, "runs": names}
+    block = project.experiment(experiment)
+    return {"experiment": experiment, "description": block.description, "runs": exported_runs(project, experiment)}
+
+
+def exported_runs(project: "Project", experiment: str) -> list[str]:
+    """Return the names of the runs that are exported; an ensemble is no model of the library."""
+    runs = project.experiment(experiment).runs
+    return [run.name for run in project.seeded_runs(experiment) if not runs[run.model].pretraining.ensemble]
 
 
 @Stage(
     version=1,
     settings=exports_settings,
-    inputs=lambda of, project, experiment: {
-        "model": of.each("export_model", run=[run.name for run in project.seeded_runs(experiment)])
-    },
+    inputs=lambda of, project, experiment: {"model": of.each("export_model", run=exported_runs(project, experiment))},
     outputs={"output": "results/{experiment}/export/README.md"},
     environment="evaluation",
     runs_on="local",

@@ -49,6 +49,10 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     kept = keys_of(pretraining)
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
+    # The members are inputs.
+    kept.pop("ensemble", None)
+    if pretraining.ensemble:
+        kept["ensemble"] = True
     if pretraining.initialise_from is not None:
         kept["initialise_from"] = keys_of(pretraining.initialise_from, only=InitialModelSettings)
     if pretraining.learns_from_teachers:
@@ -60,8 +64,8 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
 
 
 def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return manifests of tokens and tokenizer and, if a run has them, of the initial model, of the teachers and of a
-    larger corpus's counts."""
+    """Return manifests of tokens and tokenizer and, if a run has them, of the initial model, of the teachers, of the
+    members of an ensemble, and of a larger corpus's counts."""
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
         "tokens": of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer),
@@ -69,9 +73,11 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     }
     for initial in jobs.results.initial_model(experiment, run):
         found["initial_model"] = jobs.storage_path(initial)
+    pretraining = block.runs[of.project.seeded_run(experiment, run).model].pretraining
     if teachers := jobs.results.teachers(experiment, run):
-        found["teachers"] = [jobs.storage_path(teacher) for teacher in teachers]
-    larger = block.runs[of.project.seeded_run(experiment, run).model].pretraining.output_bias.larger_corpus
+        name = "members" if pretraining.ensemble else "teachers"
+        found[name] = [jobs.storage_path(teacher) for teacher in teachers]
+    larger = pretraining.output_bias.larger_corpus
     if larger is not ABSENT:
         found["counts"] = of("encode_corpus", corpus=larger, tokenizer=block.tokenizer)
     return found
@@ -81,7 +87,7 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     version=1,
     settings=pretraining_settings,
     inputs=pretraining_inputs,
-    input_names={"teachers": "teacher"},
+    input_names={"teachers": "teacher", "members": "member"},
     # Models to start from are no imported ones.
     wildcard_patterns=lambda project: {"model": ADDRESS},
     # The run folder with the checkpoints is no output: Snakemake deletes outputs before every attempt, and a killed job
@@ -121,21 +127,22 @@ def pretrain(
     initial_model: Path | None = None,
     counts: Path | None = None,
     teachers: Sequence[Path] = (),
+    members: Sequence[Path] = (),
     name: str = "",
 ) -> None:
     """Pretrain a language model on token shards; status 75 means stopped by a signal, with a checkpoint to continue
     from.
 
     `initial_model` is the manifest of the model to start from instead of random weights, `counts` that of the token
-    shards in which the output bias is counted, `teachers` those of the models to learn from. Folders of unfinished runs
-    are in `checkpoints`; progress and sinks call the run `name`.
+    shards in which the output bias is counted, `teachers` those of the models to learn from, `members` those of an
+    ensemble. Folders of unfinished runs are in `checkpoints`; progress and sinks call the run `name`.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
     from hatchery.training.train_and_export import train_and_export
 
     try:
-        inputs = Inputs(tokens, tokenizer, initial_model, counts, teachers)
+        inputs = Inputs(tokens, tokenizer, initial_model, counts, teachers, members)
         train_and_export(job, settings, runtime, inputs, checkpoints, name)
     except TrainingInterrupted as interruption:
         print(interruption, file=sys.stderr)

@@ -1,0 +1,69 @@
+"""An ensemble is a model of its own: mean probabilities by hand, whole without its members, its words their sum."""
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import hatchery
+from hatchery.analysis.pretrained_run import pretrained_run
+from hatchery.artifacts.manifests import Manifest, read_manifest
+from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.opening import open_model
+from hatchery.modeling.store import load_language_model
+
+Train = Callable[..., Manifest]
+SENTENCE = "The old dogs sleep ."
+
+
+def probabilities_by_hand(made: Manifest, ids: list[int], place: int) -> np.ndarray:
+    """The probabilities of one position, by the network alone."""
+    network = load_language_model(made.folder).eval()
+    with torch.no_grad():
+        states = network.encoder(torch.tensor([ids]))[-1][0, place]
+        return network.logits_at(states).double().softmax(-1).numpy()
+
+
+def test_an_ensemble_predicts_the_mean_of_its_members_and_stays_without_them(train_here: Train) -> None:
+    members = [train_here(f"member_{seed}", steps=3, seed=seed) for seed in (1, 2, 3)]
+    chosen: dict[str, Any] = {"steps": 0, "ensemble": True, "members": [made.path for made in members]}
+    joined = train_here("joined", **chosen)
+    assert [joined.inputs[name] for name in ("member", "member_2", "member_3")] == [made.digest for made in members]
+    assert joined.measures["words"] == sum(made.measures["words"] for made in members)
+    assert joined.measures["parameters"] == 3 * members[0].measures["parameters"]
+    facts, alone = pretrained_run(joined).facts, [pretrained_run(made).facts for made in members]
+    for name in ("words", "seconds"):
+        assert facts[name] == pytest.approx(sum(of[name] for of in alone)), name
+    assert facts["steps"] == 0
+
+    tokenizer = open_model(members[0].folder).tokenizer  # type: ignore[union-attr]
+    (tokens,) = tokenizer.encode_sentences([SENTENCE])
+    expected = 0.0
+    for place, token in enumerate(tokens, 1):
+        ids = [tokenizer.cls_id, *tokens, *tokenizer.end_ids]
+        ids[place] = tokenizer.mask_id
+        expected += np.log(np.mean([probabilities_by_hand(made, ids, place)[token] for made in members]))
+    one = hatchery.model(members[0].folder).scores([SENTENCE])["score"][0]
+    for made in members:
+        shutil.rmtree(made.folder)
+    found = hatchery.model(joined.folder).scores([SENTENCE])["score"][0]
+    assert found == pytest.approx(expected, rel=1e-5) and found != pytest.approx(one, rel=1e-6)
+    with pytest.raises(EvaluationError, match="hidden_states"):
+        open_model(joined.folder).encoder()
+
+
+def test_an_ensemble_of_ensembles_and_one_of_another_vocabulary_are_refused(train_here: Train) -> None:
+    members = [train_here(f"member_{seed}", steps=0, seed=seed).path for seed in (1, 2)]
+    joined = train_here("joined", steps=0, ensemble=True, members=members).path
+    with pytest.raises(ConfigError, match="this model is an ensemble, expected a single model; name its members"):
+        train_here("nested", steps=0, ensemble=True, members=[joined, members[0]])
+    with pytest.raises(ConfigError, match="this model is an ensemble"):
+        train_here("taught", steps=2, teachers=[joined], distillation={"weight": 0.5})
+    with pytest.raises(ConfigError, match="members: got 1, expected at least two with ensemble"):
+        train_here("single", steps=0, ensemble=True, members=members[:1])
+    with pytest.raises(ConfigError, match="members: got 2, expected at least two with ensemble, otherwise none"):
+        train_here("unasked", steps=0, members=members)
+    assert read_manifest(joined).settings["ensemble"] is True
