@@ -29,8 +29,9 @@ WORDS = {"one/half": 5_000_000, "one/double": 20_000_000, "one/fourfold": 40_000
 CURVE = ("one/half", "one/double", "one/fourfold")
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Study:
+@pytest.fixture(params=[6])
+def study(tmp_path: Path, request: pytest.FixtureRequest) -> Study:
+    layers = request.param
     common = {"failed": "", "primary": True, "main": True, "origin": "", "manifest": "abc", "experiment": "one"}
     named = [(model, f"{model}-s{seed}", seed) for model in LOSSES for seed in range(3)]
     # A model with one seed of the baseline's and another seed, with other amounts of text.
@@ -53,6 +54,7 @@ def study(tmp_path: Path) -> Study:
         }
         for model, run, seed in named
     ]
+    runs = [row | {"hidden_size": 64, "layers": 6 if row["model"] == "one/fourfold" else layers} for row in runs]
     write_rows(tmp_path / "measurements.parquet", MEASUREMENTS, measurements)
     write_rows(tmp_path / "runs.parquet", RUNS, runs)
     tables = {name: tmp_path / f"{name}.parquet" for name in ("measurements", "runs")}
@@ -115,6 +117,18 @@ def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> N
     assert any("predicted different tokens" in note for note in findings.notes)
     (alone,) = (row for row in found(study, curve=("one/masked",)).rows if row["model"] == "one/better")
     assert alone["data_factor"] is None
+
+
+@pytest.mark.parametrize("study", [4], indirect=True)
+def test_a_larger_baseline_has_no_part_in_the_curve_and_is_named(study: Study) -> None:
+    """With `one/fourfold`, of 6 instead of 4 layers, two baselines of other amounts of text are left."""
+    findings = found(study, curve=(*CURVE, "one/masked"))
+    assert "one/fourfold is no part of the curve: it differs from the baseline in layers." in findings.notes
+    (note,) = (note for note in findings.notes if note.startswith("Curve of pretraining development"))
+    assert "from 5e+06 to 2e+07 words" in note
+    assert "one/fourfold" not in {row["model"] for row in findings.rows}
+    (row,) = (row for row in findings.rows if row["model"] == "one/better")
+    assert row["data_factor"] == pytest.approx((3 / 2.01) ** 2, rel=2e-3)
 
 
 def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:

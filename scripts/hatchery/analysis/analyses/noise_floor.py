@@ -7,7 +7,7 @@ amounts of text, divided by the text of the switch. The factor per second divide
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hatchery.analysis.aggregates import mean_and_deviation
@@ -31,6 +31,18 @@ Key = tuple[str, str, str]
 """Suite, task and metric of a number."""
 LOSS = "loss_nats"
 LEVELS = ("split", "suite", "average")
+SIZES = (
+    "parameters",
+    "layers",
+    "embedding_size",
+    "hidden_size",
+    "intermediate_size",
+    "attention_heads",
+    "vocabulary_rows",
+    "tied",
+    "sequence_length",
+)
+"""Columns of runs.parquet in which a baseline of the curve has to equal the baseline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +53,7 @@ class NoiseFloorSettings(AnalysisSettings):
     """Model with which all others are compared, as `experiment/model`."""
     curve: Names = ()
     """Models that differ from the baseline only in their amount of text; together with the baseline, they form the
-    curve."""
+    curve. Models of another size are left out and named."""
     least_seeds: Count = 3
     """Minimum number of the baseline's seeds for an estimate of its noise."""
     deviations: Positive = 2.0
@@ -77,9 +89,15 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
     switches = [model for model in models if model not in (settings.baseline, *settings.curve)]
     rows: list[Numbers] = []
     apart: dict[str, Any] = {}
+    resized = _resized(runs, settings)
+    settings = replace(settings, curve=tuple(model for model in settings.curve if model not in resized))
     notes = [
         f"Differences to {labels[settings.baseline]} of the same pretraining seed, mean and 95 % interval. Noise is "
         f"the standard deviation of the baseline over its seeds, of which there have to be {settings.least_seeds}.",
+        *(
+            f"{labels[model]} is no part of the curve: it differs from the baseline in {', '.join(columns)}."
+            for model, columns in resized.items()
+        ),
     ]
     for key, found in _values(read_frame(study.tables["measurements"], MEASUREMENTS, run=names)).items():
         if settings.baseline not in found.values:
@@ -132,6 +150,16 @@ def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
         values.setdefault((suite, task, metric), {}).setdefault(model, {})[seed] = value
         bases.setdefault((suite, task, metric), {}).setdefault(model, set()).add(basis or "")
     return {key: SeededValues(of, bases[key]) for key, of in values.items()}
+
+
+def _resized(runs: "pl.DataFrame", settings: NoiseFloorSettings) -> dict[str, list[str]]:
+    """Return the columns of SIZES in which models of the curve differ from the baseline, by model."""
+    sizes = {row["model"]: row for row in runs.select("model", *SIZES).iter_rows(named=True)}
+    own = sizes.get(settings.baseline)
+    if own is None:
+        return {}
+    found = {name: [key for key in SIZES if sizes[name][key] != own[key]] for name in settings.curve if name in sizes}
+    return {name: columns for name, columns in found.items() if columns}
 
 
 def _by_model(runs: "pl.DataFrame", column: str) -> dict[str, dict[int, float]]:
@@ -255,7 +283,7 @@ def _line(row: Numbers) -> list[Content]:
 
 ANALYSIS = Analysis(
     title="Noise floor and factor in data",
-    version=1,
+    version=2,
     settings=NoiseFloorSettings,
     run=compare,
     needs=(tables("measurements", "runs"),),
