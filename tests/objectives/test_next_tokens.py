@@ -172,15 +172,6 @@ def test_every_batch_has_as_many_causal_sequences_and_each_kind_reads_all_text(m
     assert HybridSettings(causal_share=0.01).sequences_of_kinds(4) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("share", "batch", "expected"),
-    # 1.5 of 24 are 2; a batch has one of each kind at least.
-    [(1 / 16, 24, (22, 2)), (1 / 16, 4, (3, 1)), (0.99, 20, (1, 19)), (0.0, 4, (4, 0)), (1.0, 4, (0, 4))],
-)
-def test_the_causal_sequences_of_a_batch_are_rounded(share: float, batch: int, expected: tuple[int, int]) -> None:
-    assert HybridSettings(causal_share=share).sequences_of_kinds(batch) == expected
-
-
 @pytest.mark.parametrize(("share", "column"), [(0.0, "masked_accuracy"), (1.0, "next_token_accuracy")])
 @pytest.mark.parametrize("segments", ["packed", "blocks"])
 def test_all_sequences_can_be_of_one_kind(make_collection: Any, share: float, column: str, segments: Any) -> None:

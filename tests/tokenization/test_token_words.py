@@ -85,6 +85,12 @@ def test_every_split_begins_with_a_word_and_the_premium_of_a_source_goes_first()
     assert counter("abc", "speech", np.arange(1, 4)).tolist() == [1, 0, 0]
 
 
+def test_the_last_token_represents_the_rest_of_the_document() -> None:
+    text = "abc de\u3000"
+    assert token_words.whole_token_ends(text, np.array([0]), [3, 6]).tolist() == [3, 7]
+    assert token_words.sentence_token_ends(text, ["abc de"], [[(0, 3), (3, 6)]], [3]).tolist() == [3, 6, 7]
+
+
 TEXTS = [
     "the cat sat\non the mat\n\nagain",
     "de kat zat op de mat; één café",
