@@ -67,6 +67,15 @@ def test_where_noise_explains_everything_nobody_leads() -> None:
     ]
 
 
+def test_failed_runs_and_the_highest_blind_guess_keep_a_lead_open() -> None:
+    open_lead = "No model leads beyond noise on pairs (A 80.0, B 75.0)."
+    # Without its failed runs, A has 70, below B.
+    failed = row("a", PAIRS, 80.0, n_failed=1, mean_without_failed=70.0)
+    assert answer(scores(failed, row("b", PAIRS, 75.0)), [PAIRS]) == [open_lead]
+    guesses = row("a", PAIRS, 80.0, blind_guess=50.0), row("b", PAIRS, 75.0, blind_guess=85.0)
+    assert answer(scores(*guesses), [PAIRS])[0] == open_lead
+
+
 def test_one_seed_is_no_lead() -> None:
     one = {"seeds": 1, "n": 1, "sampling_deviation": 0.5}
     rows = row("a", PAIRS, 80.0, None, **one), row("b", PAIRS, 60.0, None, **one)

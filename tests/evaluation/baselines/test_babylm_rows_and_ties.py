@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.minimal_pairs.decisions import accuracy_table, decision
+from hatchery.evaluation.minimal_pairs.decisions import accuracy_table, correlation_frame, decision
 from hatchery.evaluation.minimal_pairs.items import Candidate, Item, minimal_pair
 from hatchery.evaluation.minimal_pairs.pairs import read_minimal_pairs
 from hatchery.evaluation.settings import ScoringSettings
@@ -43,6 +43,14 @@ def test_a_draw_between_ties_is_one_of_its_seed_paradigm_and_item():
 
     assert drawn("p", 0) == drawn("p", 0)
     assert len({drawn(paradigm, seed) for paradigm in ("p", "q") for seed in (0, 1)}) == 4
+
+
+def test_the_correlation_with_people_is_that_of_their_share_for_the_first_text():
+    asked = {"a": [(0.1, -2.0), (0.6, 0.0), (0.9, 2.0), (0.4, -0.5)], "b": [(0.1, 0.0), (0.6, -1.0), (0.9, 2.0)]}
+    items = [Item(name, name, "1", TWO, preference=share) for name, rows in asked.items() for share, _ in rows]
+    scores = [[ahead - 3.0, -3.0] for rows in asked.values() for _, ahead in rows]
+    # Of the ranks 1, 2, 3 and 2, 1, 3 it is 1 - 6 x 2 / (3 x 8).
+    assert correlation_frame(items, scores).rows() == [("a", 4, pytest.approx(1.0)), ("b", 3, pytest.approx(0.5))]
 
 
 def test_a_solution_that_is_null_is_none_of_a_row(make_source):
