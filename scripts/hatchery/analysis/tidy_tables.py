@@ -88,7 +88,11 @@ MEASUREMENTS = TidyTable(
         ),
         Column("metric", "text", "metric, with its unit in the name"),
         Column("value", "number", "the number; null if the run has none", "of the metric"),
-        Column("items", "integer", "number of pairs, labelled tokens or rows behind the number; null if not recorded"),
+        Column(
+            "items",
+            "integer",
+            "number of pairs, labelled tokens or rows that the number is computed from; null if not recorded",
+        ),
         Column(
             "sampling_deviation",
             "number",
