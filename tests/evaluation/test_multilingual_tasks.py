@@ -185,6 +185,33 @@ def test_treebanks_are_pooled_shuffled_and_divided_anew(repository, make_source)
     assert data.labels == ("NOUN", "X") and least == 21
 
 
+def test_the_english_treebank_itself_is_read_beside_others(real_data, repository, make_source):
+    """Words and parts of speech by the ten columns alone: numbers of ranges and of empty nodes are no words."""
+    written = (real_data / "ud_english_ewt" / "en_ewt-ud-dev.conllu").read_text(encoding="utf-8")
+    sentences = []
+    for block in written.strip().split("\n\n"):
+        cells = [line.split("\t") for line in block.split("\n") if not line.startswith("#")]
+        sentences.append([(one[1], one[3]) for one in cells if one[0].isdecimal()])
+    # The counts that the release states for its development file.
+    assert (len(sentences), sum(map(len, sentences))) == (2001, 25147)
+    numbers = {line.split("\t")[0] for line in written.split("\n") if "\t" in line}
+    assert any("-" in number for number in numbers) and any("." in number for number in numbers)
+    files = {"en_ewt-ud-dev.conllu": written}
+    files |= {f"{stem}-ud-train.conllu": conllu([("wa", "x")] * 2000) for stem in ("nl_alpino", "zh_gsdsimp")}
+    data = read_task(make_source(files), Project(repository / "config").task("multilingual_pos").settings("pos"))
+    random.Random(42).shuffle(sentences)
+    for name, part in (("en", sentences[1601:1801]), ("test_en", sentences[1801:])):
+        found = [
+            [(word, data.labels[target.labels[0]]) for word, target in zip(row.words, row.targets, strict=True)]
+            for row in data.scored[name]
+        ]
+        assert found == [[(word.replace(" ", ""), tag) for word, tag in one] for one in part]
+    assert len(data.train) == 3 * 1600 and data.labels == (
+        *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT"),
+        *("SCONJ", "SYM", "VERB", "X"),
+    )
+
+
 def test_at_most_4000_sentences_of_a_treebank_count(make_source, repository):
     counts = {"en": 4010, "nl": 20, "zh": 9}
     sentences = {name: [(f"w{name}{n}", "x") for n in range(count)] for name, count in counts.items()}

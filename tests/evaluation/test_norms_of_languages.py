@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hatchery.errors import EvaluationError
-from hatchery.evaluation.surprisal.age_of_acquisition import added_pieces
+from hatchery.evaluation.opening import open_model
+from hatchery.evaluation.surprisal.age_of_acquisition import added_pieces, surprisals_behind
 from hatchery.evaluation.surprisal.measure_acquisition import read_norms
 from hatchery.evaluation.surprisal.settings import AcquisitionSettings
 from hatchery.raw.registration import RawSource, open_source, register_source
@@ -60,6 +63,31 @@ def test_pieces_of_a_word_are_counted_without_a_space_where_there_is_none() -> N
     # Bytes of the word, and of the space before it.
     assert [added_pieces(backend, "猫", spaces) for spaces in (False, True)] == [3, 4]
     assert [added_pieces(backend, "poes", spaces) for spaces in (False, True)] == [4, 5]
+
+
+@pytest.mark.parametrize(("spaces", "text"), [(False, "我看见猫"), (True, "我看见 猫")])
+def test_a_word_is_joined_to_its_context_without_a_space_where_there_is_none(spaces: bool, text: str) -> None:
+    """The surprisal by the logits of the library, of the bytes of the word."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    alphabet = {"<s>": 0} | {letter: index for index, letter in enumerate(letters, start=1)}
+    backend = Tokenizer(models.BPE(alphabet, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="<s>")
+    torch.manual_seed(3)
+    config = transformers.GPT2Config(
+        vocab_size=257, n_embd=32, n_layer=2, n_head=2, n_positions=64, bos_token_id=0, eos_token_id=0
+    )
+    network = transformers.GPT2LMHeadModel(config).eval()
+    model = open_model(network, tokenizer).asked(torch.device("cpu"), "auto", template=True)
+    (found,) = surprisals_behind(model, [("我看见", "猫")], "auto", None, spaces)
+    before, ids = backend.encode("我看见").ids, backend.encode(text).ids
+    with torch.no_grad():
+        # The tokenizer has no template, so no token precedes the text.
+        log_probabilities = network(torch.tensor([ids])).logits[0, :-1].log_softmax(-1)
+    each = log_probabilities[range(len(ids) - 1), ids[1:]]
+    # The three bytes of the word; a space before it belongs to the context.
+    assert ids[: len(before)] == before and len(ids) - len(before) == 3 + spaces
+    assert found == pytest.approx(-float(each[-3:].sum()), abs=1e-4)
 
 
 def test_settings_leave_the_key_out_at_its_default() -> None:
