@@ -7,8 +7,8 @@ from faults import DAMAGE, damaged
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import EvaluationError, ManifestError, SourceError
+from hatchery.evaluation import several_items
 from hatchery.evaluation.minimal_pairs import opened_models
-from hatchery.evaluation.stages import score_suites as score_suites_stage
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
 from hatchery.evaluation.stages.score_suites import score_suites
 from hatchery.experiment.milestones import suite_batches
@@ -43,7 +43,7 @@ def job(model_manifest, make_source, json_lines, tmp_path, monkeypatch):
         run_stage(function, settings, output, **given)
 
     monkeypatch.setattr(opened_models, "load_sentence_model", counted)
-    monkeypatch.setattr(score_suites_stage, "run_stage", run_counted)
+    monkeypatch.setattr(several_items, "run_stage", run_counted)
 
     def run(suites):
         loaded.clear()

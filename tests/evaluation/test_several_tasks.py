@@ -9,7 +9,7 @@ from finetuning_cases import RUNTIME, contents, finetuned, sentences, short
 
 from hatchery.artifacts.manifests import read_manifest
 from hatchery.errors import ConfigError, EvaluationError, ManifestError, SourceError
-from hatchery.evaluation.stages import finetune_tasks as finetune_tasks_stage
+from hatchery.evaluation import several_items
 from hatchery.evaluation.stages.finetune_tasks import finetune_tasks
 from hatchery.runner import run_stage
 
@@ -23,7 +23,7 @@ def job(model_manifest, source, tmp_path, monkeypatch):
         trained.append(settings["task"]["name"])
         run_stage(function, settings, output, **given)
 
-    monkeypatch.setattr(finetune_tasks_stage, "run_stage", counted)
+    monkeypatch.setattr(several_items, "run_stage", counted)
 
     def run(tasks, sources=None):
         trained.clear()

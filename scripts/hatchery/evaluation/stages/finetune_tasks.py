@@ -1,23 +1,16 @@
-"""The stage `finetune_tasks`: one pretrained model on several tasks in turn, in one process.
-
-Starting a process costs seconds, and with tiny models and few rows more than the work. Every task has its own folder
-and manifest, exactly as `finetune` writes them. A task whose manifest has the same settings and inputs is skipped, so
-nothing is computed twice if another task of the job changes or fails.
-"""
+"""The stage `finetune_tasks`: one pretrained model on several tasks in turn, in one process (`several_items`)."""
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
-from hatchery.errors import ConfigError, EvaluationError, HatcheryError
+from hatchery.artifacts.manifests import StageRun
+from hatchery.errors import ConfigError
+from hatchery.evaluation.several_items import run_each
 from hatchery.evaluation.stages.finetune import SOURCE, UNFINISHED, files_read, finetune, task_inputs
 from hatchery.job_spec import Paths
-from hatchery.runner import OutputPath, inputs_of, run_stage
-from hatchery.source_parts import digests_read
+from hatchery.runner import OutputPath
 from hatchery.stage import Stage, StoredByDigest, record_of
 
 if TYPE_CHECKING:
@@ -90,23 +83,8 @@ def finetune_tasks(
     """
     tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]
     given = {name: _inputs_of(name, task, model, source, vocabulary) for name, task in tasks.items()}
-    errors: dict[str, HatcheryError] = {}
-    reused = 0
-    for name, task in tasks.items():
-        manifest = results / folder[name] / MANIFEST
-        if is_made_from(manifest, task, digests_read(task, inputs_of(finetune, given[name]))):
-            reused += 1
-            continue
-        try:
-            run_stage(finetune, task, manifest, runtime=runtime, checkpoints=checkpoints, **given[name])
-        except HatcheryError as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            errors[name] = error
-    if errors:
-        failed, first = ", ".join(errors), next(iter(errors.values()))
-        raise EvaluationError(f"{len(errors)} of {len(tasks)} tasks failed ({failed}); the first: {first}")
-    run.measures["tasks"] = {name: sha256_file(results / folder[name] / MANIFEST) for name in tasks}
-    run.volatile["tasks_reused"] = reused
+    folders = {name: results / place for name, place in folder.items()}
+    run_each(finetune, tasks, given, folders, run, "tasks", runtime=runtime, checkpoints=checkpoints)
 
 
 def _inputs_of(

@@ -1,24 +1,19 @@
 """The stage `score_suites`: one model on several suites of minimal pairs in turn, in one process.
 
-The model is loaded once. Each suite keeps its own folder and manifest, exactly as `score_minimal_pairs` writes them; a
-suite whose manifest is made from the same settings and inputs is left unchanged, so nothing is computed twice when
-another suite of the job changes or fails.
+The model is loaded once. `several_items` describes the folders and failures of suites.
 """
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hatchery.artifacts.checksums import sha256_file
-from hatchery.artifacts.manifests import MANIFEST, StageRun, is_made_from
-from hatchery.errors import EvaluationError, HatcheryError
+from hatchery.artifacts.manifests import StageRun
+from hatchery.evaluation.several_items import run_each
 from hatchery.evaluation.stages.score_minimal_pairs import files_read, score_minimal_pairs
 from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_of
-from hatchery.runner import OutputPath, inputs_of, run_stage
-from hatchery.source_parts import digests_read
+from hatchery.runner import OutputPath
 from hatchery.stage import Stage, StoredByDigest, record_of
 
 if TYPE_CHECKING:
@@ -85,22 +80,7 @@ def score_suites(
     """
     from hatchery.evaluation.minimal_pairs.opened_models import models_are_kept
 
-    suites: Mapping[str, Mapping[str, Any]] = settings["suites"]
-    errors: dict[str, HatcheryError] = {}
-    reused = 0
+    given = {name: {"model": model, "source": source[name]} for name in settings["suites"]}
+    folders = {name: results / place for name, place in folder.items()}
     with models_are_kept():
-        for name, suite in suites.items():
-            manifest, given = results / folder[name] / MANIFEST, {"model": model, "source": source[name]}
-            if is_made_from(manifest, suite, digests_read(suite, inputs_of(score_minimal_pairs, given))):
-                reused += 1
-                continue
-            try:
-                run_stage(score_minimal_pairs, suite, manifest, runtime=runtime, **given)
-            except HatcheryError as error:
-                print(f"{name}: {error}", file=sys.stderr)
-                errors[name] = error
-    if errors:
-        failed, first = ", ".join(errors), next(iter(errors.values()))
-        raise EvaluationError(f"{len(errors)} of {len(suites)} suites failed ({failed}); the first: {first}")
-    run.measures["suites"] = {name: sha256_file(results / folder[name] / MANIFEST) for name in suites}
-    run.volatile["suites_reused"] = reused
+        run_each(score_minimal_pairs, settings["suites"], given, folders, run, "suites", runtime=runtime)
