@@ -155,6 +155,7 @@ def train(
         initial,
         teachers=_manifests(teachers, "distillation.teachers"),
         members=_manifests(pretraining.ensemble, "ensemble"),
+        order_model=_order_model(pretraining),
     )
     body = {**training_settings(pretraining), "model": architecture, "seed": seed}
     chosen = json.loads(record_of(pretrain).canonical(body))
@@ -167,6 +168,15 @@ def train(
         except TrainingInterrupted as interruption:
             raise KeyboardInterrupt(str(interruption)) from None
     return Training(folder, None if own is None else _trained_module(own, folder, tokens))
+
+
+def _order_model(pretraining: PretrainingSettings) -> Path | None:
+    """Return the manifest of the model whose loss orders the text; None without one. Raises ConfigError."""
+    order = pretraining.order
+    if order is not None and order.words is not ABSENT:
+        raise ConfigError("train: order.words: expected no table, which is a raw input of a project; use by: loss")
+    found = _manifests([] if order is None or order.model is None else [order.model], "order.model")
+    return found[0] if found else None
 
 
 def _manifests(models: Sequence[ModelChoice], key: str) -> list[Path]:

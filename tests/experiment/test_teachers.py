@@ -55,6 +55,20 @@ def test_members_of_an_ensemble_are_inputs_of_a_job_that_trains_nothing(configur
     assert "ensemble" not in json.loads(jobs.call_at(address(jobs, "alone")).settings)
 
 
+def test_the_model_of_an_order_is_an_input_whose_words_count(configuration: Path) -> None:
+    ordered = {"pretraining": {"order": {"by": "loss", "model": {"run": "ltg_bert", "seed": 42}}}}
+    short = {"pretraining": {"order": {"by": "length"}}}
+    jobs = Jobs(add(configuration, ordered=ordered, short=short))
+    call = jobs.call_at(address(jobs, "ordered"))
+    assert call.arguments["order_model"] == jobs.storage_path(readable_path("demo", "pretraining", "ltg_bert-s42"))
+    kept = [json.loads(jobs.call_at(address(jobs, name)).settings)["order"] for name in ("ordered", "short")]
+    rest = {"first": "easy", "epochs": None, "spread": 0.1}
+    assert kept == [{"by": "loss", **rest}, {"by": "length", **rest}], "as before there were models of orders"
+    itself = {"pretraining": {"order": {"by": "loss", "model": {"run": "ordered"}}}}
+    with pytest.raises(ConfigError, match="demo/ordered-s42 depends on itself; expected a model made before it"):
+        add(configuration, ordered=itself).check("experiment", "demo")
+
+
 @pytest.mark.parametrize(
     ("run", "message"),
     [

@@ -207,10 +207,14 @@ def train_here(
         runtime: dict[str, Any] | None = None,
         teachers: Sequence[Path] = (),
         members: Sequence[Path] = (),
+        order_model: Path | None = None,
+        order_words: Path | None = None,
         **changes: Any,
     ) -> Manifest:
         settings, output = pretrain_slice(**changes), tmp_path / name / "manifest.json"
-        inputs = Inputs(token_data.tokens, token_data.tokenizer, teachers=teachers, members=members)
+        inputs = Inputs(
+            token_data.tokens, token_data.tokenizer, None, None, teachers, members, order_model, order_words
+        )
         job = Job(settings, inputs.by_name, output)
         options = runtime_slice(**(runtime or {}))
         train_and_export(job, pretrain_settings(settings), options, inputs, tmp_path / "checkpoints", name)

@@ -1,7 +1,8 @@
-"""The teachers of a run, or the members of an ensemble, resolved to models and refused at planning time if impossible.
+"""Finished models that a run reads: teachers, members of an ensemble, or the model whose loss orders the text.
 
 Each is a run of the same or of another experiment, or a folder with the manifest of a model. It is an input of the job,
-as an initial model is, so the run is made again when the model changes. No run has both.
+as an initial model is, so the run is made again when the model changes. No run has both teachers and members.
+Impossible models are refused at planning time.
 """
 
 import json
@@ -52,6 +53,32 @@ def teacher_runs(project: "Project", experiment: str, run: str, seed: int) -> li
     return [one for one in teachers_of(project, experiment, run, seed) if isinstance(one, Origin)]
 
 
+def order_place(project: "Project", experiment: str, run: str) -> str:
+    """Return the place of the model of an order in the configuration, for messages."""
+    return f"{project.place('experiment', experiment)}: runs.{run}.pretraining.order.model"
+
+
+def order_model_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
+    """Return a list with the model whose loss orders the text, a run or the manifest of a folder; empty without one.
+
+    Raises ConfigError for an unknown experiment, run or seed.
+    """
+    pretraining = project.experiment(experiment).runs[run].pretraining
+    if pretraining.order is None or pretraining.order.model is None or pretraining.steps == 0:
+        return []
+    chosen = pretraining.order.model
+    place = order_place(project, experiment, run)
+    return [manifest_of(project, chosen) or chosen_run(project, experiment, chosen, seed, place)]
+
+
+def _other_models(project: "Project", one: Origin) -> list[Origin]:
+    """Return all runs that a run reads: its initial model, its teachers or members, and the model of its order."""
+    of = project, one.experiment, one.run, one.seed
+    initial = origin_of(*of)
+    ordering = [other for other in order_model_of(*of) if isinstance(other, Origin)]
+    return ([] if initial is None else [initial]) + teacher_runs(*of) + ordering
+
+
 def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> list[dict[str, object]]:
     """Return the keys of the teachers' models, whose forward passes are part of the cost of a run."""
     return [
@@ -71,8 +98,7 @@ def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
     waiting = [run]
     while waiting:
         one = waiting.pop(0)
-        initial = origin_of(project, one.experiment, one.run, one.seed)
-        for other in ([] if initial is None else [initial]) + teacher_runs(project, one.experiment, one.run, one.seed):
+        for other in _other_models(project, one):
             if other not in found:
                 found[other] = None
                 waiting.append(other)
@@ -83,6 +109,7 @@ def check_distillation(name: str, experiment: "Experiment", where: str, project:
     """Check that every run of the experiment `name` can learn from its teachers, or join its members. Raises
     ConfigError."""
     for run, entry in experiment.runs.items():
+        _check_order(name, run, project)
         key, choices = _chosen(entry.pretraining)
         if not choices:
             continue
@@ -101,6 +128,21 @@ def check_distillation(name: str, experiment: "Experiment", where: str, project:
                 _check_teacher(project, own, teacher, place)
             if entry.pretraining.ensemble and teachers:
                 _check_first_member(project, own, teachers[0], place)
+
+
+def _check_order(name: str, run: str, project: "Project") -> None:
+    """Check that the model of an order exists before the run, and that it can predict the labels of the run."""
+    place = order_place(project, name, run)
+    entry = project.experiment(name).runs[run]
+    if entry.pretraining.order is not None and entry.pretraining.order.model is not None:
+        check_choice(project, entry.pretraining.order.model, place)
+    for seed in entry.seeds:
+        own = Origin(name, run, seed)
+        for model in order_model_of(project, name, run, seed):
+            if own in taught_by(project, own):
+                raise ConfigError(f"{place}: {name}/{own.name} depends on itself; expected a model made before it")
+            if isinstance(model, Origin):
+                _check_teacher(project, own, model, place)
 
 
 def _check_first_member(project: "Project", own: Origin, first: Origin, place: str) -> None:

@@ -10,7 +10,7 @@ sequences have the means of their texts.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,14 +23,24 @@ if TYPE_CHECKING:
     from hatchery.training.step_plan import StepPlan
 
 
+Measure = Callable[[Any], np.ndarray]
+"""Returns the difficulty of every sequence of the examples: float64 [len(examples)]."""
+
+
 class Curriculum(DataOrder):
     """The sequences of each step, with ordered epochs."""
 
     def __init__(
-        self, settings: CurriculumSettings, plan: "StepPlan", seed: int, examples_of_length: Callable[[int], Any]
+        self,
+        settings: CurriculumSettings,
+        plan: "StepPlan",
+        seed: int,
+        examples_of_length: Callable[[int], Any],
+        measure: Measure | None = None,
     ) -> None:
+        """`measure` reads other inputs than the text; None measures the text itself."""
         super().__init__(plan, seed, examples_of_length)
-        self.settings = settings
+        self.settings, self.measure = settings, measure
         self._ordered = lru_cache(maxsize=4)(self._order_of)
 
     def _epoch(self, stretch: int, kind: int, epoch: int) -> np.ndarray:
@@ -42,7 +52,7 @@ class Curriculum(DataOrder):
 
     def _order_of(self, length: int, epoch: int) -> np.ndarray:
         examples: Any = self._examples(length)
-        difficulty = difficulties(examples, self.settings.by)
+        difficulty = difficulties(examples, self.settings.by) if self.measure is None else self.measure(examples)
         if self.settings.first == "hard":
             difficulty = -difficulty
         number = len(difficulty)
@@ -57,8 +67,9 @@ class Curriculum(DataOrder):
 
 
 @lru_cache(maxsize=2)
-def difficulties(examples: "PaddedExamples", by: Literal["length", "rarity"]) -> np.ndarray:
-    """Return the difficulty of every sequence, for its text in the first epoch of seed 0: float64 [len(examples)]."""
+def difficulties(examples: "PaddedExamples", by: str) -> np.ndarray:
+    """Return the length or the rarity of every sequence, for its text in the first epoch of seed 0: float64
+    [len(examples)]."""
     texts = (examples.texts(0, 0, index) for index in range(len(examples)))
     if by == "length":
         difficulties_of_sequences = [
@@ -79,10 +90,19 @@ def difficulties(examples: "PaddedExamples", by: Literal["length", "rarity"]) ->
     return np.array(means, dtype=np.float64)
 
 
-def order_of(objective: "Objective", plan: "StepPlan", seed: int, examples_of_length: Callable[[int], Any]) -> Order:
-    """Return the order of an objective, if it has its own; otherwise the order in the settings of the plan."""
+def order_of(
+    objective: "Objective",
+    plan: "StepPlan",
+    seed: int,
+    examples_of_length: Callable[[int], Any],
+    measure: Measure | None = None,
+) -> Order:
+    """Return the order of an objective, if it has its own; otherwise the order in the settings of the plan.
+
+    `measure` is that of `Curriculum`.
+    """
     if isinstance(objective, OrdersItself):
         return objective.order(plan, seed, examples_of_length)
     if plan.settings.order is None:
         return DataOrder(plan, seed, examples_of_length)
-    return Curriculum(plan.settings.order, plan, seed, examples_of_length)
+    return Curriculum(plan.settings.order, plan, seed, examples_of_length, measure)

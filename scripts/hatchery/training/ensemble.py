@@ -25,8 +25,8 @@ def check_ensembles(ensemble: bool, inputs: Inputs) -> None:
         raise ConfigError(f"members: got {len(inputs.members)}, expected at least two with ensemble, otherwise none")
     for member in inputs.members:
         check_vocabulary(read_manifest(member), read_manifest(inputs.tokenizer), "member")
-    for path in (*inputs.members, *inputs.teachers, *([] if inputs.initial is None else [inputs.initial])):
-        if is_ensemble(read_manifest(path)):
+    for path in (inputs.initial, inputs.order_model, *inputs.members, *inputs.teachers):
+        if path is not None and is_ensemble(read_manifest(path)):
             raise ConfigError(f"{path}: this model is an ensemble, expected a single model; name its members instead")
 
 

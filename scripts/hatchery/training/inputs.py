@@ -24,12 +24,20 @@ class Inputs:
     teachers: Sequence[Path] = ()
     # The finished models whose mean probabilities the run predicts.
     members: Sequence[Path] = ()
+    # The finished model, or the source with words, by which the text is ordered.
+    order_model: Path | None = None
+    order_words: Path | None = None
 
     @property
     def by_name(self) -> dict[str, Path]:
         """Return the manifests by their names in the exported model's manifest."""
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
-        more = {"initial_model": self.initial, "counts": self.counts}
+        more = {
+            "initial_model": self.initial,
+            "counts": self.counts,
+            "order_model": self.order_model,
+            "order_words": self.order_words,
+        }
         several = {TEACHER: self.teachers, MEMBER: self.members}
         numbered = {
             name if number == 1 else f"{name}_{number}": path

@@ -24,6 +24,7 @@ from hatchery.training.early_stopping import EarlyStopping
 from hatchery.training.engine import Engine
 from hatchery.training.inputs import Inputs
 from hatchery.training.loop import train
+from hatchery.training.measured_difficulty import measure_of
 from hatchery.training.objectives import objective_of
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.own_model import OwnModel
@@ -158,4 +159,12 @@ def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
     if settings.initialise_from is not None and settings.initialise_from.take == "training" and inputs.initial:
         done = initial_position(inputs.initial)
         first, before = done.step, before + (done.words or 0)
-    return spend(settings, objective, partial(objective.examples, shards), most, before, first)
+    return spend(
+        settings,
+        objective,
+        partial(objective.examples, shards),
+        most,
+        before,
+        first,
+        measure_of(settings.order, inputs),
+    )

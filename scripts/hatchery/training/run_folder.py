@@ -201,7 +201,7 @@ def remove_run_folder(folder: Path) -> None:
 
 def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """Return the name of a run's folder: `inputs` are the digests of its input manifests, by name."""
-    order = ("tokens", "tokenizer", "initial_model", "counts")
+    order = ("tokens", "tokenizer", "initial_model", "counts", "order_model", "order_words")
     # The tenth teacher follows the ninth. No run has both teachers and members.
     several = (name for name in inputs if name.startswith((TEACHER, MEMBER)))
     teachers = sorted(several, key=lambda name: (len(name), name))

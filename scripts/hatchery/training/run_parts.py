@@ -29,6 +29,7 @@ from hatchery.training.development import development_tokens_per_byte
 from hatchery.training.examples import Examples
 from hatchery.training.inputs import Inputs
 from hatchery.training.interruption import Deadline, StopRequest
+from hatchery.training.measured_difficulty import measure_of
 from hatchery.training.objective import Objective
 from hatchery.training.objectives import objective_of
 from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, unigram_of_run
@@ -104,7 +105,7 @@ class RunParts:
         batches."""
         settings, options = self.settings, self.options
         plan, size = StepPlan(settings), options.micro_batch_size
-        order = partial(order_of, self.objective)
+        order = partial(order_of, self.objective, measure=measure_of(settings.order, self.inputs))
         batches = TrainingBatches(plan, settings.seed, self.topology, size, self._examples, order)
         examples = batches.examples_at(0)
         smallest = self.objective.smallest_batch(examples, plan.smallest_batch)

@@ -33,6 +33,7 @@ from hatchery.training.objectives import ObjectiveSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.start_settings import (
     BudgetSettings,
+    CurriculumChoice,
     CurriculumSettings,
     EarlyStoppingSettings,
     InitialModelChoice,
@@ -370,6 +371,8 @@ class PretrainingSettings(TrainingSettings):
     starts from random weights."""
     distillation: DistillationChoice | None = omitted_at_default(None)
     """Distillation from the predictions of finished models of any experiment; null learns only from the labels."""
+    order: CurriculumChoice | None = omitted_at_default(None)
+    """Order of the sequences by difficulty; null shuffles them in every epoch."""
     ensemble: tuple[ModelChoice, ...] = omitted_at_default(())
     """Finished models with the tokenizer and the objective of this run, which is the mean of their probabilities. Needs
     `steps: 0`; `model` is that of the first."""

@@ -20,7 +20,7 @@ from hatchery.settings.base import (
     omitted_at_default,
     refused,
 )
-from hatchery.settings.fields import ABSENT, CorpusName, NotEmpty, OneOfKeys, ShortNumber
+from hatchery.settings.fields import ABSENT, CorpusName, DataName, NotEmpty, OneOfKeys, ShortNumber
 
 WordCount = Annotated[int, Range(ge=1), ShortNumber()]
 """A number of words: 100000000, or 100M."""
@@ -132,19 +132,45 @@ class WeightAverageSettings(Settings):
 class CurriculumSettings(Settings):
     """Order of the sequences in an epoch by difficulty, or one random order for all epochs."""
 
-    by: Literal["length", "rarity", "first_epoch"]
+    by: Literal["length", "rarity", "first_epoch", "loss", "words"]
     """Measure of difficulty. length: mean number of tokens in a sentence. rarity: mean surprisal of the tokens by their
-    frequency. first_epoch: no difficulty; every epoch has the random order of the first."""
+    frequency. loss: mean loss of the finished model `model`. words: mean value of the words in the table `words`, such
+    as their age of acquisition. first_epoch: no difficulty; every epoch has the random order of the first."""
     first: Literal["easy", "hard"] = "easy"
     """Beginning of an epoch. easy: short sentences or frequent tokens come first. hard: the opposite order."""
     epochs: Count | None = None
     """Number of ordered epochs at the start; later epochs are shuffled. null orders all epochs."""
     spread: NonNegative = 0.1
     """Maximum distance by which a sequence is moved from its rank, as a share of the epoch."""
+    word_column: NotEmpty = omitted_at_default("word")
+    """With by: words: column of the words in the table."""
+    value_column: NotEmpty = omitted_at_default("value")
+    """With by: words: column of the values in the table; words with low values are easy."""
 
     def __post_init__(self) -> None:
         if self.by == "first_epoch" and self.first != "easy":
             raise refused("first", self.first, "no such key with by: first_epoch, which measures no difficulty")
+        for key, default in (("word_column", "word"), ("value_column", "value")):
+            if (value := getattr(self, key)) != default and self.by != "words":
+                raise refused(key, value, f"no such key with by: {self.by}; by: words has it")
+
+
+@dataclass(frozen=True)
+class CurriculumChoice(CurriculumSettings):
+    """Order of the sequences in an epoch by difficulty, or one random order for all epochs."""
+
+    model: ModelChoice | None = None
+    """With by: loss: finished model with the tokenizer and the objective of the run."""
+    words: DataName = ABSENT
+    """With by: words: raw input with one table (.csv or .tsv) of words and values, an entry under `data` of
+    config.yaml."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key, given, by in (("model", self.model is not None, "loss"), ("words", self.words is not ABSENT, "words")):
+            if given != (self.by == by):
+                value = getattr(self, key) if given else None
+                raise refused(key, value, f"a value with by: {by}, and no such key with another measure")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from hatchery.artifacts.atomic import write_json
 from hatchery.errors import ConfigError
-from hatchery.training.curriculum import order_of
+from hatchery.training.curriculum import Measure, order_of
 from hatchery.training.data_order import EpochSlice, Order
 from hatchery.training.examples import Examples
 from hatchery.training.milestones import mark_name
@@ -107,9 +107,11 @@ def spend(
     most: int,
     words_before: int = 0,
     first_step: int = 0,
+    measure: Measure | None = None,
 ) -> Spending:
     """Return the steps of a run with a budget: the largest number that shows at most `most` words.
 
+    `measure` is that of the order, as in `order_of`.
     `words_before` are the words that the model has seen when step `first_step` begins. Raises ConfigError if the first
     step alone exceeds the budget.
     """
@@ -121,7 +123,8 @@ def spend(
     # Lengths and sizes of batches may depend on the number of steps: each plan is counted once.
     while high == 0 or high - low > 1:
         plan = StepPlan(settings.with_steps(guess))
-        seen = _seen(plan, order_of(objective, plan, settings.seed, examples), shown, words_before, first_step)
+        order = order_of(objective, plan, settings.seed, examples, measure)
+        seen = _seen(plan, order, shown, words_before, first_step)
         if seen[-1] <= most:
             low, words_seen = guess, seen
         else:

@@ -5,7 +5,7 @@ from functools import partial
 from hatchery.evaluation.evaluation import Result
 from hatchery.evaluation.kinds import evaluations
 from hatchery.experiment.continuation import origin_of, path_of
-from hatchery.experiment.distillation import teachers_of
+from hatchery.experiment.distillation import order_model_of, teachers_of
 from hatchery.experiment.milestones import is_asked
 from hatchery.experiment.project import Project
 from hatchery.experiment.raw_inputs import about, readings
@@ -97,6 +97,12 @@ class ResultPaths:
         """Return the manifests of the models that a pretraining learns from, in the order of its settings."""
         chosen = self.project.seeded_run(experiment, run)
         found = teachers_of(self.project, experiment, chosen.model, chosen.seed)
+        return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
+
+    def order_model(self, experiment: str, run: str) -> list[str]:
+        """Return a list with the manifest of the model whose loss orders the text of a pretraining; empty without."""
+        chosen = self.project.seeded_run(experiment, run)
+        found = order_model_of(self.project, experiment, chosen.model, chosen.seed)
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def about_source(self, source: str) -> dict[str, object]:

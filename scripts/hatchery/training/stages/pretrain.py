@@ -12,7 +12,7 @@ from hatchery.stage import ADDRESS, Stage, StoredByDigest
 from hatchery.training.distillation_settings import DistillationSettings
 from hatchery.training.interruption import EXIT_STATUS_INTERRUPTED, TrainingInterrupted, leave_on_signals
 from hatchery.training.settings import PretrainingSettings, PretrainSettings
-from hatchery.training.start_settings import InitialModelSettings
+from hatchery.training.start_settings import CurriculumSettings, InitialModelSettings
 from hatchery.typed import keys_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
         kept["ensemble"] = True
     if pretraining.initialise_from is not None:
         kept["initialise_from"] = keys_of(pretraining.initialise_from, only=InitialModelSettings)
+    if pretraining.order is not None and pretraining.steps != 0:
+        kept["order"] = keys_of(pretraining.order, only=CurriculumSettings)
     if pretraining.learns_from_teachers:
         kept["distillation"] = keys_of(pretraining.distillation, only=DistillationSettings)
     else:
@@ -65,7 +67,7 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
 
 def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
     """Return manifests of tokens and tokenizer and, if a run has them, of the initial model, of the teachers, of the
-    members of an ensemble, and of a larger corpus's counts."""
+    members of an ensemble, of the model or the words that order the text, and of a larger corpus's counts."""
     block = of.project.experiment(experiment)
     found: dict[str, Paths] = {
         "tokens": of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer),
@@ -77,6 +79,10 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     if teachers := jobs.results.teachers(experiment, run):
         name = "members" if pretraining.ensemble else "teachers"
         found[name] = [jobs.storage_path(teacher) for teacher in teachers]
+    for ordering in jobs.results.order_model(experiment, run):
+        found["order_model"] = jobs.storage_path(ordering)
+    if pretraining.steps != 0 and pretraining.order is not None and pretraining.order.words is not ABSENT:
+        (found["order_words"],) = of.source(pretraining.order.words)
     larger = pretraining.output_bias.larger_corpus
     if larger is not ABSENT:
         found["counts"] = of("encode_corpus", corpus=larger, tokenizer=block.tokenizer)
@@ -128,6 +134,8 @@ def pretrain(
     counts: Path | None = None,
     teachers: Sequence[Path] = (),
     members: Sequence[Path] = (),
+    order_model: Path | None = None,
+    order_words: Path | None = None,
     name: str = "",
 ) -> None:
     """Pretrain a language model on token shards; status 75 means stopped by a signal, with a checkpoint to continue
@@ -135,14 +143,15 @@ def pretrain(
 
     `initial_model` is the manifest of the model to start from instead of random weights, `counts` that of the token
     shards in which the output bias is counted, `teachers` those of the models to learn from, `members` those of an
-    ensemble. Folders of unfinished runs are in `checkpoints`; progress and sinks call the run `name`.
+    ensemble. The text is ordered by the loss of `order_model`, or by the words of the source `order_words`. Folders of
+    unfinished runs are in `checkpoints`; progress and sinks call the run `name`.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
     from hatchery.training.train_and_export import train_and_export
 
     try:
-        inputs = Inputs(tokens, tokenizer, initial_model, counts, teachers, members)
+        inputs = Inputs(tokens, tokenizer, initial_model, counts, teachers, members, order_model, order_words)
         train_and_export(job, settings, runtime, inputs, checkpoints, name)
     except TrainingInterrupted as interruption:
         print(interruption, file=sys.stderr)
