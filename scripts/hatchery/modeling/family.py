@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hatchery.modeling.configuration import EncoderSizes, ModelConfig
-from hatchery.modeling.flops import PassShape
+from hatchery.modeling.flops import PassShape, kaplan_flops
 
 if TYPE_CHECKING:
     from hatchery.modeling.encoder import LayeredEncoder
@@ -73,6 +73,11 @@ class Exported:
         return {"AutoConfig": "Config", **bare, **{f"AutoModel{head}": head for head in heads}}
 
 
+def six_per_parameter_and_token(config: object, parameters: int, work: Sequence[tuple[int, int]]) -> float:
+    """Return 6 operations for each parameter and token: the formula of families whose papers count no operations."""
+    return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
+
+
 @dataclass(frozen=True)
 class Family:
     """The differences between families of models; configurations are of the class `configuration`."""
@@ -86,12 +91,12 @@ class Family:
     """Returns the operations of one forward pass of a configuration by part of the model (see
     `flops.encoder_flops`).
     """
-    paper_flops: Callable[[Any, int, Sequence[tuple[int, int]]], float]
+    exported: Exported
+    paper_flops: Callable[[Any, int, Sequence[tuple[int, int]]], float] = six_per_parameter_and_token
     """Returns the operations of a whole training by the family's paper, for a configuration, its number of parameters,
     and the number and length of the sequences.
     """
-    paper_formula: str
+    paper_formula: str = "6 N D"
     """The name of that formula."""
-    exported: Exported
     token_ids: tuple[str, ...] = ()
     """Special tokens whose ids in the tokenizer are keys of the configuration: "pad" is `pad_token_id`."""

@@ -31,8 +31,6 @@ FAMILY = Family(
     modules=_modules,
     forward_flops=_forward_flops,
     paper_flops=_paper_flops,
-    # The paper counts no operations.
-    paper_formula="6 N D",
     exported=Exported("modeling_encoder_decoder", "HatcheryEncoderDecoder", further=(), bare=False),
     token_ids=("pad", "cls", "sep"),
 )

@@ -1,9 +1,7 @@
 """The record of the family "gpt_bert": GPT-BERT and its ablations."""
 
-from collections.abc import Sequence
-
 from hatchery.modeling.family import Exported, Family, Modules
-from hatchery.modeling.flops import PassShape, encoder_flops, kaplan_flops
+from hatchery.modeling.flops import PassShape, encoder_flops
 from hatchery.modeling.gpt_bert.config import GptBertConfig, GptBertFile
 from hatchery.modeling.position_buckets import reached_rows
 
@@ -25,17 +23,11 @@ def _forward_flops(config: GptBertConfig, shape: PassShape) -> dict[str, float]:
     return parts
 
 
-def _paper_flops(config: GptBertConfig, parameters: int, work: Sequence[tuple[int, int]]) -> float:
-    return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
-
-
 FAMILY = Family(
     file=GptBertFile,
     configuration=GptBertConfig,
     modules=_modules,
     forward_flops=_forward_flops,
-    paper_flops=_paper_flops,
-    paper_formula="6 N D",
     exported=Exported(
         "modeling_gpt_bert",
         "HatcheryGptBert",

@@ -1,9 +1,7 @@
 """The record of the family "ltg": LTG-BERT with its ablations, and ELC-BERT."""
 
-from collections.abc import Sequence
-
 from hatchery.modeling.family import Exported, Family, Modules
-from hatchery.modeling.flops import PassShape, encoder_flops, kaplan_flops
+from hatchery.modeling.flops import PassShape, encoder_flops
 from hatchery.modeling.ltg.config import LtgBertConfig, LtgBertFile
 from hatchery.modeling.position_buckets import reached_rows
 
@@ -23,17 +21,11 @@ def _forward_flops(config: LtgBertConfig, shape: PassShape) -> dict[str, float]:
     return encoder_flops(config, shape, position_rows=rows, feed_forward_matrices=3 if gated else 2)
 
 
-def _paper_flops(config: LtgBertConfig, parameters: int, work: Sequence[tuple[int, int]]) -> float:
-    return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
-
-
 FAMILY = Family(
     file=LtgBertFile,
     configuration=LtgBertConfig,
     modules=_modules,
     forward_flops=_forward_flops,
-    paper_flops=_paper_flops,
-    paper_formula="6 N D",
     exported=Exported(
         "modeling_ltg_bert",
         "HatcheryLtgBert",

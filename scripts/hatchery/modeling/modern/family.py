@@ -1,10 +1,9 @@
 """The record of the family "modern": plain pre-norm transformers with rotary positions, masked or causal."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from hatchery.modeling.family import Exported, Family, Modules
-from hatchery.modeling.flops import PassShape, encoder_flops, kaplan_flops
+from hatchery.modeling.flops import PassShape, encoder_flops
 from hatchery.modeling.modern.config import ModernConfig, ModernFile
 
 
@@ -29,17 +28,11 @@ def _forward_flops(config: ModernConfig, shape: PassShape) -> dict[str, float]:
     return parts
 
 
-def _paper_flops(config: ModernConfig, parameters: int, work: Sequence[tuple[int, int]]) -> float:
-    return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
-
-
 FAMILY = Family(
     file=ModernFile,
     configuration=ModernConfig,
     modules=_modules,
     forward_flops=_forward_flops,
-    paper_flops=_paper_flops,
-    paper_formula="6 N D",
     exported=Exported(
         "modeling_modern",
         "HatcheryModern",
