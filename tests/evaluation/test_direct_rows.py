@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hatchery.direct_evaluation import EvaluationResult, frame_of_rows, summary_of
+from hatchery.evaluation.direct.rows import EvaluationResult, frame_of_rows, summary_of
 from hatchery.evaluation.evaluation import measured
 
 

@@ -8,7 +8,8 @@ from figure_readback import typed
 from measured_experiment import curve
 from shipped import changed
 
-from hatchery.analysis.analyses.paired_tests import Nouns, _line
+from hatchery.analysis.analyses.paired_test_sentences import Nouns
+from hatchery.analysis.analyses.paired_tests import _line
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import summarised
 from hatchery.rendering.drawing import figure_style

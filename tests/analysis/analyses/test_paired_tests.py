@@ -12,7 +12,8 @@ from scipy.stats import binomtest, permutation_test
 from hatchery.analysis.analyses import finetuning_tests
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.minimal_pair_tests import ANALYSIS, NOUNS, MinimalPairTestsSettings
-from hatchery.analysis.analyses.paired_tests import answer, holm, is_beyond_chance, sign_flip_p
+from hatchery.analysis.analyses.paired_test_sentences import answer, is_beyond_chance
+from hatchery.analysis.analyses.paired_tests import holm, sign_flip_p
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun

@@ -14,7 +14,8 @@ from perplexity_cases import Text, documents
 
 import hatchery
 from hatchery.artifacts.manifests import Manifest, read_manifest
-from hatchery.direct_evaluation import COLUMNS, _suite_of
+from hatchery.direct_evaluation import _suite_of
+from hatchery.evaluation.direct.rows import COLUMNS
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.kinds import evaluations
 from hatchery.evaluation.opening import architecture_in, open_model

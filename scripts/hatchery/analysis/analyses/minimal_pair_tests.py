@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hatchery.analysis.analyses.analysis import Analysis, Findings, Study
 from hatchery.analysis.analyses.needs import MINIMAL_PAIRS, evaluated
 from hatchery.analysis.analyses.own_tests import own_tests
+from hatchery.analysis.analyses.paired_test_sentences import Nouns
 from hatchery.analysis.analyses.paired_tests import (
-    Nouns,
     PairedTestsSettings,
     check,
     findings,

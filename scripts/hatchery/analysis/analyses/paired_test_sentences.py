@@ -1,0 +1,125 @@
+"""Sentences about exact tests between models: the answer of an analysis, and its notes; each is made of rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hatchery.analysis.comparability import ONE_SEED
+
+MOST_NAMED = 6
+"""Maximum number of comparisons on one set of items that the answer names; above it, the answer has their number."""
+BEYOND_CHANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Nouns:
+    """Names of sets of items, items and runs, in columns of `numbers.csv` and for people.
+
+    `runs_of` names the repetitions of a model, `what` the numbers, `nothing` is the message without numbers.
+    """
+
+    title: str
+    group: str
+    items: str
+    runs: str
+    runs_of: str
+    what: str
+    nothing: str
+
+
+def has_single(row: Mapping[str, Any]) -> bool:
+    """Return True if a model of a comparison was pretrained with one seed."""
+    return min(row["seeds"], row["against_seeds"]) < 2
+
+
+def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
+    """Return True if a difference exceeds both the choice of the items and its deviation over runs.
+
+    Both models need several pretraining seeds. If runs failed, the difference must also exceed both without the failed
+    runs, in the same direction.
+    """
+    if has_single(row):
+        return False
+    over = [row[f"deviation_over_{name}"] or 0.0 for name in (runs, "seeds")]
+    readings = [(row["difference"], max(over))]
+    if row.get("failed") or row.get("against_failed"):
+        readings.append((row["difference_without_failed"], row["deviation_without_failed"] or 0.0))
+    beyond = all(abs(difference) > deviation for difference, deviation in readings)
+    one_direction = len({difference > 0 for difference, _ in readings}) == 1
+    return bool(row["p_corrected"] < BEYOND_CHANCE and beyond and one_direction)
+
+
+def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
+    """Return sentences on the models that differ on each set of items.
+
+    Their number if there are more than MOST_NAMED.
+    """
+    from hatchery.analysis.summary_rows import summarised_text
+    from hatchery.rendering.escaping import listed, readable
+
+    sentences = []
+    for items in dict.fromkeys(row[nouns.group] for row in rows):
+        own = [row for row in rows if row[nouns.group] == items]
+        beyond = [row for row in own if is_beyond_chance(row, nouns.runs)]
+        if len(own) > MOST_NAMED:
+            sentences.append(f"On {readable(items)}, {len(beyond)} of {len(own)} pairs of models differ beyond chance.")
+            continue
+        won: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        for row in beyond:
+            first, second = (labels.get(row[key], row[key]) for key in ("model", "against"))
+            ahead, behind = (first, second) if row["difference"] > 0 else (second, first)
+            won.setdefault(behind, []).append((ahead, row))
+        for behind, found in won.items():
+            leads = listed(f"{abs(row['difference']):+.1f}" for _, row in found)
+            p_value = _p_text(max(row["p_corrected"] for _, row in found))
+            sentences.append(
+                f"{listed(ahead for ahead, _ in found)} {'is' if len(found) == 1 else 'are'} ahead of {behind} on "
+                f"{readable(items)} ({leads} points, corrected p {p_value})."
+            )
+        for row in own:
+            if row in beyond:
+                continue
+            first, second = (labels.get(row[key], row[key]) for key in ("model", "against"))
+            verb = "differ as trained" if row["p_corrected"] < BEYOND_CHANCE else "do not differ beyond chance"
+            seeds = "; one pretraining seed alone" if has_single(row) else ""
+            both = [summarised_text(row[key]) for key in ("accuracy_percent", "against_accuracy_percent")]
+            sentences.append(
+                f"{first} and {second} {verb} on {readable(items)} ({' and '.join(both)}, "
+                f"corrected p {_p_text(row['p_corrected'])}{seeds})."
+            )
+    return sentences
+
+
+def _p_text(value: float) -> str:
+    return f"= {value:.3f}" if value >= 0.001 else "< 0.001"
+
+
+def notes_of(rows: Sequence[Mapping[str, Any]], nouns: Nouns) -> list[str]:
+    """Return the notes on the columns, the test, and the rows with failed runs or one pretraining seed."""
+    item = nouns.items.removesuffix("s")
+    counts = [row[key] for row in rows for key in (nouns.runs, f"against_{nouns.runs}")]
+    several = (
+        f"For a model with several {nouns.runs_of}, a {item} counts with the share of {nouns.runs} that answer it "
+        f"correctly, and the model with the larger share wins the {item}. The deviation after a difference is the root "
+        f"of the sum of squares of the known deviations over {nouns.runs}. A difference that is no larger is not bold, "
+        f"whatever its p, because one {nouns.runs.removesuffix('s')} may cause it."
+    )
+    failed = (
+        "Where runs failed (one answer for every row, or none better than chance), a difference is bold only if it is "
+        "also larger than its deviation without these runs, in the same direction."
+    )
+    return [
+        nouns.what,
+        f"{nouns.items.capitalize()} won: the first model answers them correctly and the second does not; "
+        f"{nouns.items} lost: the reverse.",
+        *([several] if max(counts) > 1 else []),
+        *([failed] if any(row.get("failed") or row.get("against_failed") for row in rows) else []),
+        f"p: how often a difference as large would come about if, on every {item}, only chance decided which of the "
+        "two models is which (exact; McNemar's test). Corrected: for the "
+        f"{len(rows)} comparison{'s' if len(rows) > 1 else ''} here (Holm). A difference is bold where the corrected p "
+        f"is below {BEYOND_CHANCE:g}, beyond the noise of the choice of the {nouns.items}, and where both models have "
+        "several pretraining seeds.",
+        f"The test is over {nouns.items}, given these trained models. It takes {nouns.items} as independent; where "
+        "many are made from one template, p is too small.",
+        *([ONE_SEED] if any(map(has_single, rows)) else []),
+    ]
