@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from projects import rows_of
 
-from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
 from hatchery.analysis.compute_optimal import frontier, january_edges, quantile_edges
 from hatchery.analysis.published_curves import DEFAULT_RATE, PublishedRun, Shape, read_published_curves, shape_of
+from hatchery.analysis.rank_correlation import p_value_of, spearman
 from hatchery.analysis.scaling_laws import (
     DECISIVE,
     PowerLaw,

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hatchery.analysis.analyses.correlation import p_value_of, spearman
 from hatchery.analysis.analyses.cost_effectiveness import Option, steps
 from hatchery.analysis.compute_optimal import EDGES, ScalingPoint, frontier, january_edges, quantile_edges
 from hatchery.analysis.flops_counts import COUNT_NAMES, flops_per_sequence, training_flops
+from hatchery.analysis.rank_correlation import p_value_of, spearman
 from hatchery.analysis.scaling_laws import (
     Laws,
     bootstrap_interval,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, TrainingError
-from hatchery.objectives.examples import LabelledExample, Padding
+from hatchery.objectives.padded_examples import LabelledExample, Padding
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.training.data_order import EpochSlice, epoch_permutation, micro_batches, sequences_from, share_of_process

@@ -17,7 +17,7 @@ from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.output_bias import SPARE_ROW_BIAS, log_prior, output_bias, set_output_bias_
-from hatchery.objectives.examples import PaddedExamples
+from hatchery.objectives.padded_examples import PaddedExamples
 from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.decay_groups import parameter_groups

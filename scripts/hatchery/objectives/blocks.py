@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from hatchery.objectives.examples import LabelledExample, PaddedExamples, Padding
 from hatchery.objectives.masking import MaskingRule
+from hatchery.objectives.padded_examples import LabelledExample, PaddedExamples, Padding
 from hatchery.objectives.segments import DocumentCollection, Segment, first_tokens, room_for_tokens
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import UNLABELLED

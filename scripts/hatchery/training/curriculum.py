@@ -18,7 +18,7 @@ from hatchery.training.data_order import DataOrder, Order, OrdersItself
 from hatchery.training.start_settings import CurriculumSettings
 
 if TYPE_CHECKING:
-    from hatchery.objectives.examples import PaddedExamples
+    from hatchery.objectives.padded_examples import PaddedExamples
     from hatchery.training.objective import Objective
     from hatchery.training.step_plan import StepPlan
 

@@ -24,7 +24,7 @@ from hatchery.training.curriculum import Measure
 from hatchery.training.start_settings import CurriculumSettings
 
 if TYPE_CHECKING:
-    from hatchery.objectives.examples import PaddedExamples
+    from hatchery.objectives.padded_examples import PaddedExamples
     from hatchery.training.inputs import Inputs
 
 SEQUENCES_PER_BATCH = 32

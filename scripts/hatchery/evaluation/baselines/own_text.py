@@ -14,7 +14,8 @@ import numpy as np
 from hatchery.artifacts.manifests import Manifest
 from hatchery.errors import EvaluationError
 from hatchery.evaluation.baselines.encoder import BaselineModel
-from hatchery.objectives.examples import NextTokenExamples, Padding
+from hatchery.objectives.examples import NextTokenExamples
+from hatchery.objectives.padded_examples import Padding
 from hatchery.objectives.segments import Segment, first_tokens, room_for_tokens
 from hatchery.objectives.sequences import Framer
 from hatchery.objectives.special_ids import SpecialIds

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from hatchery.modeling.language_model import LanguageModelOutput
     from hatchery.objectives.blocks import BlockExamples
-    from hatchery.objectives.examples import PaddedExamples
     from hatchery.objectives.masking import MaskingRule
+    from hatchery.objectives.padded_examples import PaddedExamples
     from hatchery.tokenization.token_shards import TokenShards
 
 
@@ -56,7 +56,8 @@ class CausalObjective(Objective):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
         """Return examples in which every token of a split is predicted once, without randomness; blocks repeat
         pieces to be full."""
-        from hatchery.objectives.examples import SEGMENTS, NextTokenExamples, Padding
+        from hatchery.objectives.examples import SEGMENTS, NextTokenExamples
+        from hatchery.objectives.padded_examples import Padding
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
 

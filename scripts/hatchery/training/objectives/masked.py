@@ -146,10 +146,11 @@ class MaskedObjective(Objective):
         """Return framed segments, pairs or packs of them, masked anew in every epoch."""
         import numpy as np
 
-        from hatchery.objectives.examples import MaskedExamples, Padding, sequences_of
+        from hatchery.objectives.examples import MaskedExamples, sequences_of
         from hatchery.objectives.label_counts import maskable_tokens
         from hatchery.objectives.masking import MaskingRule, masking_rule
         from hatchery.objectives.masking.subword import SubwordMasking
+        from hatchery.objectives.padded_examples import Padding
         from hatchery.objectives.sequences import Framer
         from hatchery.objectives.special_ids import SpecialIds
         from hatchery.objectives.token_preferences import PreferredMasking, frequency_preferences

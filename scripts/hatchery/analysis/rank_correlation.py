@@ -1,0 +1,57 @@
+"""Spearman's rank correlation with its p value, which counts all orders of a few pairs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hatchery.errors import EvaluationError
+
+LEAST_PAIRS = 3
+MOST_PERMUTED = 7
+"""Maximum number of pairs for which all orders are counted: 5,040 orders. Above it, the t distribution is accurate."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Spearman's rho over `pairs` pairs and its two-sided p value; both None if one side is constant.
+
+    `exact` is true if p counts all orders of one side, and false if p is from the t distribution with n - 2 degrees of
+    freedom. Counted, p is twice the smaller of two shares, at most 1: the orders with at least, and with at most, the
+    observed rho. With ties rho is not symmetric around 0, so this is not the share with at least the absolute rho.
+    """
+
+    rho: float | None
+    p_value: float | None
+    pairs: int
+    exact: bool
+
+
+def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
+    """Return the correlation of pairs. Raises EvaluationError for fewer than three."""
+    from scipy import stats
+
+    if len(xs) < LEAST_PAIRS:
+        raise EvaluationError(f"a rank correlation of {len(xs)} pairs: expected {LEAST_PAIRS} or more")
+    exact = len(xs) <= MOST_PERMUTED
+    if len(set(xs)) < 2 or len(set(ys)) < 2:
+        return Correlation(None, None, len(xs), exact)
+    found = stats.spearmanr(xs, ys)
+    p_value = float(found.pvalue)
+    if exact:
+        # Permutes one side only, because scipy would permute every sample. Rho increases with this sum, which is
+        # exact.
+        first, second = stats.rankdata(xs), stats.rankdata(ys)
+        test = stats.permutation_test(
+            (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf
+        )
+        p_value = float(test.pvalue)
+    return Correlation(float(found.statistic), p_value, len(xs), exact)
+
+
+def p_value_of(rho: float, pairs: int) -> float:
+    """Return the two-sided p value of a rho over `pairs` pairs, by the t distribution with `pairs` - 2 degrees."""
+    from scipy import stats
+
+    if abs(rho) >= 1:
+        return 0.0
+    return float(2 * stats.t.sf(abs(rho) * math.sqrt((pairs - 2) / (1 - rho**2)), pairs - 2))

@@ -1,0 +1,173 @@
+"""Examples of a split that are padded to a batch: one interface for hidden and next tokens.
+
+Two errors of the reduced-vocabulary study's code (docs/papers/reduced-vocabulary.md, "Padding"), padding as a target
+and attention to padding, are switches. Every example is a pure function of (seed, epoch, index): the same in any batch,
+process or order, and after a restart.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hatchery.objectives.mask_rates import MASKABLE
+from hatchery.objectives.segments import Segment
+from hatchery.objectives.special_ids import SpecialIds
+from hatchery.tokenization.special_tokens import UNLABELLED
+
+
+class LabelledExample(NamedTuple):
+    """One sequence and its labels, without padding, including special tokens."""
+
+    input_ids: np.ndarray
+    """int64 [n], n <= sequence_length."""
+    labels: np.ndarray
+    """int64 [n], -100 at positions without a prediction."""
+    piece_lengths: list[int] | None = None
+    """Lengths of the independent pieces of the sequence, n in total; None for one piece."""
+    pair_label: int | None = None
+    """1 if the second text follows the first, 0 otherwise; None without sentence pairs."""
+    causal: bool | None = None
+    """True if tokens see no later token; None if no example of its kind is causal."""
+    texts: tuple[Segment, ...] = ()
+    """The text of the sequence, without special tokens."""
+    own: Mapping[str, np.ndarray] | None = None
+    """Tensors that only the objective reads, with names that begin with OWN: [n], or [] for the whole sequence."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """The padding of a batch on the right."""
+
+    pad_id: int
+    sequence_length: int
+    in_loss: bool = False
+    """True if padding is predicted: its label is then its id."""
+    attended: bool = False
+    """True if tokens attend to padding: the mask then hides no token."""
+
+    def batch(self, examples: Sequence[LabelledExample]) -> dict[str, Tensor]:
+        """Return the examples as rows of one batch.
+
+        Returns `input_ids` int64 [B, T], `labels` int64 [B, T] and `attention_mask` bool [B, T], True at tokens; for
+        examples of several pieces it is [B, T, T], True for two tokens of the same piece. If examples can be causal,
+        also `causal` bool [B]: tokens of these rows see no later token, with any mask. With pair labels also
+        `pair_labels` int64 [B]. T is the length of the longest example, because padding to the nominal length, for
+        which masking was drawn, would only cost time. If padding is in the loss or attended to, T is `sequence_length`.
+        """
+        lengths = np.array([len(example.labels) for example in examples], dtype=np.int64)
+        nominal = self.in_loss or self.attended
+        shape = (len(examples), self.sequence_length if nominal else int(lengths.max(initial=0)))
+        input_ids = np.full(shape, self.pad_id, dtype=np.int64)
+        labels = np.full(shape, self.pad_id if self.in_loss else UNLABELLED, dtype=np.int64)
+        for row, example in enumerate(examples):
+            input_ids[row, : lengths[row]] = example.input_ids
+            labels[row, : lengths[row]] = example.labels
+        if any(example.piece_lengths is not None for example in examples):
+            mask = _same_piece(examples, shape[1])
+        else:
+            mask = np.ones(shape, dtype=np.bool_) if self.attended else np.arange(shape[1]) < lengths[:, None]
+        batch = {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
+        pair_labels = [example.pair_label for example in examples if example.pair_label is not None]
+        if pair_labels:
+            batch["pair_labels"] = np.array(pair_labels, dtype=np.int64)
+        if any(example.causal is not None for example in examples):
+            batch["causal"] = np.array([bool(example.causal) for example in examples])
+        for key in examples[0].own or () if examples else ():
+            batch[key] = _padded([example.own[key] for example in examples if example.own is not None], shape)
+        return {key: torch.from_numpy(values) for key, values in batch.items()}
+
+
+def _padded(rows: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """Return rows [n] as an array of the shape [B, T], padded with zeros; rows [] as an array [B]."""
+    if rows[0].ndim == 0:
+        return np.stack(rows)
+    padded = np.zeros(shape, dtype=rows[0].dtype)
+    for row, values in enumerate(rows):
+        padded[row, : len(values)] = values
+    return padded
+
+
+def _same_piece(examples: Sequence[LabelledExample], length: int) -> np.ndarray:
+    """Return bool [B, T, T]: blocks along the diagonal; padding neither attends nor is attended to."""
+    # Write the blocks directly; comparing all pairs of positions would cost more than the masking.
+    mask = np.zeros((len(examples), length, length), dtype=np.bool_)
+    for block, example in zip(mask, examples, strict=True):
+        end = 0
+        for piece_length in example.piece_lengths or [len(example.labels)]:
+            start, end = end, end + piece_length
+            block[start:end, start:end] = True
+    return mask
+
+
+class PaddedExamples(ABC):
+    """The sequences of a split by index, with methods that batch them."""
+
+    def __init__(self, padding: Padding, special: SpecialIds) -> None:
+        self.padding, self.special = padding, special
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of sequences in an epoch."""
+
+    @abstractmethod
+    def places(self) -> np.ndarray:
+        """Return the index in the split of the first token of each sequence, int64 [len]."""
+
+    @abstractmethod
+    def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
+        """Return sequence `index` of `epoch`, a pure function of these numbers, which are 0 or more.
+
+        `mask_rate` is the share of tokens to hide; None is that of the settings.
+        """
+
+    @property
+    @abstractmethod
+    def same_in_every_epoch(self) -> bool:
+        """Return whether a sequence has the same text in every epoch."""
+
+    @abstractmethod
+    def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
+        """Return the text of sequence `index` of `epoch`, as in `example`, without hiding tokens."""
+
+    def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Return the number of words that begin in the text of each sequence, int64 [len(indices)]."""
+        texts = (self.texts(seed, epoch, int(index)) for index in indices)
+        return np.array([sum(text.text_words(self.special) for text in each) for each in texts], dtype=np.int64)
+
+    def batch(
+        self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray, mask_rate: float | None = None
+    ) -> dict[str, Tensor]:
+        """Return the examples `indices` of one epoch as rows of one batch; see `Padding.batch`."""
+        return self.padding.batch([self.example(seed, epoch, int(index), mask_rate) for index in indices])
+
+    def counted_batch(
+        self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
+    ) -> tuple[dict[str, Tensor], int]:
+        """Return the same batch, and the number of words that begin in its text."""
+        examples = [self.example(seed, epoch, int(index), mask_rate) for index in indices]
+        words = sum(text.text_words(self.special) for example in examples for text in example.texts)
+        return self.padding.batch(examples), words
+
+    @property
+    def fillers(self) -> dict[str, int | bool]:
+        """Return the padding value of each batch tensor."""
+        return {"input_ids": self.padding.pad_id, "attention_mask": False, "labels": UNLABELLED}
+
+    def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
+        """Return the number of labels of a batch and, with sentence pairs, of pairs; for weighted labels, of maskable
+        tokens.
+        """
+        if MASKABLE in batch:
+            return (int(batch[MASKABLE].sum()),)
+        labelled = int((batch["labels"] != UNLABELLED).sum())
+        return (labelled, len(batch["pair_labels"])) if "pair_labels" in batch else (labelled,)
+
+    def n_tokens(self, batch: dict[str, Tensor]) -> int:
+        """Return the number of tokens of a batch without padding."""
+        # Do not count the masks, which may include padding or pairs of tokens.
+        return int((batch["input_ids"] != self.padding.pad_id).sum())
