@@ -13,6 +13,7 @@ from demo.babylm_evaluation import evaluation_files
 from demo.documents import MAKERS, EmbeddedDocument, Kind
 from demo.glue import TASKS, task_rows
 from demo.grammar import text_of
+from demo.meco import meco_files
 from demo.multilingual import multilingual_files
 from demo.paradigms import PARADIGMS
 from demo.parallel import parallel_files
@@ -35,6 +36,7 @@ FOLDERS = (
     "filter_data",
     "glue",
     "hans",
+    "meco",
     "minimal_pairs",
     "multilingual",
     "parallel",
@@ -157,5 +159,6 @@ def generate(settings: EmbeddedSettings, run: StageRun) -> None:
     texts = max(_SMALL_LEAST, round(settings.documents * _SMALL_SHARE))
     write("multilingual", multilingual_files(generator.pairs, settings.seed, texts, count))
     write("reading_times", reading_files(generator.pairs, settings.seed))
+    write("meco", meco_files(generator.pairs, settings.seed))
     run.measures["words"] = generator.words
     run.measures["different_sentences"] = len(generator.sentences)

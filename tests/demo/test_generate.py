@@ -61,13 +61,14 @@ def test_the_bytes_are_those_that_the_numbers_of_the_demo_rest_on(tmp_path: Path
     written = {file.path.relative_to(tmp_path).as_posix(): file.sha256 for file in files}
     written = {name: sha256 for name, sha256 in written.items() if not name.endswith(".gz")}
     # Sources that came later have digests of their own.
-    later = {folder: {} for folder in ("multilingual", "reading_times")}
+    later = {folder: {} for folder in ("meco", "multilingual", "reading_times")}
     for name in list(written):
         if (folder := name.partition("/")[0]) in later:
             later[folder][name] = written.pop(name)
     found = {"": digest(written), **{folder: digest(files) for folder, files in later.items()}}
     assert found == {
         "": "dba80161d0c30fcf501a887cdb44c1dc102c0c4be813d1cce6477fc73ab16981",
+        "meco": "34e4df6a3c6c08592dabae1fef305da9cbfe884e6f77d75e9a3f4a2da6a5ae5b",
         "multilingual": "9aedd1238e48eedec82cf1a1d2b46d7874dd05c27261a2e7cb94aac307faf1ac",
         "reading_times": "09285a5f7afeb0a8fa134dd5e0c4d98dacc0fddd19a7a87bb22ef8f649cfcda9",
     }, "raise the version of generate_embedded_sources"

@@ -158,6 +158,14 @@ def test_the_files_of_the_multilingual_track_read_every_evaluation_of_the_run(co
     assert set(read["zero_shot"]) == set(zero_shot_tasks()) and len(read["zero_shot"]) == 24
     assert set(read["finetuned"]) == set(finetuned_names())
     assert len(read["fast"]) == 3 * 24 and read["reading"] == {}
+    with_meco = multilingual_inputs(
+        ResultPaths(multilingual(configuration, reading="demo_meco")), "babylm_multilingual_mini"
+    )
+    assert set(with_meco["reading"]) == {
+        *(f"meco_l1_{text}" for text in ("eng", "nld", "zho")),
+        *(f"meco_l2_{text}" for text in ("nld", "zho")),
+    }
+    assert len(with_meco["fast"]) == 3 * 25
     settings = multilingual_settings(project, "babylm_multilingual_mini")
     assert settings["checkpoints"] == ["chck_10K", "chck_20K", "chck_30K"]
     assert (settings["model"], settings["track_checked"]) == ("gpt_bert-s42", False)

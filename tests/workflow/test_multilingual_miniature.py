@@ -35,12 +35,17 @@ def test_rows_in_three_scripts_become_both_files_and_a_page(tmp_path: Path, repo
     assert {task: set(entry) for task, entry in accuracies.items() if task in TUNED} == {
         task: set(languages) for task, languages in TUNED.items()
     }
-    assert set(predictions["hidden"]) == {"hanzi_structure", "hanzi_pinyin"}
-    assert [len(entry) for entry in predictions["fast_eval_results"]] == [24, 24, 24]
+    assert set(predictions["hidden"]) == {"hanzi_structure", "hanzi_pinyin", "meco_l1", "meco_l2"}
+    assert {name: set(predictions["hidden"][name]) for name in ("meco_l1", "meco_l2")} == {
+        "meco_l1": {"eng", "nld", "zho"},
+        "meco_l2": {"nld", "zho"},
+    }
+    assert [len(entry) for entry in predictions["fast_eval_results"]] == [25, 25, 25]
+    assert all("meco_l1_zho" in entry for entry in predictions["fast_eval_results"])
     report = (made / "submission.md").read_text(encoding="utf-8").replace("\\_", "_")
     missing = report.partition("## Missing parts")[2].partition("## Structure")[0]
-    # Reading times are measured by no miniature of this track, and three marks of a thousand words are not the 28.
-    assert [line for line in missing.split("\n") if line.startswith("- ") and "meco" not in line] == [
+    # Three marks of a thousand words are not the 28, and one table of reading times is measured at them.
+    assert [line for line in missing.split("\n") if line.startswith("- ")] == [
         "- fast_eval_results: 3 of 28 checkpoints"
     ]
     page = (folder / RESULTS / "index.html").read_text(encoding="utf-8")

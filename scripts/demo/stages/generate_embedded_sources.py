@@ -17,7 +17,7 @@ def embedded_settings(project: "Project") -> dict[str, object]:
 
 
 @Stage(
-    version=3,
+    version=4,
     settings=embedded_settings,
     outputs={"output": "resources/embedded/manifest.json"},
     environment="sources",

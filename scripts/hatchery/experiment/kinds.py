@@ -77,7 +77,7 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
     """Table from which this file inherits every key that it leaves out; null inherits from no table."""
     data: DataName = ABSENT
     """Raw input, by its name under `data` in config.yaml."""
-    embedded: Literal["reading_times"] = ABSENT
+    embedded: Literal["reading_times", "meco"] = ABSENT
     """Folder of the generated demo data, instead of `data`."""
 
     def measured(self, name: str) -> dict[str, object]:
