@@ -90,6 +90,8 @@ def test_the_best_temperature_is_told_beside_temperature_1_under_a_name_of_its_o
     # What is reported stays what it was.
     files = (tmp_path / name / "accuracy.csv" for name in ("out", "plain"))
     assert len({file.read_bytes() for file in files}) == 1
+    good, plain = (pq.read_table(tmp_path / name / "scores.parquet")["score_good"] for name in ("out", "plain"))
+    assert good.to_pylist() == pytest.approx(plain.to_pylist(), abs=1e-4)
     shares = [
         (float(row["temperature"]), float(row["accuracy"])) for row in results(tmp_path / "out", "temperatures.csv")
     ]
@@ -119,7 +121,7 @@ def test_the_first_of_the_best_temperatures_is_that_of_the_averages_of_its_suite
 
 def test_means_of_tokens_decide_at_every_temperature(model_manifest, make_source, json_lines, tmp_path):
     """Texts with more tokens have lower sums, for any model."""
-    shorter = ["A .", "The .", "Cat .", "Sleeps .", "Old .", "Likes .", "House .", "Near ."]
+    shorter = ["A .", "The .", "Cat .", "Sleeps .", "Old .", "Likes .", "House .", "Near .", "."]
     pairs = [
         {
             "sentence_good": f"The old dogs near the house {place} sleep .",
@@ -139,6 +141,9 @@ def test_means_of_tokens_decide_at_every_temperature(model_manifest, make_source
         found[per_token] = float(row["accuracy"]), float(shares["1.0"])
     assert found[False] == (0.0, 0.0)
     assert found[True][0] == found[True][1] > 0
+    sums, means = (pq.read_table(tmp_path / name / "scores.parquet").to_pydict() for name in ("False", "True"))
+    by_hand = [value / tokens for value, tokens in zip(sums["score_bad"], sums["tokens_bad"], strict=True)]
+    assert means["score_bad"] == pytest.approx(by_hand) and sums["tokens_bad"][-1] == 1
 
 
 def test_a_model_that_translates_is_refused(model_manifest, make_source, json_lines, tmp_path):
