@@ -24,7 +24,7 @@ def test_values_are_means_of_the_earlier_and_the_recent_value(by: Any, recent: l
     difficulty = TokenDifficulty(TokenPreference(by=by, interval_steps=2, memory=0.25, power=1.0), 4)
     difficulty.begin(MODEL)
     # Subword 1 twice, once right, with losses 0.5 and 1.5; subword 2 once, wrong, with 3 nats; the others never.
-    difficulty.see(torch.tensor([1, 2]), torch.tensor([0.5, 3.0]), torch.tensor([True, False]))
+    difficulty.see(torch.tensor([2]), torch.tensor([3.0]), torch.tensor([False]))
     difficulty.after_step(MODEL)
     assert difficulty.values.tolist() == [1, 1, 1, 1]
     # A checkpoint between two updates holds the sums.
@@ -32,7 +32,7 @@ def test_values_are_means_of_the_earlier_and_the_recent_value(by: Any, recent: l
     resumed.load({name: tensor.clone() for name, tensor in difficulty.state().items()}, [])
     resumed.begin(MODEL)
     for each in (difficulty, resumed):
-        each.see(torch.tensor([1]), torch.tensor([1.5]), torch.tensor([False]))
+        each.see(torch.tensor([1, 1]), torch.tensor([0.5, 1.5]), torch.tensor([True, False]))
         each.after_step(MODEL)
         expected = [1, 0.25 + 0.75 * recent[0], 0.25 + 0.75 * recent[1], 1]
         assert each.preferences == pytest.approx(expected, abs=1e-6)

@@ -35,6 +35,11 @@ def train_with(train_here: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     return train
 
 
+def test_development_text_is_scored_at_the_interval_at_marks_and_at_the_end(pretrain_slice: Any) -> None:
+    due = run_watchers.evaluated_steps(pretrain_settings(pretrain_slice(steps=10, evaluation_interval_steps=4)), [7])
+    assert [step for step in range(12) if due(step)] == [4, 7, 8, 10]
+
+
 class Counter(Watcher):
     """Counts updates, also over a kill."""
 
