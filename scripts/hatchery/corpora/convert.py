@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Facts, Part, make_parts
 from hatchery.artifacts.parquet import TableWriter, read_rows
 from hatchery.corpora.corpus_writer import LICENCE, SCHEMA, CorpusWriter, Splitter, document_row, point, schema_of
+from hatchery.corpora.decontamination import SHARED, Contamination
 from hatchery.corpora.documents import Reader, ReaderContext, Rejections
 from hatchery.corpora.duplicates import (
     DUPLICATES,
@@ -208,6 +210,7 @@ def convert(
     run: StageRun,
     sentence_model: Path | None = None,
     workers: int = 1,
+    evaluation: Mapping[str, Path] = MappingProxyType({}),
 ) -> None:
     """Convert the sources of a corpus; see the stage `convert_corpus`."""
     names = [each.name for each in settings.sources]
@@ -217,6 +220,9 @@ def convert(
         raise ConfigError(
             f"sentence_model: got {sentence_model}, expected {settings.sentence_model} as in the settings"
         )
+    asked = () if settings.decontamination is None else settings.decontamination.data
+    if set(asked) != set(evaluation):
+        raise ConfigError(f"evaluation: got {', '.join(sorted(evaluation))}, expected the settings' {', '.join(asked)}")
     for index, each in enumerate(settings.sources):
         reader_and_options(each.reader, each.options, f"sources[{index}]")
     groups = [
@@ -224,7 +230,9 @@ def convert(
     ]
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
-    _merge(settings, groups, parts, run)
+    chosen = settings.decontamination
+    contamination = None if chosen is None else Contamination.read(evaluation, chosen.words)
+    _merge(settings, groups, parts, run, contamination)
     _report_skipped(settings, source)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -279,6 +287,7 @@ def _merge(
     groups: list[FileGroup],
     parts: list[Part],
     run: StageRun,
+    contamination: Contamination | None = None,
 ) -> None:
     keys = TextKeys.read(part.path for part in parts)
     duplicates = Duplicates(keys, _splits(settings.split, keys))
@@ -298,10 +307,14 @@ def _merge(
             corpus.rejections[group.source.name].merge(rejected)
             corpus.assumed[group.source.name].update(part.facts["assumed"])
             for row in read_rows(part.path, schema_of(group.source.name in licensed).names):
-                if (
-                    kept := _remaining_text(row["text"], duplicates, index, settings, corpus.rejections[row["source"]])
-                ) is not None:
-                    split = duplicates.splits[index]
+                split, rejections = duplicates.splits[index], corpus.rejections[row["source"]]
+                kept = _remaining_text(row["text"], duplicates, index, settings, rejections)
+                if kept is not None and contamination is not None and split == "train":
+                    cleaned, shared = contamination.cleaned(kept)
+                    if shared:
+                        rejections.count(SHARED, shared, sample=kept)
+                        kept = cleaned or None
+                if kept is not None:
                     # An unchanged text keeps its counts.
                     same = kept == row["text"]
                     licence = row.get("licence")

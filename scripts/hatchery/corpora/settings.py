@@ -18,7 +18,7 @@ from hatchery.settings.base import (
     omitted_at_default,
     refused,
 )
-from hatchery.settings.fields import Unique
+from hatchery.settings.fields import DataName, Unique
 
 SplitName = Literal["train", "dev", "test"]
 Splits = Annotated[tuple[SplitName, ...], MinLen(1), Unique()]
@@ -66,12 +66,26 @@ class SourceSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DecontaminationSettings(Settings):
+    """Training text without the lines that share a run of words with evaluation data."""
+
+    data: Annotated[tuple[DataName, ...], MinLen(1), Unique()]
+    """Raw inputs with evaluation data, entries under `data` of config.yaml: all strings of JSON files, all lines of
+    other files."""
+    words: Annotated[int, Range(ge=2)] = 13
+    """Number of consecutive words that a line must share; case and punctuation do not count. Shorter texts of the data
+    have no effect."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ConversionKeys(Sharded):
     """Keys of a corpus that is converted, except its sources."""
 
     duplicates: Literal["keep", "drop_documents", "drop_lines"] = "keep"
     """Treatment of text that occurs earlier in the corpus. keep only counts it. drop_documents keeps the first of
     several documents with the same text. drop_lines also drops repeated lines of 100 characters or more."""
+    decontamination: DecontaminationSettings | None = omitted_at_default(None)
+    """Lines of training text to leave out because they share words with evaluation data; null keeps all lines."""
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
     """Development and test documents, selected by a seeded hash unless the source has its own split."""
     sentence_reading: ReadingName = "corrected"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
@@ -25,16 +26,26 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     return {**keys_of(block, only=ConvertSettings), "sources": sources, "languages": block.languages if cut else None}
 
 
+def evaluation_data(project: "Project", corpus: str) -> tuple[str, ...]:
+    """Return the raw inputs whose text the corpus leaves out."""
+    chosen = project.corpus(corpus).decontamination
+    return () if chosen is None else chosen.data
+
+
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
     """Return the files that the reader of a source reads, with their companions; for a sentence model, its
-    parameters.
+    parameters; for evaluation data, all files.
     """
     from hatchery.corpora.convert import files_of
     from hatchery.corpora.sentences import parameter_files
 
-    blocks = build(ConvertSettings, stage_body(settings), "convert_corpus").sources
-    chosen = [block for block in blocks if block.name == name]
-    return files_of(chosen[0], source) if chosen else parameter_files(source)
+    built = build(ConvertSettings, stage_body(settings), "convert_corpus")
+    chosen = [block for block in built.sources if block.name == name]
+    if chosen:
+        return files_of(chosen[0], source)
+    if built.decontamination is not None and name in built.decontamination.data:
+        return source.names()
+    return parameter_files(source)
 
 
 @Stage(
@@ -43,6 +54,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     inputs=lambda of, project, corpus: {
         "source": {each.name: of("register_source", source=source_of(each)) for each in of.part(corpus, "sources")},
         "sentence_model": of.source(project.corpus(corpus).sentence_model),
+        "evaluation": {name: of("register_source", source=name) for name in evaluation_data(project, corpus)},
     },
     outputs={"output": "results/corpora/{corpus}/manifest.json"},
     input_names={"sentence_model": "sentence model"},
@@ -59,14 +71,15 @@ def convert_corpus(
     source: Mapping[str, Path],
     run: StageRun,
     sentence_model: Path | None = None,
+    evaluation: Mapping[str, Path] = MappingProxyType({}),
     workers: int = 1,
 ) -> None:
     """Write the shards and tables of a corpus into `run.folder`.
 
-    `source` maps the name of each source to its source manifest, `sentence_model` is the source manifest of the
-    sentence splitter's parameters. Raises ConfigError for a source without one or with wrong options, SourceError for
-    damaged input, CorpusError for a source without documents.
+    `source` maps the name of each source to its source manifest, and `evaluation` those of the evaluation data;
+    `sentence_model` is the source manifest of the sentence splitter's parameters. Raises ConfigError for a source
+    without one or with wrong options, SourceError for damaged input, CorpusError for a source without documents.
     """
     from hatchery.corpora.convert import convert
 
-    convert(settings, source, run, sentence_model, workers)
+    convert(settings, source, run, sentence_model, workers, evaluation)

@@ -1,0 +1,81 @@
+"""Lines of training text that share a run of words with evaluation data, so that a corpus can leave them out.
+
+Two texts share a run of n words if n consecutive words are equal, without case and punctuation ("Language Models are
+Few-Shot Learners", Brown et al. 2020, Appendix C, with n = 13). Runs are compared by keys of 64 bits, as in
+`duplicates`. Shorter evaluation texts have no run, so they decontaminate nothing.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from hatchery.artifacts.atomic import json_value
+from hatchery.corpora.documents import document_text
+from hatchery.errors import SourceError
+from hatchery.raw.registration import RawSource, open_source
+
+SHARED = "line that shares a run of words with evaluation data"
+"""Reason of a rejected line."""
+_WORD = re.compile(r"[^\W_]+")
+
+
+def runs(text: str, words: int) -> Iterator[int]:
+    """Yield the key of each run of `words` consecutive words of a text."""
+    found = _WORD.findall(text.casefold())
+    for start in range(len(found) - words + 1):
+        run = " ".join(found[start : start + words])
+        yield int.from_bytes(blake2b(run.encode(), digest_size=8).digest(), "big")
+
+
+class Contamination:
+    """The runs of words of evaluation data."""
+
+    def __init__(self, texts: Iterable[str], words: int) -> None:
+        self.words = words
+        self.keys = frozenset(key for text in texts for key in runs(text, words))
+
+    @classmethod
+    def read(cls, manifests: Mapping[str, Path], words: int) -> "Contamination":
+        """Return the runs of all texts of raw inputs. Raises SourceError as `texts_of`."""
+        return cls((text for path in manifests.values() for text in texts_of(open_source(path))), words)
+
+    def shares(self, line: str) -> bool:
+        """Return whether a line shares a run of words with the data."""
+        return any(key in self.keys for key in runs(line, self.words))
+
+    def cleaned(self, text: str) -> tuple[str, int]:
+        """Return a document without the shared lines, and their number; an unchanged document keeps its bytes."""
+        paragraphs = [paragraph.split("\n") for paragraph in text.split("\n\n")]
+        kept = [[line for line in lines if not self.shares(line)] for lines in paragraphs]
+        dropped = sum(map(len, paragraphs)) - sum(map(len, kept))
+        return (document_text(kept), dropped) if dropped else (text, 0)
+
+
+def texts_of(source: RawSource) -> Iterator[str]:
+    """Yield the texts of all files: every string of JSON and JSON Lines, otherwise every line.
+
+    Raises SourceError for a file that is not UTF-8, and for JSON that cannot be read.
+    """
+    for name in source.names():
+        with source.open(name) as stream:
+            for number, raw in enumerate([stream.read()] if name.endswith(".json") else stream, 1):
+                try:
+                    line = raw.decode("utf-8-sig")
+                    is_json = name.endswith((".json", ".jsonl"))
+                    yield from _strings(json_value(line)) if is_json and line.strip() else [line]
+                except (UnicodeDecodeError, json.JSONDecodeError) as error:
+                    raise SourceError(f"{name}, line {number}: expected text or JSON in UTF-8: {error}") from error
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)

@@ -1,0 +1,83 @@
+"""Lines that share a run of words with evaluation data are left out of training text, counted, and of nothing else."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from projects import rows_of
+
+from hatchery.artifacts.manifests import Manifest, read_manifest, stage_run
+from hatchery.artifacts.parquet import read_rows
+from hatchery.corpora.convert import convert
+from hatchery.corpora.decontamination import SHARED, Contamination
+from hatchery.corpora.settings import ConvertSettings
+from hatchery.errors import ConfigError, SourceError
+from hatchery.raw.registration import register_source
+from hatchery.typed import build
+
+PAIR = {
+    "sentence_good": "The old dogs near the house sleep well.",
+    "field": {"rule": ["a b", "The CAT; sat on a mat!"]},
+}
+LEAKED = 'They said: "the old, DOGS near the house" again.'
+CLEAN = "The old dogs near a house sleep well."
+TEXTS = {
+    "one.txt": f"{CLEAN}\n{LEAKED}\nNothing here.",
+    "two.txt": "A cat sat on a mat.\nThe cat sat on a mat.",
+    "three.txt": "the old dogs near the house sleep",
+    **{f"more{number}.txt": f"Text number {number} is other text." for number in range(20)},
+}
+
+
+def corpus(folder: Path, **changes: Any) -> Manifest:
+    (folder / "text").mkdir(parents=True)
+    for name, text in TEXTS.items():
+        (folder / "text" / name).write_text(text, encoding="utf-8")
+    (folder / "pairs").mkdir()
+    (folder / "pairs" / "pairs.jsonl").write_text(json.dumps(PAIR) + "\n\n", encoding="utf-8")
+    for name in ("text", "pairs"):
+        register_source(name, folder / name, folder / f"{name}.json")
+    source = {"name": "text", "reader": "plain_text", "options": {"sentences": "line"}}
+    settings: dict[str, Any] = {"sources": [source], "split": {"development_fraction": 0.3, "seed": 1}, **changes}
+    evaluation = {"pairs": folder / "pairs.json"} if changes.get("decontamination") else {}
+    with stage_run(folder / "corpus" / "manifest.json", {"stage": "convert_corpus", "stage_version": 1}) as run:
+        convert(build(ConvertSettings, settings), {"text": folder / "text.json"}, run, evaluation=evaluation)
+    return read_manifest(folder / "corpus" / "manifest.json")
+
+
+def lines(made: Manifest, split: str) -> list[str]:
+    rows = (row for path in made.files(".parquet", f"{split}-") for row in read_rows(path))
+    return [line for row in rows for line in row["text"].split("\n")]
+
+
+def test_shared_lines_leave_the_training_text_and_are_counted(tmp_path: Path) -> None:
+    whole, cleaned = corpus(tmp_path / "a"), corpus(tmp_path / "b", decontamination={"data": ["pairs"], "words": 5})
+    before = lines(whole, "train")
+    # By hand: five words in a row of the pair, or of the text inside of the JSON.
+    shared = {LEAKED, "The cat sat on a mat.", "A cat sat on a mat.", "the old dogs near the house sleep"}
+    dropped = [line for line in before if line in shared]
+    assert lines(cleaned, "train") == [line for line in before if line not in shared] and dropped
+    assert lines(cleaned, "dev") == lines(whole, "dev")
+    rejected = {row["reason"]: int(row["count"]) for row in rows_of(cleaned.file("rejected.csv"))}
+    assert rejected == {SHARED: len(dropped)}
+    assert not list(rows_of(whole.file("rejected.csv")))
+
+
+def test_case_and_punctuation_do_not_count_but_order_and_length_do() -> None:
+    found = Contamination(["The cat -- sat ON it"], 5)
+    assert found.shares("and “the Cat sat: on it” too") and not found.shares("the cat sat on")
+    assert not found.shares("the sat cat on it") and not Contamination(["too short"], 3).keys
+    assert found.cleaned("first\nthe cat sat on it\n\nthe cat sat on it\n\nlast\n") == ("first\n\nlast", 2)
+    unchanged = "odd  blanks \n\n\n stay\n"
+    assert found.cleaned(unchanged) == (unchanged, 0)
+
+
+def test_data_that_is_not_text_and_settings_without_data_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "odd.jsonl").write_text("{}\n{\n", encoding="utf-8")
+    register_source("odd", tmp_path / "odd", tmp_path / "odd.json")
+    with pytest.raises(SourceError, match=r"odd\.jsonl, line 2: expected text or JSON in UTF-8"):
+        Contamination.read({"odd": tmp_path / "odd.json"}, 5)
+    with pytest.raises(ConfigError, match="words: got 1"):
+        build(ConvertSettings, {"sources": [], "decontamination": {"data": ["pairs"], "words": 1}})
