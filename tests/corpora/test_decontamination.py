@@ -13,6 +13,7 @@ from hatchery.corpora.convert import convert
 from hatchery.corpora.decontamination import SHARED, Contamination
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.errors import ConfigError, SourceError
+from hatchery.experiment.text_files import CorpusFile
 from hatchery.raw.registration import register_source
 from hatchery.typed import build
 
@@ -79,5 +80,8 @@ def test_data_that_is_not_text_and_settings_without_data_are_refused(tmp_path: P
     register_source("odd", tmp_path / "odd", tmp_path / "odd.json")
     with pytest.raises(SourceError, match=r"odd\.jsonl, line 2: expected text or JSON in UTF-8"):
         Contamination.read({"odd": tmp_path / "odd.json"}, 5)
+    sample = {"sample": {"corpus": "bnc", "characters": 9}, "decontamination": {"data": ["pairs"]}}
+    with pytest.raises(ConfigError, match="decontamination: expected null with `sample`; set it in the corpus with"):
+        build(CorpusFile, sample)
     with pytest.raises(ConfigError, match="words: got 1"):
         build(ConvertSettings, {"sources": [], "decontamination": {"data": ["pairs"], "words": 1}})
