@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import OptimizeWarning, curve_fit
@@ -16,6 +17,8 @@ from hatchery.errors import EvaluationError
 
 LEAST_AMOUNTS, LEAST_WITH_LIMIT = 2, 4
 MOST_EXPONENT = 5.0
+SAME_AMOUNT = 0.05
+"""Relative difference up to which two amounts count as one: the seeds of a run end with slightly different words."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,20 @@ class DataCurve:
         return float(self.scale * ((loss - self.limit) / self.coefficient) ** (-1 / self.exponent))
 
 
+def different_amounts(amounts: Sequence[float]) -> int:
+    """Return the number of amounts that differ by more than SAME_AMOUNT."""
+    ordered = sorted(amounts)
+    apart = (more > less * (1 + SAME_AMOUNT) for less, more in pairwise(ordered))
+    return bool(ordered) + sum(apart)
+
+
 def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCurve:
     """Return the curve through positive amounts and losses; several losses of one amount all count.
 
     Raises EvaluationError for fewer than two different amounts, and for losses that do not fall with the amount.
     """
     x, y = np.asarray(amounts, dtype=float), np.asarray(losses, dtype=float)
-    different = len(np.unique(x))
+    different = different_amounts(x.tolist())
     if different < LEAST_AMOUNTS:
         raise EvaluationError(f"a curve of losses: got {different} different amounts of text, expected at least 2")
     scale = float(np.exp(np.log(x).mean()))

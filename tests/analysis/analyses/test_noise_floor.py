@@ -141,6 +141,17 @@ def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
     assert (two.limit, two.amount(2.0)) == (0.0, pytest.approx(16.0))
 
 
+def test_amounts_of_seeds_that_differ_by_a_few_words_are_one_amount() -> None:
+    # Two amounts, four numbers of words: a limit would be the lowest loss, below which no text is enough.
+    curve = fit_data_curve([99_740, 199_521, 199_388, 199_603], [4.5, 3.96, 3.99, 4.0])
+    assert curve.limit == 0.0
+    # 4.5 to 3.983 for twice the text, so that 3.89 needs more text than 3.983.
+    assert curve.exponent == pytest.approx(np.log(4.5 / 3.983) / np.log(2), rel=0.01)
+    assert curve.amount(3.89) == pytest.approx(199_500 * (3.983 / 3.89) ** (1 / curve.exponent), rel=0.01)
+    with pytest.raises(EvaluationError, match="got 1 different amounts"):
+        fit_data_curve([199_521, 199_388], [4.0, 3.9])
+
+
 @pytest.mark.parametrize(("amounts", "losses"), [([1.0, 1.0], [2.0, 3.0]), ([1.0, 2.0], [2.0, 3.0])])
 def test_points_without_a_curve_are_refused(amounts: list[float], losses: list[float]) -> None:
     with pytest.raises(EvaluationError, match="a curve of losses"):

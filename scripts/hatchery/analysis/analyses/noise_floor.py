@@ -181,7 +181,7 @@ def _curve(
 
     Baselines whose number is not comparable with that of the baseline are left out.
     """
-    from hatchery.analysis.data_factors import fit_data_curve
+    from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 
     points = [
         (amounts[model][seed], value)
@@ -190,7 +190,7 @@ def _curve(
         for seed, value in found.values.get(model, {}).items()
         if seed in amounts.get(model, {})
     ]
-    if not settings.curve or len({amount for amount, _ in points}) < 2:
+    if not settings.curve or different_amounts([amount for amount, _ in points]) < 2:
         return None
     curve = fit_data_curve(*zip(*points, strict=True))
     notes.append(
@@ -283,7 +283,7 @@ def _line(row: Numbers) -> list[Content]:
 
 ANALYSIS = Analysis(
     title="Noise floor and factor in data",
-    version=2,
+    version=3,
     settings=NoiseFloorSettings,
     run=compare,
     needs=(tables("measurements", "runs"),),
