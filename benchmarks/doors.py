@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -227,6 +228,9 @@ def run(program: Program, folder: Path, version_4: Path | None) -> tuple[float, 
     if program.needs_version_4 and version_4 is not None:
         given.insert(0, str(version_4))
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SCRIPTS), *given])}
+    for made in folder.glob("made*"):
+        # A model that an earlier round made would be reused.
+        shutil.rmtree(made)
     began = seconds()
     done = subprocess.run(
         [sys.executable, "-c", program.text], cwd=folder, env=surroundings, capture_output=True, text=True
@@ -248,6 +252,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3, help="pairs of each paradigm")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--work", default="", help="a part of the names of the works to run; all by default")
     parser.add_argument("--transformers-4", type=Path, help="the folder with version 4 of transformers")
     parser.add_argument("--tiny", action="store_true", help="sizes at which times say nothing, to see that it runs")
     arguments = parser.parse_args()
@@ -258,6 +263,8 @@ def main() -> None:
         folder = Path(name)
         prepare(folder, arguments.blimp.resolve(), 1 if arguments.tiny else arguments.pairs, arguments.tiny)
         for work, programs in works(2 if arguments.tiny else arguments.steps).items():
+            if arguments.work not in work:
+                continue
             version_4 = arguments.transformers_4 and arguments.transformers_4.resolve()
             found = [[run(program, folder, version_4) for program in programs] for _ in range(arguments.rounds)]
             ours = 0.0
