@@ -30,23 +30,23 @@ from hatchery.settings.base import DeviceName
 from hatchery.settings.problems import ALLOWED
 
 GAPS = re.compile(r"_{2,}")
-# Letters of scripts that write spaces between words: such a letter next to a gap makes the gap a part of a word.
-# Scripts without spaces, such as Chinese, begin after U+2E7F; Thai, Lao, Myanmar and Khmer are between these two
-# ranges.
+# Letters of scripts that write spaces between words: a gap next to such a letter is inside a word. Excluded are scripts
+# without spaces: Thai, Lao and Myanmar (U+0E00 to U+109F), Khmer (U+1780 to U+17FF), and Chinese and others from U+2E80
+# on.
 _IN_A_WORD = re.compile(
     r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
 )
-# This word fills a gap while a sentence is split into tokens; nearly every vocabulary contains the word.
+# This word replaces each gap while the sentence is split into tokens; nearly every vocabulary contains it.
 _IN_A_GAP = "a"
 
 
 @dataclass(frozen=True)
 class HiddenStates:
-    """States of all layers for one sentence: `states` is float32 [L, T, D], the embedding first; `tokens` has T texts.
+    """Hidden states of all layers for one sentence.
 
-    Special tokens are included. With some layer weightings, `states` has one more entry, which task heads read.
-    `attentions` is float32 [layers, H, T, T]: the attention weights of each head, summing to 1 over the last axis. It
-    is None for models of `transformers`.
+    `states` is float32 [L, T, D], the embedding first; `tokens` are the texts of the T tokens, special tokens included.
+    With some layer weightings, `states` has one more entry, which task heads read. `attentions` is float32 [layers, H,
+    T, T]: the attention weights of each head, summing to 1 over the last axis. It is None for models of `transformers`.
     """
 
     tokens: tuple[str, ...]
@@ -67,7 +67,9 @@ class AskedModel:
         self._opened, self._model = opened, opened.asked(prepare_device(device))
         self._is_ours = isinstance(self._model, HatcheryModel)
         self.kinds: tuple[str, ...] = opened.use.learned
-        """Uses of the model: `masked`, `causal`, or both; for models of others also `encoder_decoder`."""
+        """Kinds of language model that it was trained as: `masked`, `causal`, or both; for models of others also
+        `encoder_decoder`.
+        """
         self._also: tuple[str, ...] = opened.use.kinds
 
     @property
@@ -97,9 +99,9 @@ class AskedModel:
         A single text is read as one sentence.
 
         `auto` is the log-likelihood from left to right for causal models, and the pseudo-log-likelihood for other
-        models; docs/evaluation.md lists the other ways of scoring. Raises EvaluationError for a sentence without tokens
-        and for a value that is no text, naming its number; ConfigError for a way of scoring that does not fit the
-        model.
+        models; docs/evaluation.md lists the other scoring methods. Raises EvaluationError for a sentence without tokens
+        and for a value that is no text, naming the sentence's number; ConfigError for a scoring method that does not
+        fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring)
@@ -119,7 +121,7 @@ class AskedModel:
 
     @torch.no_grad()
     def fill(self, sentence: str, number: int = 5) -> pl.DataFrame:
-        """Return the `number` most probable subwords for each gap, which is written `____`.
+        """Return the `number` most probable subwords for each gap (`____`) of a sentence.
 
         Each row has `gap` and `rank` (both from 1), `text` and `probability` (0 to 1). A subword that does not begin a
         word has an ellipsis before it. Raises ConfigError for a causal model and for a `number` below 1,
@@ -142,8 +144,8 @@ class AskedModel:
     def continuation(self, beginning: str, seed: int | None = None, most_tokens: int = MOST_TOKENS) -> str:
         """Return a causal model's continuation: the most probable token at each step, or tokens sampled with `seed`.
 
-        The continuation ends with the text or the paragraph. Raises ConfigError for a model that was not trained as a
-        causal one.
+        Generation stops at the end of the text or of the paragraph. Raises ConfigError for a model that was not trained
+        as a causal one.
         """
         model = self._model
         if isinstance(model, ModuleModel):
@@ -159,7 +161,7 @@ class AskedModel:
 
     @torch.no_grad()
     def hidden_states(self, sentence: str) -> HiddenStates:
-        """Return the states of all layers for one sentence, and the attention weights of their heads.
+        """Return the hidden states of all layers for one sentence, and the attention weights of all heads.
 
         Raises EvaluationError for a user's module without a method `hidden_states`.
         """
@@ -184,9 +186,10 @@ class AskedModel:
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """Return the model as `scoring` requires it: a hybrid model is a masked one unless `scoring` is causal.
+        """Return the model in the direction that `scoring` requires: a hybrid model predicts masked tokens unless
+        `scoring` is causal.
 
-        Raises ConfigError for a way of scoring that the model was not trained for.
+        Raises ConfigError for a scoring method that the model was not trained for.
         """
         if reason := unlearned(scoring, self._also, self.kinds):
             raise ConfigError(f"scoring: {reason}; use auto")
@@ -194,7 +197,9 @@ class AskedModel:
         return causal if causal and required_architecture(scoring, self.kinds) == "causal" else self._model
 
     def _with_gaps(self, sentence: str, mask_id: int) -> tuple[list[int], list[int]]:
-        """Return the framed sentence with a mask token at each gap, and the positions of the masks."""
+        """Return the token ids of a sentence, with special tokens and a mask token at each gap, and the positions of
+        the mask tokens.
+        """
         (sentence,) = _one_text(sentence)
         gaps = [match.span() for match in GAPS.finditer(sentence)]
         if not gaps:
@@ -218,7 +223,7 @@ class AskedModel:
                 places.append(len(ids))
                 ids.append(mask_id)
                 waiting.pop(0)
-            # The space before a gap belongs to the gap, also if the tokenizer makes it a token.
+            # Drop a token that is the space before a gap, because the mask token includes this space.
             elif end != gap[0] or not text[start:end].isspace():
                 ids.append(index)
         if waiting:

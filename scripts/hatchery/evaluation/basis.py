@@ -49,7 +49,7 @@ def differing(bases: Iterable[str]) -> dict[str, list[str]]:
 def joined(bases: Iterable[tuple[object, str]]) -> str:
     """Return the basis of a number that is computed from several numbers, each with a key such as its task.
 
-    If these numbers differ in an aspect, its value is the number of values and their digest.
+    If these numbers differ in an aspect, the joint basis contains the number of its values and their digest.
     """
     parts = sorted({(str(key), text) for key, text in bases})
     different = differing(text for _, text in parts)
@@ -61,13 +61,13 @@ def joined(bases: Iterable[tuple[object, str]]) -> str:
 
 
 def digest_of(value: object) -> str:
-    """Return the beginning of the digest of a value."""
+    """Return the first digits of the SHA-256 of a value."""
     listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else value
     return hashlib.sha256(repr(listed).encode()).hexdigest()[:_DIGITS]
 
 
 def shortened(digest: str | None) -> str:
-    """Return the beginning of the digest of a manifest, which identifies a text or a tokenizer."""
+    """Return the first digits of a manifest's digest, which identifies a text or a tokenizer."""
     return (digest or "")[:_DIGITS]
 
 

@@ -3,9 +3,9 @@
 Each random choice (pairs, split, order, initial head) gets its own seed from the run's seed and a name, so changing one
 choice never shifts another. SHA-256 keeps the derivation equal on every machine.
 
-Held out are the development rows of a seed, and the validation rows of a task without a validation file. Equal inputs,
-and rows that are judged together, always stay on one side: no repeated text is on both sides, and no question is
-divided.
+The held-out rows are the development rows of a seed, and the validation rows of a task without a validation file. Rows
+with equal inputs and rows that are judged together always stay on one side, so no text is on both sides and no question
+is divided.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def generator(seed: int, *purpose: str | int) -> np.random.Generator:
 def hold_out(
     groups: Sequence[Hashable], fraction: float, random: np.random.Generator, where: str
 ) -> tuple[list[int], list[int]]:
-    """Split positions into (kept, held out), both ascending.
+    """Return the positions of kept and of held-out rows, both ascending; `groups` has the group of each row.
 
     `round(fraction * number of distinct groups)` groups are held out, at least one; a group is never divided. Raises
     EvaluationError naming `where` if there are fewer than two groups, or if no group would be kept.
@@ -52,7 +52,7 @@ def hold_out(
 def input_groups(examples: Sequence[Example | SpanExample]) -> list[int]:
     """Return a group number per row; rows with equal inputs or of one group (a question) share a number.
 
-    Numbers count from 0 in the order of the first rows.
+    Groups are numbered from 0 in the order of their first rows.
     """
     leaders: dict[Hashable, int] = {}
     parents: list[int] = []

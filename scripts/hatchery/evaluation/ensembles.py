@@ -62,7 +62,8 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
         if other.use != first.use:
             raise ConfigError(f"{other.where}: got other uses than {first.where}, expected models of one objective")
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
-    # If the members were trained on different masks, only common masks can be used.
+    # Members that were trained on different masks have no common objective, so only common masks can measure the
+    # ensemble.
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
     where = " + ".join(member.where for member in ours)
     return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)

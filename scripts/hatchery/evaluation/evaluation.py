@@ -35,9 +35,9 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
     """Return a row of the tidy table of measurements; `more` holds further columns.
 
     `value` is in the unit of `metric`, or None if the run gave no number (for example, because it diverged). `failed`
-    is empty, or the reason for a missing value, or the form of collapse: then the value is that of a constant answer.
-    `settings` describe for people how the number was computed, if other ways give other numbers. `basis` holds the
-    aspects that comparable numbers share (`evaluation.basis`).
+    is empty, or the reason for a missing value, or the kind of collapse of a model whose answers do not vary (its value
+    is kept). `settings` describe in words how the number was computed, if other settings give other numbers. `basis`
+    holds the aspects that comparable numbers share (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 
@@ -59,10 +59,10 @@ class Evaluated:
     n_bytes: Callable[[str], int | None] = lambda split: None
     text: Callable[[str], str] = lambda split: ""
     scores: "Scores | None" = None
-    """Scores of an evaluation in memory; None: its files are read."""
+    """Scores of an evaluation in memory; None if they are read from files."""
 
     def records(self, name: str, schema: type[Read], key: Sequence[str] = (), may_be_empty: bool = False) -> list[Read]:
-        """Return the rows of the table `name`, of which no two agree in all of `key`. Raises like `read_records`."""
+        """Return the rows of the table `name`; the columns `key` identify a row. Raises like `read_records`."""
         if self.scores is None:
             return read_records(self.manifest.file(name), schema, key, may_be_empty)
         return [record(schema, row, name) for row in self.scores.frame(name).iter_rows(named=True)]
@@ -73,7 +73,7 @@ class Evaluated:
 
 
 MostRows = Callable[[str], int | None]
-"""The number of rows of a file that a check reads; None for all rows."""
+"""Function from the name of a file to the number of its rows that a check reads; None for all rows."""
 
 
 class ReadData(NamedTuple):
@@ -92,11 +92,11 @@ class ReadData(NamedTuple):
 class DataCheck:
     """The data of a kind, and the check of the data before the first training.
 
-    `reads` takes the project and the name of an experiment, and yields the data that the experiment asks the kind to
-    read. `check` reads the source as evaluations will read
-    it, under settings of the class `settings`. It returns notes on surprising properties of the data, and raises
-    HatcheryError naming file and place of a mistake. The check runs twice: during planning, on the first rows of files
-    on this machine, and on all rows when the raw input is registered.
+    `reads` takes the project and the name of an experiment, and yields the data that this kind reads in the experiment.
+    `check` reads the source as evaluations will read it, under settings of the class `settings`. It returns notes on
+    surprising properties of the data, and raises HatcheryError naming the file and line of a mistake. The check runs
+    twice: during planning, on the first rows of files on this machine, and on all rows when the raw input is
+    registered.
     """
 
     settings: type[Settings]
@@ -138,7 +138,7 @@ class Result(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Key of the result among the inputs of a job; `of_key` reads it back."""
+        """Key of the result among the inputs of a job; `of_key` parses it."""
         return ":".join(self)
 
     @classmethod

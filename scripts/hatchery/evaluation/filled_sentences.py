@@ -3,9 +3,9 @@
 A causal model instead continues the beginning of a sentence, and a translation model translates whole sentences.
 
 The results page shows these predictions; they enter no table. They are computed on the CPU, so that the page is the
-same on every machine. The sentences are short ones of the development split, which no model was trained on, with the
-smallest SHA-256: the choice depends on neither order nor chance. The longest word that is one token is left out,
-because long words carry most meaning.
+same on every machine. No model was trained on the development split. Its short sentences with the smallest SHA-256 are
+used, so the choice depends on neither order nor chance. The longest word that is one token is left out, because long
+words carry most meaning.
 """
 
 import hashlib
@@ -113,7 +113,7 @@ def continued_sentence(model: AskedModel, sentence: str) -> FilledSentence:
 def translated_sentences(
     model: TranslationModel, tokenizer: Tokenizer, pretraining: Manifest, corpus: Manifest, number: int
 ) -> tuple[str, list[FilledSentence]]:
-    """Return the name of the split, and at most `number` of its pairs with the model's own translation.
+    """Return the name of the split, and at most `number` of its sentence pairs with the model's translation.
 
     `model` is in evaluation mode and searches as in its training, whose manifest is `pretraining`. Raises
     EvaluationError for the manifest of another objective, and CorpusError for damaged shards.

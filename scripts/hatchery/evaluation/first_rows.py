@@ -18,20 +18,20 @@ from hatchery.settings.base import Settings
 from hatchery.typed import build
 
 SMALL_BYTES = 1 << 20
-"""Files are read whole up to this size together."""
+"""Files are read whole up to this total size in bytes."""
 
 HEAD_BYTES = 64 << 10
-"""Bytes that are read of a larger text file."""
+"""Number of bytes that are read of a larger text file."""
 
 MOST_ROWS = 500
-"""Largest number of rows to read of a file of another kind."""
+"""Largest number of rows that are read of a larger file of another format."""
 
 MOST_FILES = 20_000
 """A folder with more files is skipped: listing the files would take longer than planning."""
 
 
 class FirstLines(RawSource):
-    """An unregistered raw input, of whose large text files only the first lines are read."""
+    """An unregistered raw input; only the first lines of its large text files are read."""
 
     def open(self, name: str) -> IO[bytes]:
         """Open the complete first lines of a text file. Raises SourceError if the file cannot be read."""

@@ -43,7 +43,8 @@ MOST_LISTED = 30
 """Largest number of names in a message; an experiment may have 28 milestones and more."""
 TOKENIZER_FILE = "tokenizer.json"
 HUB_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
-"""Files of a model on the hub that may be read; weights of other formats only if there are none of these."""
+"""Patterns of the downloaded files of a hub model; OTHER_WEIGHTS are downloaded only if there are no safetensors files.
+"""
 OTHER_WEIGHTS = ("pytorch_model*.bin",)
 NOT_READ = ("*/*", "consolidated*", "*.onnx.*")
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
@@ -66,7 +67,7 @@ def open_model(
     leading_blank: bool | None = None,
     predicts_next: bool = False,
 ) -> Pretrained:
-    """Return a model with its tokenizer, in float32 on the CPU; a module stays as it is, and on its device.
+    """Return a model with its tokenizer, in float32 on the CPU; a module keeps its type and its device.
 
     `model` is a folder (ours, exported, or of `transformers`), a name on the hub such as `bert-base-cased`, optionally
     with a revision after `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, a
@@ -93,7 +94,7 @@ def open_model(
     folder = Path(model).expanduser()
     manifest = folder if folder.name == MANIFEST else folder / MANIFEST
     if manifest.is_file():
-        # In an evaluation of the workflow, the runner verifies the files.
+        # Verify the files here; for evaluations of the workflow, the runner of the stage verifies them.
         made = read_manifest(manifest)
         made.verify()
         if not any(output.path.name == TOKENIZER_FILE for output in made.outputs):
@@ -222,7 +223,7 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
         return _written_by_user(module, tokenizer, architecture)
-    # The caller's tokenizer keeps its own settings.
+    # Copy, because the next line changes settings, and the caller's tokenizer has to keep its own.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
@@ -270,7 +271,7 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
         raise ConfigError(
             f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}"
         )
-    # The caller's tokenizer keeps its own settings.
+    # Copy, because the next line changes settings, and the caller's tokenizer has to keep its own.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{name}: tokenizer")
     settings = BaselineSettings(

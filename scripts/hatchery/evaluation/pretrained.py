@@ -63,9 +63,10 @@ class OurModel:
             )
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> HatcheryModel:
-        """Return the language model on `device`, prepared for the way of `scoring`.
+        """Return the language model on `device`, prepared for the scoring method `scoring`.
 
-        Raises EvaluationError for a translation model, and ConfigError for a way of scoring that does not fit.
+        Raises EvaluationError for a translation model, and ConfigError for a scoring method that does not fit the
+        model.
         """
         self.refuse_translation()
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
@@ -78,13 +79,13 @@ class OurModel:
         """Return the network without its head, and the tokenizer. Raises EvaluationError if the model translates."""
         self.refuse_translation()
         encoder = self.network.encoder
-        # Without this error, heads of whole texts would see [CLS] alone, so that all texts would get the same answer.
+        # In a causal model [CLS] sees no other token, so heads of whole texts must not read its state.
         encoder.first_token_is_blind = self.network.causal
         return encoder, self.tokenizer
 
 
 def _asked_as(use: Use, scoring: str) -> Architecture:
-    # The first use is that of `auto`; a hybrid model also has the other use.
+    # `auto` means the first use; a hybrid model also has the other use.
     return required_architecture(scoring, tuple(dict.fromkeys((*use.learned, *use.kinds))))
 
 
@@ -103,7 +104,7 @@ class ModelOfUser:
     translates = False
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> ModuleModel:
-        """Return the language model on `device`. Raises ConfigError for a way of scoring that does not fit."""
+        """Return the language model on `device`. Raises ConfigError for a scoring method that does not fit."""
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> ModuleModel:
@@ -134,11 +135,11 @@ class ModelOfOthers:
 
     @property
     def use(self) -> Use:
-        """The uses of the model."""
+        """The use that its architecture implies."""
         return Use((self.settings.architecture,))  # type: ignore[arg-type]
 
     def tokenizer(self, template: bool = False) -> BaselineTokenizer:
-        """Return the tokenizer; with `template`, it frames texts by its template alone. Raises ModelError."""
+        """Return the tokenizer; with `template`, it frames texts only by its template. Raises ModelError."""
         return BaselineTokenizer(self.library_tokenizer, self.settings.architecture, self.where, template)
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> BaselineModel:

@@ -24,7 +24,7 @@ BAR = 30
 BETWEEN = "|"
 DRAWS = 2
 
-# Fits into a terminal of 80 columns.
+# The lines of the help fit into a terminal of 80 columns.
 HELP = """\
 A line with a gap (The dog ____ the cat.) is filled by a masked model. A
 beginning goes on where a model was trained for that; otherwise every word gets
@@ -64,7 +64,7 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
     models = {name.rpartition("-s")[0] or name: name for name in reversed(names)}
     if word in models:
         return models[word]
-    # Words of texts contain neither character.
+    # Names of models contain one of these characters, and words of texts rarely do.
     is_like_a_name = " " not in word and any(mark in word for mark in "_-") and GAP not in word
     if is_like_a_name and (hint := nearest(word, [*names, *models])):
         raise ConfigError(f"no model is called {word!r}{hint}")

@@ -59,7 +59,7 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
     """Return a model of ours in float32 on the CPU, and its tokenizer, which reads special tokens in a text as text.
 
     Raises like `open_trained`, ManifestError for an unusable manifest, and EvaluationError for a translation model
-    unless `translates`: it gives a single sentence no probability.
+    unless `translates`, because it gives a single sentence no probability.
     """
     opened = open_trained(read_manifest(manifest_path))
     if not isinstance(opened, OurModel):
@@ -74,7 +74,7 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
 def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
     """Return a pretrained model without its head, in float32 on the CPU, and its tokenizer.
 
-    With `template`, a tokenizer of others frames texts by its own template alone, without token types. Raises like
+    With `template`, a tokenizer of others frames texts only by its template, without token types. Raises like
     `load_pretrained`.
     """
     return open_trained(read_manifest(manifest_path)).encoder(template)
@@ -83,10 +83,10 @@ def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, 
 def load_sentence_model(
     manifest_path: Path, device: torch.device, scoring: str = "auto", template: bool = False
 ) -> HatcheryModel | ModuleModel | BaselineModel:
-    """Return a pretrained language model on `device`, in float32, prepared for the way of `scoring`.
+    """Return a pretrained language model on `device`, in float32, prepared for the scoring method `scoring`.
 
     With `template`, a causal model of others sees its tokenizer's template in front of a text. Raises like
-    `load_pretrained`, and ConfigError for a way of scoring that does not fit the model.
+    `load_pretrained`, and ConfigError for a scoring method that does not fit the model.
     """
     return open_trained(read_manifest(manifest_path)).asked(device, scoring, template)
 

@@ -18,7 +18,7 @@ from hatchery.sanitize import csv_text
 
 @dataclass(frozen=True)
 class Parts:
-    """A table in parts, of which one is in memory; each part is written as a row group."""
+    """A table in parts, of which only one at a time is in memory; each part is written as a row group."""
 
     schema: pa.Schema
     tables: Callable[[], Iterator[pa.Table]]
@@ -62,7 +62,7 @@ class Scores:
         return found
 
     def write(self, run: StageRun) -> None:
-        """Write all tables and texts into the folder of `run`, and add them, the facts and the speed to it."""
+        """Write all tables and texts into the folder of `run`, and record the files, facts and speed in `run`."""
         for name, table in self.tables.items():
             path = run.add_output(run.folder / name)
             if path.suffix == ".csv":

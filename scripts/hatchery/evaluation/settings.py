@@ -249,7 +249,7 @@ class PerplexityChoice(Settings):
     masking: Literal["common", "own"] = "common"
     """Prediction targets. common: the same single subwords for every model with this tokenizer. own: masking as in the
     model's training, comparable between seeds and sizes but not between objectives."""
-    # Two tokens frame a sequence, and every way of cutting needs room for two more.
+    # Two tokens frame a sequence, and every method of splitting needs room for two more.
     sequence_length: Annotated[int, Range(ge=4)] | None = None
     """Number of tokens in a sequence, special tokens included; null uses the length of pretraining."""
     sequences: Count | None = None
@@ -283,15 +283,15 @@ class PerplexitySettings(PerplexityChoice):
     splits: Annotated[tuple[HeldOut, ...], MinLen(1), Unique()]
     """Splits of the corpus."""
     sequence_length: Annotated[int, Range(ge=4)]
-    """Tokens of a sequence with its special tokens."""
+    """Number of tokens in a sequence, special tokens included."""
 
 
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
 """Suffixes of the files with a test set's translations, and with its references."""
 TRANSLATION_SUITE = "translation"
-"""Name in tables of the suite of all test sets."""
+"""Name of the suite of all test sets in tables."""
 BEAM = "beam"
-"""Name in manifests of the chosen beam size."""
+"""Name of the chosen beam size in manifests."""
 ALC_STEPS = 20_000
 """Number of updates over which "A Natural Bias for Language Generation Models", Section 4.2, computes the area under
 a learning curve."""
@@ -357,12 +357,12 @@ def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationTests(Settings):
-    """The settings of the stage."""
+    """Settings of the stage `translate_tests`."""
 
     tests: Annotated[dict[BlockName, HeldOutPairs], MinLen(1)]
     """Test sets by the names that the tables show."""
     beams: BeamChoice | None = None
-    """Sizes of the beam to choose from; null takes that of the model's objective."""
+    """Choice of the beam size; null uses `search.beam` of the model's objective."""
 
     def __post_init__(self) -> None:
         require_test(self.beams, self.tests)
@@ -373,11 +373,12 @@ class EvaluationRuntime(Settings):
     """Runtime settings of an evaluation; not part of the result's identity."""
 
     tokens_per_batch: Count | None = None
-    """Tokens per batch, with special tokens and padding; null is what the evaluation takes by itself: of minimal pairs
-    what was measured to be fastest on the device (benchmarks/score_minimal_pairs.py)."""
+    """Number of tokens per batch, special tokens and padding included. null uses the evaluation's default, for minimal
+    pairs the number measured to be fastest on the device (benchmarks/score_minimal_pairs.py).
+    """
     device: DeviceName = "auto"
     """Device of the model."""
     threads: Count | None = None
-    """CPU threads of PyTorch; null leaves its choice."""
+    """Number of CPU threads of PyTorch; null keeps PyTorch's default."""
     compile: CompilationChoice = "auto"
-    """torch.compile of the layers: auto on a GPU, for many tokens."""
+    """Use torch.compile for the layers; auto compiles on a GPU if there are many tokens."""

@@ -1,8 +1,8 @@
 """A job that runs a stage for several items in turn, in one process: suites or tasks of one model.
 
-Starting a process costs seconds, and with tiny models and few rows more than the work. Every item has its own folder
-and manifest, exactly as the stage writes them. An item whose manifest has the same settings and inputs is skipped, so
-nothing is computed twice if another item of the job changes or fails.
+Starting a process costs seconds, which is more than the work itself for tiny models and few rows. Every item has its
+own folder and manifest, exactly as the stage writes them. An item whose manifest has the same settings and inputs is
+skipped, so nothing is computed twice if another item of the job changes or fails.
 """
 
 import sys

@@ -1,5 +1,4 @@
-"""The objective of a finished model by its manifest, its uses, and the objective with which held-out text is
-measured."""
+"""The objective and the uses of a finished model, and the objective with which it is measured on held-out text."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,7 +58,8 @@ def use_of_objective(objective: ObjectiveKeys) -> Use:
 
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
     """Return the objective with which a model is measured; a model without an objective was imported, and predicts
-    masks."""
+    masked tokens.
+    """
     trained = objective_of_model(model) if "objective" in model.settings else None
     return asked_objective(settings, trained, str(model.path))
 
@@ -97,7 +97,7 @@ def baseline_objective(settings: PerplexitySettings, architecture: Architecture)
 
 
 def common_masks(settings: PerplexitySettings) -> MaskedObjective:
-    """Return the masks that are common to all models."""
+    """Return the objective whose masks are common to all models."""
     return MaskedObjective(
         MaskedSettings(
             kind="subword",

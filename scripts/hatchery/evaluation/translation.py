@@ -2,8 +2,8 @@
 
 `score` is a function of a model, pairs and settings; the stage opens these and writes scores.csv, `<test>.txt` with a
 translation per line, `<test>.reference.txt` with the references, and `beams.csv` where a beam is chosen, by BLEU of
-validation text (Section 4.1 of "A Natural Bias for Language Generation Models"). The text of the test sets is segmented
-with the model's own tokenizer, also that of other corpora, and the references are compared as they were written.
+validation text (Section 4.1 of "A Natural Bias for Language Generation Models"). The model's own tokenizer encodes all
+test sets, also those of other corpora; the references are compared as they were written.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ from hatchery.typed import build
 SCORES_FILE = "scores.csv"
 BEAMS_FILE, BEAM_COLUMNS = "beams.csv", ("beam", "metric", "score", "chosen")
 TEST, PAIRS, PAIR_COLUMNS = "test", "pairs", ("source", "reference")
-"""Names of pairs in memory and of their corpus in rows, and the columns of a table of pairs."""
+"""Names of the test set and of the corpus of pairs in memory, and the columns of a table of pairs."""
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6
@@ -67,9 +67,9 @@ def translate_all(
 
 @dataclass(frozen=True)
 class Translator:
-    """A translation model in evaluation mode on `device`, and its search unless a beam is chosen.
+    """A translation model in evaluation mode on `device`, and its search settings, which apply unless a beam is chosen.
 
-    `longest` is the number of tokens of the longest sequence of its training; `direction` is the trained direction.
+    `longest` is the sequence length of its training in tokens; `direction` is the trained direction.
     """
 
     network: TranslationModel
@@ -176,7 +176,7 @@ def evaluate(request: Request) -> Answer:
 
 
 def best_beam(scored: Mapping[int, float]) -> int:
-    """Return the beam size with the highest BLEU; of equal ones the smallest."""
+    """Return the beam size with the highest BLEU, the smallest of equally good sizes."""
     return max(scored, key=lambda size: (scored[size], -size))
 
 

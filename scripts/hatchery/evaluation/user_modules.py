@@ -43,7 +43,7 @@ class UserEncoder(Encoder):
 
     @property
     def n_layers(self) -> int:
-        """Number of layers that probes read: 0 if the module returns its last states alone."""
+        """Number of layers that probes read: 0 if the module returns only its last states."""
         return self.config.num_hidden_layers
 
     @property

@@ -1,5 +1,5 @@
-"""Ways of scoring a text, and the models that each way fits: checked by planning before any training, and again by
-jobs.
+"""Scoring methods (ways), and the models that each method fits, which planning checks before any training and jobs
+check again.
 
 A masked model predicts a hidden token at the token's own position. A hybrid model (GPT-BERT) predicts it at the
 position before, and can also continue a text. Logits read at the wrong position give meaningless numbers without an
@@ -18,15 +18,16 @@ Edition = Literal[2023, 2025, 2026]
 
 
 class Way(NamedTuple):
-    """A way of scoring: the uses of a model that it fits, and the position at which a hidden token is predicted."""
+    """A scoring method: the uses of a model that it fits, and the position at which a hidden token is predicted."""
 
     architectures: tuple[Architecture, ...]
     tokens: str
     """Name of the function of `module` that returns the log-probabilities of tokens."""
     rows: Callable[[int], int]
-    """Number of model inputs for a sentence of N scored tokens."""
+    """Function from the number of scored tokens of a sentence to its number of model inputs."""
     predicted_before: int | None = None
-    """0: at the hidden token; 1: at the position before it; None: as the model was trained."""
+    """Position of a prediction. 0: at the hidden token; 1: at the position before it; None: as the model was trained.
+    """
     needs_words: bool = False
     sums: bool = False
     """True if the model is also scored from left to right, for a sum of both likelihoods."""
@@ -61,7 +62,7 @@ WAYS: dict[str, Way] = {
 
 
 def default_way(architecture: str) -> str:
-    """Return the way that `auto` means."""
+    """Return the scoring method that `auto` means for an architecture."""
     return "pll" if architecture == "masked" else "left_to_right"
 
 
@@ -69,9 +70,9 @@ _PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
 
 
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
-    """Return why a way of scoring, which fits a network with these `kinds` of use, needs a use that was not trained.
+    """Return why a scoring method needs a use for which the network was not trained; None if it was.
 
-    None if the use is trained: `learned` are the uses for which the network was trained.
+    The method fits a network with the uses `kinds`; `learned` are the uses for which the network was trained.
     """
     if name not in WAYS:
         return None  # `auto` uses the model as it was trained.
@@ -81,7 +82,7 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
 
 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
-    """Return why a way of scoring hides shares of tokens that a model never saw in training; None if it does not."""
+    """Return why a scoring method hides shares of tokens that a model never saw in training; None if it does not."""
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):
         return None
@@ -90,7 +91,9 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
-    """Return the ways that fit a model of these kinds with this distance of a prediction from its hidden token."""
+    """Return the scoring methods that fit a model of these kinds with this distance of a prediction from its hidden
+    token.
+    """
     return [
         name
         for name, way in WAYS.items()
@@ -100,8 +103,9 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
 
 
 def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
-    """Return why a model cannot be scored in this way by the rules of an edition, and a way that fits; None if it
-    can."""
+    """Return why a model cannot be scored with a method by the rules of an edition, and a method that fits; None if it
+    can.
+    """
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
             f"{name!r} by the rules of {edition} asks an encoder-decoder for what a mask hides, which is not done "

@@ -6,7 +6,7 @@ the library's `...ForSequenceClassification` classes do. In causal models and en
 seen the text, so heads of whole texts read the last token.
 
 As a language model, a masked or causal model scores sentences and held-out text. An encoder-decoder is used as in
-BabyLM 2023: the encoder reads EOS alone, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,
+BabyLM 2023: the encoder reads only EOS, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,
 "Pseudo-log-likelihood").
 """
 
@@ -27,8 +27,8 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.exported_folder import exported_family
 from hatchery.modeling.language_model import labelled_positions
 
-# Names in the library's configurations of the epsilon of a layer norm, and its value if a configuration has no such
-# key.
+# Keys for the epsilon of a layer norm in the library's configurations, and the epsilon if a configuration has none of
+# these keys.
 NORM_EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
 USUAL_EPSILON = 1e-5
 
@@ -43,10 +43,10 @@ class BaselineSizes:
 
 
 class BaselineEncoder(Encoder):
-    """An encoder: `network`, a model of the library, without its language-model head.
+    """The encoder of `network`, a model of the library, without the language-model head.
 
-    Models with token types (BERT) get them if their tokenizer returns them. Raises ModelError for states of different
-    widths.
+    Models with token types (BERT) get token types if their tokenizer returns them. Raises ModelError if the layers have
+    states of different widths.
     """
 
     def __init__(self, network: Any, architecture: Architecture, tokenizer: BaselineTokenizer) -> None:
@@ -98,7 +98,7 @@ class BaselineEncoder(Encoder):
         return states
 
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
+        """Return the last layer's states [M, D] at the flat positions `rows` int64 [M] (b * T + t)."""
         last = self._read(input_ids, attention_mask, all_states=False).last_hidden_state
         if self.decoder is not None:
             last = self._written(input_ids, attention_mask, last)
@@ -121,7 +121,9 @@ class BaselineEncoder(Encoder):
         )
 
     def _written(self, input_ids: Tensor, attention_mask: Tensor | None, encoded: Tensor) -> Tensor:
-        """Return the decoder's last states [B, T, D] over the input shifted by one; each sees only earlier tokens."""
+        """Return the decoder's last states [B, T, D] for the input shifted by one token; each position sees only
+        earlier tokens.
+        """
         assert self.decoder is not None and self.start_id is not None
         starts = torch.full_like(input_ids[:, :1], self.start_id)
         shifted = torch.cat([starts, input_ids[:, :-1]], dim=1)
@@ -160,8 +162,8 @@ def _numbers(attention_mask: Tensor | None) -> Tensor | None:
     return None if attention_mask is None else attention_mask.long()
 
 
-# Keyword by which the library's classes restrict the language-model head to wanted positions. Classes without such a
-# keyword compute all logits, from which the wanted ones are then selected.
+# Names of the language-model head in the library's classes. A hook passes only the wanted positions to the head; a
+# class whose head has another name computes all logits, from which the wanted ones are then selected.
 HEADS = ("cls", "lm_head", "vocab_transform", "predictions", "generator_predictions", "head", "lm_predictions")
 
 
@@ -171,7 +173,7 @@ class BaselineModel:
     output_bias: Tensor | None = None
     """No separate output bias: the library's classes do not share a name for it."""
     left_to_right: None = None
-    """No other direction: a model of the library has one use."""
+    """None, because a model of the library predicts in one direction only."""
     gives_types = False
     """True if the network gets token types, 0 for all tokens."""
 
@@ -202,7 +204,8 @@ class BaselineModel:
                 self.mask_id = tokenizer.found("mask_token_id")
                 self.frame = Frame(() if tokenizer.cls_id is None else (tokenizer.cls_id,), tuple(tokenizer.end_ids))
             case "causal":
-                # EOS is the rule of BabyLM 2023; BOS is used without EOS. Models of ours learned to begin with BOS.
+                # BabyLM 2023 puts EOS before a text, or BOS if the tokenizer has no EOS. Models of ours were trained
+                # with BOS.
                 is_ours = exported_family({"model_type": network.config.model_type}) is not None
                 names = ("bos_token_id",) if is_ours else ("eos_token_id", "bos_token_id")
                 before = tokenizer.before if template else (tokenizer.found(*names),)
@@ -212,11 +215,12 @@ class BaselineModel:
                 self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.unknown_id: int | None = tokenizer.unknown_id
-        # Exported models of ours multiply by the word embedding itself, and name no output layer.
+        # Exported models of ours compute logits with the word embedding and have no output layer.
         output = network.get_output_embeddings()
         self.vocabulary_size = int(network.config.vocab_size if output is None else output.weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
-        # An encoder-decoder computes every position anyway.
+        # The head of an encoder-decoder is not separated, because its network computes the output at every position
+        # anyway.
         heads = [getattr(network, name) for name in HEADS if isinstance(getattr(network, name, None), nn.Module)]
         self._head: nn.Module | None = heads[0] if heads and self.architecture != "encoder_decoder" else None
 
@@ -227,7 +231,7 @@ class BaselineModel:
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Encode sentences in the tokenizer's own normalisation. Raises ModelError for ids without an embedding."""
+        """Encode sentences with the tokenizer's normalisation. Raises ModelError for ids without an embedding."""
         encoded = []
         masked = self.architecture == "masked"
         seen = bool(self.frame.before) or (masked and not self.predicted_before)
@@ -261,7 +265,10 @@ class BaselineModel:
         return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at `rows` of prefixes and of the texts that follow them."""
+        """Return logits [M, V] at the flat positions `rows`, counted through the prefixes and then through `rest`.
+
+        Text i of `rest` follows prefix `of[i]`.
+        """
         n_before = prefixes.numel()
         first = rows[rows < n_before]
         output, logits = self._selected(prefixes, torch.ones_like(prefixes), first, use_cache=True)
@@ -321,5 +328,7 @@ class BaselineModel:
 
 
 def _cache_field(output: Any) -> str:
-    """Return the name of the cache in an output and in arguments: `cache` from version 5.24 of `transformers` on."""
+    """Return the name of the key-value cache among outputs and arguments: `cache` from version 5.24 of `transformers`
+    on.
+    """
     return "cache" if getattr(output, "cache", None) is not None else "past_key_values"

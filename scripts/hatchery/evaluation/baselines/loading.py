@@ -14,9 +14,9 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError, first_line
 from hatchery.evaluation.ways_of_scoring import Architecture
 
-# Tokenizers without a limit have an enormous number instead.
+# Tokenizers without a length limit store an enormous number as their limit.
 NO_LIMIT = 1 << 30
-# RoBERTa's positions count from the padding id + 1, so its table has more rows than an input may have tokens.
+# RoBERTa counts positions from the padding id + 1, so its position table has more rows than an input may have tokens.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
 
 
@@ -26,9 +26,9 @@ class BaselineTokenizer:
     The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
     </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If a template has no end token, as for causal models, texts end
     in EOS, whose state has seen the whole text. Files of the LTG-BERT family have no template, though their models were
-    trained with both tokens. With `template`, only the template's own tokens are added, and texts have no token types
-    (BabyLM since 2025); that also holds for masked models whose tokenizer has neither an end token in its template nor
-    a `sep_token`.
+    trained with a start and an end token. With `template`, only the template's own tokens are added, and texts have no
+    token types (BabyLM since 2025); that also holds for masked models whose tokenizer has neither an end token in its
+    template nor a `sep_token`.
     """
 
     def __init__(self, tokenizer: Any, architecture: Architecture, where: str, template: bool = False) -> None:
@@ -46,11 +46,11 @@ class BaselineTokenizer:
             template = True
         others = ("pad_token_id", "eos_token_id", "cls_token_id", "unk_token_id") if template else ()
         self.sep_id: int = after[0] if after else self.found(last, *others)
-        """Behind every text."""
+        """Id after every text."""
         self.before = tuple(before)
         """Ids of the template in front of a text."""
         self.cls_id: int | None = before[0] if before else None
-        """In front of the first one; None where nothing is."""
+        """Id in front of the first text; None if no token is in front."""
         if self.cls_id is None and not after and not template and architecture != "encoder_decoder":
             self.cls_id = self.found(first, last)
         self.between_ids, self.end_ids = [self.sep_id] * max(1, between), [self.sep_id]
@@ -59,7 +59,7 @@ class BaselineTokenizer:
             self.between_ids, self.end_ids = [self.sep_id] * between, after
         self.pad_id: int = self.found("pad_token_id", "eos_token_id", "cls_token_id")
         self.unknown_id: int | None = getattr(tokenizer, "unk_token_id", None)
-        """Id for text that the tokenizer cannot write; None if it can write all text."""
+        """Id for text that the tokenizer cannot encode; None if it can encode all text."""
 
     @property
     def longest_input(self) -> int | None:
@@ -71,7 +71,8 @@ class BaselineTokenizer:
     def returns_types(self) -> bool:
         """Return whether the library, in the version that BabyLM pins, returns token types with the ids.
 
-        It does if the folder names them, and for a tokenizer of the generic class that names no inputs.
+        The library returns them if the folder lists `token_type_ids` as an input, and for a tokenizer of the generic
+        class without a list of inputs.
         """
         named = self._tokenizer.init_kwargs.get("model_input_names")
         has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -117,8 +118,8 @@ def longest_input(config: Any, tokenizer: BaselineTokenizer) -> int | None:
     return min(limits, default=None)
 
 
-# Classes that load checkpoints of another architecture: the library makes a causal BERT out of a masked one and a
-# masked BART out of an encoder-decoder, and would score it without an error.
+# Classes of checkpoints that are refused, by the requested architecture: the library loads a masked BERT as a causal
+# model and an encoder-decoder BART as a masked one, and would score them without an error.
 CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
     "masked": ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"),
     "causal": ("ForMaskedLM", "ForPreTraining", "ForConditionalGeneration"),
@@ -128,7 +129,9 @@ CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
 
 ADAPTER = "adapter_config.json"
 ATTENTIONS = ("eager", "sdpa")
-"""PyTorch's attention; under another name, the library would fetch and run a kernel that the folder's config names."""
+"""Attention implementations of PyTorch; for another name in the folder's configuration, the library would download and
+run a kernel.
+"""
 
 
 def check_files(folder: Path) -> None:
@@ -166,7 +169,7 @@ class LoadedFolder(NamedTuple):
 def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     """Load the model and tokenizer in `folder`; the tokenizer reads special tokens spelled out in a text as text.
 
-    An exception are pieces of the tokenizer's own model, such as T5's `</s>`, which it still reads as such. Raises
+    Exceptions are pieces of the tokenizer's own model, such as T5's `</s>`, which remain special tokens. Raises
     ModelError for a model that needs code outside the library or has another architecture, for missing weights, for a
     tokenizer that is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder
     whose index names files elsewhere.
@@ -219,7 +222,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
 
 
 def read_texts_whole_(tokenizer: Any, where: str) -> None:
-    """Disable truncation and padding, and have special tokens in a text read as text, in place.
+    """Disable truncation and padding, and encode special tokens spelled out in a text as plain text, in place.
 
     Raises ModelError for a tokenizer that is not a fast one.
     """
@@ -228,5 +231,5 @@ def read_texts_whole_(tokenizer: Any, where: str) -> None:
         raise ModelError(f"{where}: the tokenizer is not a fast one; a tokenizer.json is needed")
     backend.no_truncation()
     backend.no_padding()
-    # Otherwise the scored positions would shift.
+    # A special token in a text would shift the scored positions.
     backend.encode_special_tokens = True

@@ -1,4 +1,4 @@
-"""Held-out documents in the ids of a model of others, encoded when needed.
+"""Held-out documents as token ids of a model of others, encoded when needed.
 
 Token shards serve this purpose for a model of ours. As in token shards, sentences are encoded one by one, but with a
 space in front of each sentence except a document's first: so a byte-level tokenizer sees running text. Markers of our
@@ -28,7 +28,9 @@ NO_WORDS = np.zeros(0, dtype=np.uint8)
 
 @dataclass(frozen=True)
 class OwnSpecialIds(SpecialIds):
-    """The special ids of a tokenizer of others, anywhere in its vocabulary; no token of a text has one of these ids."""
+    """The special ids of a tokenizer of others, which may be anywhere in its vocabulary; no token of a text has one of
+    them.
+    """
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
         """Return which tokens of `ids` may be predicted, as bool: all tokens except framing and padding."""
@@ -40,7 +42,7 @@ class OwnText:
     """The non-empty documents of a split, as a `HeldOutText`; word starts are unknown."""
 
     n_special = 0
-    """0, because any id may be that of a text token."""
+    """Number of first ids that are reserved for special tokens: 0, because any id may be that of a text token."""
 
     def __init__(self, model: BaselineModel, documents: Iterable[list[str]], split: str, where: str) -> None:
         """Encode lists of documents of a split.
@@ -102,7 +104,9 @@ class OwnText:
 
 
 def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
-    """Encode a split of a corpus's manifest. Raises EvaluationError if there is no such split, and like OwnText."""
+    """Encode a split of a corpus's manifest. Raises EvaluationError if there is no such split, and the errors of
+    OwnText.
+    """
     shards = shards_by_split(corpus)
     if split not in shards:
         raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")

@@ -30,7 +30,8 @@ EXPECTED = (
 class Checkpoints:
     """The checkpoints of one training in their order.
 
-    `words` is the number of words that each checkpoint has seen, by its name; `open` returns the model of a name.
+    `words` is the number of words that each checkpoint has seen, by its name; `open` returns the model of the
+    checkpoint with a name.
     """
 
     where: str
@@ -83,13 +84,14 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
 
 
 def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
-    """Return words by checkpoint name: of the checkpoints at marks, or else of the milestones."""
+    """Return the number of words seen, by name of the checkpoint: of `checkpoints_at`, or else of the milestones."""
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}
-    # As in the workflow: the words of the mark, from which the step at the mark may differ by up to a batch.
+    # As in the workflow, use the number of words in the name; the words that were read may differ from it by up to a
+    # batch.
     words = {name: words_of_mark(name) for name in marks}
     metrics = made.folder / METRICS_FILE
-    # Words of earlier, continued runs are not in a run's own file.
+    # Skip a run that continues another, because its metrics file lacks the words that the earlier run read.
     if not words and metrics.is_file() and "initial_model" not in made.measures:
         rows = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
         words = {step_name(row["step"]): row["words"] for row in rows if row.get("words") is not None}

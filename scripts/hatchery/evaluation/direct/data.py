@@ -17,7 +17,7 @@ from hatchery.raw.registration import RawSource, unregistered
 
 MOST_FILES = 1_000_000
 TABLE = "table.parquet"
-"""Name of a table in memory, for messages."""
+"""File name of a table in memory, shown in messages."""
 
 
 def source_at(path: str | Path, scratch: Path) -> RawSource:
@@ -37,7 +37,7 @@ def source_at(path: str | Path, scratch: Path) -> RawSource:
 
 
 def source_of_frame(frame: pl.DataFrame, scratch: Path) -> RawSource:
-    """Return a source with the one file TABLE, a row for each of `frame`; the file is written into `scratch`."""
+    """Return a source with the one file TABLE, which has the rows of `frame` and is written into `scratch`."""
     scratch.mkdir(parents=True, exist_ok=True)
     frame.write_parquet(scratch / TABLE)
     found = unregistered(scratch / TABLE, 1)
@@ -64,7 +64,7 @@ def as_frame(data: Any) -> pl.DataFrame:
 
 
 def require_texts(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    """Raise EvaluationError naming the first cell of these columns that is no text, or ConfigError for a column."""
+    """Raise EvaluationError naming the first cell of `columns` that is no text, or ConfigError for a missing column."""
     for column in columns:
         if column not in frame.columns:
             raise ConfigError(f"column: got {column!r}, expected one of {', '.join(frame.columns)}")

@@ -16,8 +16,7 @@ OTHERS = {"paradigm": ("paradigm", "UID"), "phenomenon": ("phenomenon", "linguis
 
 
 def pairs_of(data: Any) -> pl.DataFrame:
-    """Return pairs as a table; a table stays unchanged, a list of texts (good, bad, perhaps more bad ones) is
-    converted.
+    """Return pairs as a table: a table unchanged, or a list whose entries are a good text and one or more bad texts.
 
     Raises EvaluationError naming the first malformed pair, and ConfigError for another value.
     """
@@ -36,10 +35,10 @@ def pairs_of(data: Any) -> pl.DataFrame:
 
 
 def settings_of_pairs(frame: pl.DataFrame, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of a suite that read a table of pairs (`SuiteSettings`), with the columns that the table has.
+    """Return the settings (`SuiteSettings`) that read a table of pairs, with the names of its columns.
 
-    Raises ConfigError for a table without columns of right and wrong sentences. A table of choices after prompts has
-    the columns of its suite, which the reader of such rows checks.
+    Raises ConfigError for a table without columns of right and wrong sentences. The columns of a multiple-choice table
+    are checked by the reader of that format.
     """
     if settings.get("format") == "multiple_choice":
         return {**settings, "files": "*.parquet"}

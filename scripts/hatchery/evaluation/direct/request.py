@@ -24,9 +24,9 @@ Built = TypeVar("Built")
 class Request:
     """A request: a model on `device`, or the checkpoints of a training; data; and settings.
 
-    `name` is the name of the suite or task in rows; `settings` are those of its file and of the caller. `data` is a
-    path or a table in memory, None if nothing was given; `expected` describes it, for messages. Files may be written
-    into the folder `scratch`.
+    `name` is the name of the suite or task in rows; `settings` come from the file of the suite or task and from the
+    caller. `data` is a path or a table in memory, None if nothing was given; `expected` describes it, for messages.
+    Files may be written into the folder `scratch`.
     """
 
     opened: Pretrained | Checkpoints
@@ -39,13 +39,13 @@ class Request:
 
     @property
     def model(self) -> Pretrained:
-        """The model of a request for one model."""
+        """The model; only for a request about one model."""
         assert not isinstance(self.opened, Checkpoints), "a kind without `of_checkpoints`"
         return self.opened
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """The checkpoints of a request for a kind with `of_checkpoints`."""
+        """The checkpoints; only for a kind with `of_checkpoints`."""
         assert isinstance(self.opened, Checkpoints)
         return self.opened
 

@@ -2,8 +2,8 @@
 
 Texts, pairs and choices are `encoding.EncodedTexts`; sentences with spans are `probing.encoding.EncodedSpans`. The
 training order is a pure function of (seed, epoch, lengths): it is the same on every machine and independent of earlier
-trainings. A prediction batch holds as many items as its budget of tokens allows; the order of the batches needs the
-least padding, and results stay on the device until all batches are done.
+trainings. For prediction, items are sorted by length and a batch is filled up to a number of tokens, so that little
+padding is needed; results stay on the device until all batches are done.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ from hatchery.modeling.language_model import moved
 class Batch:
     """A batch: `inputs` are keyword arguments of a task model, `labels` the targets of its scores.
 
-    `units` int64 [N] are the positions, in the data set's list of units, of the rows of the scores: one unit per
-    example for texts, one per target for sentences with spans.
+    Row i of the scores belongs to unit `units[i]` (int64 [N]) of the data set. Texts have one unit per example,
+    sentences with spans one unit per target.
     """
 
     inputs: dict[str, Any]
@@ -47,7 +47,7 @@ class EncodedData(Protocol):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each item, special tokens included, int64 [items]; for choices that of the longest."""
+        """Number of tokens of each item (of its longest choice, if any), special tokens included, int64 [items]."""
 
     @property
     def n_units(self) -> int:
@@ -65,7 +65,8 @@ class EncodedData(Protocol):
 
 
 # Items are sorted by length within pools of batches. Larger pools need less padding, but on a small task they would put
-# the same items together in every epoch: a pool is at most this share of an epoch, within these bounds.
+# the same items together in every epoch: an epoch is divided into this number of pools, and a pool has a number of
+# batches within these bounds.
 POOLS_PER_EPOCH = 8
 FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
 
@@ -111,10 +112,11 @@ def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.nd
     return batches
 
 
-# Positions, padding included; more positions would exceed the caches of a CPU, and these fill a GPU with models of
-# these sizes.
+# Largest number of positions in a prediction batch, padding included: more would exceed the caches of a CPU, and this
+# number fills a GPU with models of these sizes.
 TOKENS_PER_BATCH = 8192
-# Items, in the order of the file (docs/papers/babylm-2026.md, "Fine-tuning").
+# Number of items in an official prediction batch; items are batched in file order (docs/papers/babylm-2026.md,
+# "Fine-tuning").
 OFFICIAL_BATCH = 64
 
 
@@ -138,8 +140,8 @@ class Predicted(NamedTuple):
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
 
-    Since 2025, batches are those of BabyLM's pipeline: with padding in front of a text, a model with absolute positions
-    gives other scores if the longest text of the batch changes.
+    From the edition of 2025 on, batches are those of BabyLM's pipeline, in file order: with padding in front of a text,
+    a model with absolute positions gives other scores if the longest text of the batch changes.
     """
     model.eval()
     units, scores, predictions = list[np.ndarray](), list[Tensor](), list[Tensor]()

@@ -1,9 +1,9 @@
 """Encode texts, pairs, triples and choices (docs/papers/ltg-bert.md, "Fine-tuning").
 
-Every distinct text is encoded once into one flat array, which all epochs, seeds and rates share; inputs are built when
-a batch needs them. ReCoRD repeats a passage for each of a dozen candidates and trains on more than a million inputs,
-which as lists of numbers per input would not fit into memory. An example is a row of text numbers; a batch frames,
-truncates and pads the texts of its examples. Inputs are token ids alone, because these models have no segment
+Every distinct text is encoded once into one flat array, which all epochs, seeds and learning rates share; inputs are
+built when a batch needs them. ReCoRD repeats a passage for each of a dozen candidates and trains on more than a million
+inputs, which as lists of numbers per input would not fit into memory. An example is a row of text numbers; a batch
+frames, truncates and pads the texts of its examples. Inputs are only token ids, because these models have no segment
 embeddings.
 """
 
@@ -38,7 +38,7 @@ class SegmentPool:
 
 
 def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
-    """Encode texts without framing, in calls of bounded size, because the tokenizer returns Python lists."""
+    """Encode texts without framing, in calls of limited size, because the tokenizer's Python lists need much memory."""
     parts, lengths = [np.empty(0, dtype=np.int32)], [0]
     for start in range(0, len(texts), TEXTS_PER_CALL):
         encoded = tokenizer.encode_sentences(texts[start : start + TEXTS_PER_CALL])
@@ -69,11 +69,13 @@ NO_SEGMENT = -1
 
 @dataclass(frozen=True)
 class TextArrays:
-    """Arrays that all subsets of a data set share. The inputs of example i begin at number `first_inputs[i]`.
+    """Arrays that all subsets of a data set share. The inputs of example i begin at row `first_inputs[i]` of
+    `segments`.
 
     `segments` int32 [inputs, S] are numbers of texts in the pool, NO_SEGMENT if an input has fewer than S; `kept` int32
-    [inputs, S] are their numbers of tokens after truncation. `spans` int64 [examples, M, 2] are token positions [start,
-    end) of the marked words, None without marks. If `pads_in_front`, shorter inputs of a batch are padded in front.
+    [inputs, S] are the numbers of tokens of these texts after truncation. `spans` int64 [examples, M, 2] are token
+    positions [start, end) of the marked words, None without marks. If `pads_in_front`, shorter inputs of a batch are
+    padded in front.
     """
 
     pool: SegmentPool
@@ -97,7 +99,7 @@ class EncodedTexts:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each example with special tokens, for choices that of the longest; int64 [n]."""
+        """Number of tokens of each example (of its longest choice, if any), special tokens included, int64 [n]."""
         return self.arrays.lengths[self.items]
 
     @property
@@ -120,7 +122,7 @@ class EncodedTexts:
         return replace(self, items=self.items[np.asarray(items, dtype=np.int64)])
 
     def batch(self, items: np.ndarray) -> Batch:
-        """Return `input_ids` int64 [B, T] and `attention_mask` bool [B, T], for choices [B, C, T], and `spans` if words
+        """Return `input_ids` int64 and `attention_mask` bool, both [B, T] ([B, C, T] for choices), and `spans` if words
         are marked.
 
         The attention mask of a missing choice is False everywhere.
@@ -149,8 +151,8 @@ def encode_texts(
 ) -> EncodedTexts:
     """Encode every distinct text once; an input has at most `max_length` tokens, special tokens included.
 
-    Raises EvaluationError for an example without inputs, and for marks that contain no token or differ in number;
-    ConfigError for a limit that leaves no room for a token of each segment.
+    Raises EvaluationError for an example without inputs, for a marked word without a token, and for examples with
+    different numbers of marked words; ConfigError for a `max_length` that leaves no room for a token of each segment.
     """
     numbers, flat, segment_counts, input_counts = TextNumbers(), array("i"), array("i"), array("i")
     for example in examples:
@@ -185,7 +187,7 @@ def encode_texts(
 
 
 def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ids int64 [B, T] and mask bool [B, T] of inputs int64 [B]."""
+    """Return ids int64 [B, T] and mask bool [B, T] of the inputs at the positions `inputs` int64 [B]."""
     framing, segments, kept = arrays.framing, arrays.segments[inputs], arrays.kept[inputs].astype(np.int64)
     lengths = kept.sum(axis=1) + framing.overhead((segments != NO_SEGMENT).sum(axis=1))
     longest = int(lengths.max())
@@ -206,7 +208,7 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Arrange rows [R, T] at the positions [B, C] where `exists`, as [B, C, T]."""
+    """Return an array [B, C, T] with the rows [R, T] where `exists` bool [B, C] is true, and `missing` elsewhere."""
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
     laid_out[exists] = rows
     return laid_out

@@ -132,7 +132,7 @@ def score(
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
     finished = {} if store is None or is_forced() else store.load(planned)
     resumed = len(finished)
-    # Equal for every attempt, so that finished runs count as progress.
+    # Count the steps of all runs, finished ones included, so that every attempt of a job makes the same choice.
     steps = len(planned) * step_count(len(task.groups), settings.protocol)
     compilation = chosen_compilation(runtime.compile, device, steps >= FINETUNING_COMPILED_FROM_STEPS)
     if resumed < len(planned):
@@ -175,8 +175,9 @@ def score(
 def with_frozen_layers(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
-    """Return the task with the states of a frozen encoder in place of its ids, computed once for all runs; else
-    unchanged."""
+    """Return the task with a frozen encoder's states in place of token ids, computed once for all runs; without a
+    frozen encoder, the task unchanged.
+    """
     head = settings.task.head
     if mib == 0 or not can_be_kept(head):
         return task
@@ -201,7 +202,8 @@ def train_run(
 ) -> RunResult:
     """Train and score one model; `encoder`, on `device`, stays unchanged. A diverged run is a result, not an error.
 
-    With the `compilation` "layers", the layers are compiled for training; the runs of a process share the code.
+    With the `compilation` "layers", the layers are compiled for training; the runs of a process share the compiled
+    code.
     """
     protocol = settings.protocol
     kept, development_set = split(settings, task, seed)
@@ -227,7 +229,7 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the training items to train on, and the development data that selects the reported state.
+    """Return the positions of the training items, and the development data that selects the reported state.
 
     With selection "scored", the development data is the main set with all its rows, including rows that do not count
     (docs/papers/babylm-evaluation.md, "Official fine-tuning").
@@ -245,7 +247,7 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
     """Return the function that computes the selection metric from predictions for all rows."""
     metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
-    # The official trainer with its slips selects an epoch by the rows that it scores.
+    # The official trainer (`official`) selects an epoch only by the rows that it scores.
     all_rows = not settings.protocol.official
     return lambda predicted: metric(development.scored(predicted, all_rows=all_rows))
 

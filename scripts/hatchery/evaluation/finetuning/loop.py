@@ -1,14 +1,14 @@
 """Train one task model with one seed and one learning rate.
 
-The training has AdamW, warm-up, a schedule, and an evaluation after every epoch or every so many steps that selects the
-state to keep (docs/papers/babylm-evaluation.md, "Official fine-tuning"). The loop is independent of the task: data give
-batches, the model gives losses, a function scores predictions. Order and dropout draw from separate random streams, so
-a seed fixes every number of a run on one device.
+The training has AdamW, warm-up, a schedule, and an evaluation after every epoch, or after a number of steps, that
+selects the state to keep (docs/papers/babylm-evaluation.md, "Official fine-tuning"). The loop is independent of the
+task: the data object makes the batches, the model computes the losses, and a function scores predictions. Order and
+dropout draw from separate random streams, so a seed fixes every number of a run on one device.
 
-Weight decay has two readings. In the pretraining code of LTG-BERT and ELC-BERT it applies to weight matrices alone; in
-the trainer of the official pipeline of 2023, to all weights but biases and norms, embeddings included. Since 2025 that
-pipeline's decay applies to all parameters. LTG-BERT's code gives the classifier a rate of its own
-(docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
+The parameters with weight decay depend on the source. In the pretraining code of LTG-BERT and ELC-BERT, only weight
+matrices decay. In the trainer of the official pipeline of 2023, all weights except biases and norms decay, embeddings
+included. In the pipeline since 2025, all parameters decay. LTG-BERT's code gives the classifier a separate learning
+rate (docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
 """
 
 import math
@@ -36,7 +36,7 @@ from hatchery.training.learning_rates import learning_rate_factor
 from hatchery.training.optimizers import AdamW
 from hatchery.training.settings import ScheduleSettings
 
-# All metrics are shares or correlations.
+# All metrics are shares or correlations, which are at most 1.
 HIGHEST_VALUE = 1.0
 
 
@@ -49,7 +49,7 @@ class TrainedModel:
 
 
 class BestState:
-    """The best state of a run so far, of equal values the first: a copy of the trained parameters alone.
+    """The best state of a run so far, the first of equally good ones: a copy of the trained parameters only.
 
     The rules are those of the trainer of the official pipeline (docs/papers/babylm-evaluation.md, "Official
     fine-tuning"), also used for ELC-BERT's early stopping (inferred): every higher development value becomes the best
@@ -163,7 +163,8 @@ def train_model(
     device: torch.device,
     on_step: Callable[[int], None] = lambda steps: None,
 ) -> TrainedModel:
-    """Train `model`, which is on `device`, in place, and leave it in its best state, or the last one.
+    """Train `model`, which is on `device`, in place, and leave it in its best state, or without development data in its
+    last state.
 
     `on_step` gets the number of finished or, after early stopping, skipped optimiser steps. Raises NotFiniteError if
     the run diverges; EvaluationError if the pretrained model already gives scores that are not finite, and if there are
@@ -214,7 +215,7 @@ def step_count(n_items: int, protocol: ProtocolSettings) -> int:
 
 
 class FiniteWatch:
-    """A check on the device that all values so far were finite, read as rarely as possible."""
+    """A check, computed on the device, that all values so far were finite; its result is read as rarely as possible."""
 
     def __init__(self, device: torch.device) -> None:
         self._all_finite = torch.ones((), dtype=torch.bool, device=device)

@@ -1,8 +1,8 @@
 """Rows of the tidy tables for fine-tuned models: their scores, and the layer weights of probes.
 
 A job scores its own task on the main set, perhaps on further sets (MNLI mismatched), and perhaps other tasks without
-training (HANS). Each of them is a task of the summary under its own suite. Every seed and learning rate is a run; no
-run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
+training (HANS). In the summary, each of these sets is a task of its own suite. Every seed and learning rate is a run;
+no run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 import math
@@ -22,7 +22,7 @@ from hatchery.typed import build
 
 MAIN_SET = "validation"
 RESULTS_FILE, WEIGHTS_FILE = "results.csv", "layer_weights.csv"
-# Weights are stored with about seven digits.
+# Largest accepted difference between 1 and the sum of a span's weights, which are stored with about seven digits.
 SUM_TOLERANCE = 1e-3
 
 
@@ -39,7 +39,7 @@ class _Result(Record):
 
     @property
     def run(self) -> tuple[str, int, float]:
-        """The run's status: a failure that a row reports for the whole run."""
+        """Scored set, seed and learning rate. A failure in one row applies to all rows with these three values."""
         return self.rows, self.seed, self.learning_rate
 
 
@@ -66,12 +66,12 @@ class _Measured(Record):
 
 
 def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """One row per scored set, run (seed and learning rate) and metric.
+    """Return one row per scored set, run (seed and learning rate) and metric.
 
-    A run counts as failed on a set for all its metrics as soon as one row says so: a classifier that answers with one
-    class has collapsed, whatever its F1 is. Its values stay; only a run that diverged ("nan") has no values. The first
-    metric of a task's settings is its primary one. Raises EvaluationError naming file and line for a wrong table, or
-    the measure of a manifest that is impossible; ManifestError if the settings lack a key.
+    A run counts as failed on a set for all its metrics as soon as one row reports a failure: a classifier that answers
+    with one class has collapsed, whatever its F1 is. Its values stay; only a run that diverged ("nan") has no values.
+    The first metric of a task's settings is its primary one. Raises EvaluationError naming file and line of a wrong
+    table, or an impossible measure of a manifest; ManifestError if the settings lack a key.
     """
     task, manifest = evaluated.name, evaluated.manifest
     path = manifest.folder / RESULTS_FILE
@@ -114,8 +114,9 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """Return the basis of a score on a set of rows. Settings of fine-tuning are treatments, except how the state was
-    chosen."""
+    """Return the basis of a score on a set of rows. Only the selection of the state is part of it; other fine-tuning
+    settings are treatments.
+    """
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})
     edition = given.get("edition", 2023)
@@ -128,7 +129,7 @@ def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
 
 
 def _of_track(protocol: Any) -> str:
-    """Return the words that follow the edition in the name of the rules."""
+    """Return the track, which follows the edition in the name of the rules; empty without a track."""
     if protocol.get("track") is None:
         return ""
     return ", multilingual track" + (" with its slips" if protocol.get("official") else "")
@@ -146,7 +147,8 @@ def settings_text(manifest: Manifest) -> str:
     given: Any = manifest.settings
     protocol = build(ProtocolSettings, given["protocol"], str(manifest.path))
     head = given["task"].get("head", {})
-    # The head of a causal model reads the last token if its options name the first; older results do not record this.
+    # The head of a causal model reads the last token even if its options name the first; older results do not record
+    # this.
     pooling: Any = manifest.measures.get("pooling", head.get("options", {}).get("pooling", "first_token"))
     clip = protocol.max_gradient_norm
     parts = [
@@ -167,7 +169,10 @@ def settings_text(manifest: Manifest) -> str:
 
 
 def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
-    """Return a blind guess's value of a metric, a fraction, if known; `majority_accuracy` is that of the task."""
+    """Return the value of a metric for a blind guess, as a fraction, or None if it is unknown.
+
+    `majority_accuracy` is that of the task.
+    """
     return {"accuracy": majority_accuracy, "mcc": 0.0}.get(metric)
 
 
@@ -220,10 +225,10 @@ class _Weight(Record):
 
 
 def probe_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the softmax weights of every probe (seed and learning rate) by span and layer; empty if no layers were
-    probed.
+    """Return rows of the tidy table of layers: the softmax weights of every probe (seed and learning rate) by span and
+    layer.
 
-    Rows of the tidy table of layers. Raises EvaluationError naming the file when a layer is missing or the weights of a
+    No rows if no layers were probed. Raises EvaluationError naming the file when a layer is missing or the weights of a
     span do not sum to 1.
     """
     if not evaluated.has(WEIGHTS_FILE):

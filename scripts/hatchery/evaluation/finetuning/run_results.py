@@ -1,11 +1,12 @@
-"""Results of single fine-tuning runs, stored under the digest of their settings and inputs without seed and rate.
+"""Results of single fine-tuning runs, stored under the digest of their inputs and of their settings without seed and
+learning rate.
 
 After an interruption, a job reuses the stored results and trains only the rest; the same holds for a job with a further
 seed or learning rate. Each result is one file that is renamed into place and has its checksum in its name; a run whose
 file does not match is trained again.
 
 In the tables of the stage, values are fractions or correlations, never percent. Missing values of a diverged run are
-empty, and each of its rows is marked as failed; no run is dropped. The order is that of the configuration.
+empty, and each of its rows is marked as failed; no run is dropped. Rows are in the order of the configuration.
 """
 
 import hashlib
@@ -131,7 +132,7 @@ def runs_identity(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str
     """Return the digest of everything but seed and learning rate that determines single runs: settings, model, raw
     data.
 
-    `inputs` are SHA-256 by name. Other seeds and rates are omitted, as is the runtime.
+    `inputs` are SHA-256 by name. The lists of seeds and learning rates and the runtime settings are not part of it.
     """
     varied = ("seeds", "learning_rates")
     protocol = {key: value for key, value in settings["protocol"].items() if key not in varied}
@@ -213,7 +214,7 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
     """Return the table breakdown.csv, without diverged runs.
 
-    It has the accuracy by fact, value and label (empty: any) for sets whose task names facts.
+    For sets whose task names facts, it contains the accuracy by fact, value and label (empty: all labels).
     """
     rows = []
     for scored in sets:

@@ -28,7 +28,7 @@ from hatchery.evaluation.probing.encoding import EncodedSpans
 from hatchery.evaluation.tasks.example import Example, SpanExample
 from hatchery.evaluation.tasks.settings import TaskSettings, TransferRule, label_text
 
-# Outputs of a regression whose range is below this share of the labels' range are independent of the inputs.
+# A regression's outputs count as constant if their range is below this share of the range of the labels.
 CONSTANT_SHARE = 1e-3
 
 
@@ -106,7 +106,10 @@ def _row(fact: str, value: str, label: str, right: np.ndarray) -> FactAccuracy:
 
 @dataclass(frozen=True)
 class LabelMapping:
-    """`membership` bool [classes of the model, labels of the other task] has one True in every row."""
+    """A mapping from a model's classes to the labels of another task.
+
+    `membership` bool [classes of the model, labels of the other task] has one True in every row.
+    """
 
     membership: np.ndarray
     rule: TransferRule
@@ -224,7 +227,7 @@ OFFICIAL_SCORED_BATCH = 8
 
 
 def whole_batches(found: ScoredSet) -> ScoredSet:
-    """Return the set without the rows after its last whole batch of 8; sentences with spans all count.
+    """Return the set in which the rows after its last whole batch of 8 do not count; sentences with spans all count.
 
     Raises EvaluationError if there is no whole batch.
     """

@@ -80,7 +80,9 @@ def encode_task(
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
-    """Return counts of rows, truncated and dropped rows, and the baselines that need no model, by set."""
+    """Return for each set the numbers of rows, truncated rows and dropped sentences, and the scores of baselines that
+    need no model.
+    """
     measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
         measures[f"{name}_rows"] = data.n_units
@@ -105,7 +107,7 @@ def _transferred(
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
-    """Return the main sets of the other tasks; sets that differ in the label mapping alone share their encoded rows."""
+    """Return the main sets of the other tasks; sets that differ only in the label mapping share their encoded rows."""
     sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
     for task in settings.transfer:
         mapping = label_mapping(task, model_labels)

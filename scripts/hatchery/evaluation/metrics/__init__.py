@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 _MARKED = re.compile(r"^@metric\ndef (\w+)\(", re.MULTILINE)
-# Planning needs the names without importing NumPy.
+# Read the names from the source text, because planning must not import NumPy.
 FILES = {
     name: path.stem
     for path in Path(__file__).parent.glob("*.py")

@@ -1,4 +1,4 @@
-"""Metrics of classes, equal to scikit-learn's to the last bit, and of regression.
+"""Metrics of classification, equal to scikit-learn's to the last bit, and of regression.
 
 The formulas are short, and importing scikit-learn would take a second in every job that fine-tunes
 (docs/papers/babylm-evaluation.md, "Tasks").
@@ -30,10 +30,10 @@ def classes(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @metric
 def accuracy(scored: Scored) -> float:
-    """Share of the rows that are right.
+    """Share of the rows with a right prediction.
 
-    With independent labels a row is right when its best-scored label holds, so that the value compares with that of a
-    softmax over the labels; whether the label passes the threshold is `micro_f1`'s question.
+    With independent labels a row is right if the label with the highest score is true, so that the value is comparable
+    with that of a softmax over the labels. In contrast, `micro_f1` compares each score with the threshold.
     """
     if independent(scored):
         best = scored.scores.argmax(axis=1)
@@ -44,7 +44,7 @@ def accuracy(scored: Scored) -> float:
 
 @metric
 def f1(scored: Scored) -> float:
-    """F1 of the class with index 1, 2TP / (2TP + FP + FN): BabyLM's and ELC-BERT's reading, not a macro average."""
+    """F1 of the class with index 1, 2TP / (2TP + FP + FN): as in BabyLM and ELC-BERT, not a macro average."""
     if independent(scored):
         if scored.labels.shape[1] <= POSITIVE_CLASS:
             raise EvaluationError("metric f1: got one independent label, expected two or more")
@@ -82,7 +82,7 @@ def mcc(scored: Scored) -> float:
     """
     labels, predictions = classes(scored, "mcc")
     found = np.union1d(labels, predictions)
-    # In float64 whole numbers are exact, so the order of the sums does not matter.
+    # Sums of whole numbers are exact in float64, so their order does not matter.
     truly, said = (np.array([(c == values).sum() for c in found], np.float64) for values in (labels, predictions))
     rows, right = float(len(labels)), float((labels == predictions).sum())
     spread = (rows**2 - said @ said) * (rows**2 - truly @ truly)
@@ -91,8 +91,10 @@ def mcc(scored: Scored) -> float:
 
 @metric
 def mean_of_accuracy_and_f1(scored: Scored) -> float:
-    """Mean of both, the one value of MRPC and QQP in the reduced-vocabulary study (docs/papers/reduced-vocabulary.md,
-    "Fine-tuning")."""
+    """Mean of accuracy and F1, the only value for MRPC and QQP in the reduced-vocabulary study.
+
+    Source: docs/papers/reduced-vocabulary.md, "Fine-tuning".
+    """
     return (accuracy(scored) + f1(scored)) / 2
 
 
@@ -115,7 +117,7 @@ def _is_constant(values: np.ndarray) -> bool:
 
 @metric
 def pearson(scored: Scored) -> float:
-    """Pearson's correlation; 0 if one side is constant, NaN if a value is NaN."""
+    """Pearson's correlation; 0 if labels or predictions are constant, NaN if a value is NaN."""
     from scipy import stats
 
     labels, predictions = _numbers(scored, "pearson")
@@ -129,7 +131,7 @@ def pearson(scored: Scored) -> float:
 
 @metric
 def spearman(scored: Scored) -> float:
-    """Spearman's correlation of ranks, ties averaged; 0 if one side is constant, NaN if a value is NaN."""
+    """Spearman's rank correlation, ties averaged; 0 if labels or predictions are constant, NaN if a value is NaN."""
     from scipy import stats
 
     labels, predictions = _numbers(scored, "spearman")
@@ -140,6 +142,8 @@ def spearman(scored: Scored) -> float:
 
 @metric
 def mean_of_pearson_and_spearman(scored: Scored) -> float:
-    """Mean of both, the one value of STS-B in the reduced-vocabulary study (docs/papers/reduced-vocabulary.md,
-    "Fine-tuning")."""
+    """Mean of Pearson's and Spearman's correlation, the only value for STS-B in the reduced-vocabulary study.
+
+    Source: docs/papers/reduced-vocabulary.md, "Fine-tuning".
+    """
     return (pearson(scored) + spearman(scored)) / 2

@@ -4,9 +4,9 @@
 Rows of one group need not be adjacent. ReCoRD's rows have the facts `entity` (the entity that fills the query) and
 `answers` (JSON list of the right ones).
 
-The micro-averaged F1 of edge probing (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") is over
-pairs of a target and a label, each a yes-or-no decision at probability one half, which is score 0. The later variants
-of jiant (threshold at score 0.5, mean with accuracy) are not this metric.
+The micro-averaged F1 of edge probing (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") counts
+pairs of a target and a label. Each pair is a yes-or-no decision with a threshold at probability one half, which is
+score 0. The later variants of jiant (threshold at score 0.5, mean with accuracy) are not this metric.
 """
 
 import json
@@ -41,13 +41,13 @@ def answer_f1(scored: Scored) -> float:
 
 @metric
 def record_f1(scored: Scored) -> float:
-    """Mean over queries of the token F1 of the best-scored entity with the answer that it fits best."""
+    """Mean over queries of the token F1 between the entity with the highest score and the most similar answer."""
     return _record(scored, token_f1, "record_f1")
 
 
 @metric
 def record_exact_match(scored: Scored) -> float:
-    """Share of the queries whose best-scored entity is one of the answers after normalisation."""
+    """Share of the queries whose entity with the highest score is one of the answers after normalisation."""
     return _record(scored, exact_match, "record_exact_match")
 
 
@@ -80,7 +80,8 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
     preference = margins(scored)
     values = []
     for rows in _groups(scored, name):
-        # Of equal scores the first one in the file, independent of the order of the groups.
+        # Of entities with equal scores, take the first one in the file, so that the order of the groups does not
+        # matter.
         facts = scored.facts[rows[int(np.argmax(preference[rows]))]]
         try:
             entity, answers = facts["entity"], json.loads(facts["answers"])
@@ -99,7 +100,7 @@ def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
     yield from np.split(order, np.flatnonzero(np.diff(members[order])) + 1)
 
 
-# Prefixes of continued and reference arguments of SRL (C-ARG1, R-ARG0), which the "clean" value omits.
+# Prefixes of continued and reference arguments of SRL (C-ARG1, R-ARG0), which `clean_micro_f1` omits.
 UNCLEAN_PREFIXES = ("C-", "R-")
 
 

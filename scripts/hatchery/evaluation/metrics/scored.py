@@ -1,6 +1,6 @@
 """The input of metrics: labels, predictions and scores of the rows of one scored set.
 
-Rows that are not scored were removed before; the order is that of the files.
+Rows that are not scored were removed before; the rows are in the order of the files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ class Scored:
 
     `labels` and `predictions` are int64 [n] (classes, right choices; a label of -1 is unknown to the model and always
     wrong), float64 [n] (regression) or bool [n, K] (independent labels). `scores` are the head's outputs float [n, K].
-    `groups` are the units of joint judgement, `facts` further inputs of some metrics (see `Example`), `label_names`
-    those of the task in the order of their indices, empty without a label set.
+    `groups` names the group of each unit that is judged together, `facts` are further inputs of some metrics (see
+    `Example`), and `label_names` are the task's labels in the order of their indices, empty without a label set.
     """
 
     labels: np.ndarray
@@ -34,7 +34,7 @@ class Scored:
 def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Return labels and predictions, [n], one `what` per row; `kinds` are NumPy's kind letters of allowed values.
 
-    Raises EvaluationError naming the metric for values of another kind or shape.
+    Raises EvaluationError naming the metric for values of another kind or shape; `what` names the expected value.
     """
     for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
         if values.ndim != 1 or values.dtype.kind not in kinds:
@@ -55,7 +55,7 @@ defined on."""
 
 
 def metric(function: Metric) -> Metric:
-    """Mark a function as a metric that a task may name under `metrics`; the package finds the mark in the sources."""
+    """Register a function as a metric that a task may name under `metrics`; the package finds `@metric` by name."""
     return function
 
 

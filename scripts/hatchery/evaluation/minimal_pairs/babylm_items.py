@@ -1,7 +1,7 @@
 """BabyLM's other zero-shot tasks as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
-The contents of the organisers' files and the comparisons: docs/papers/babylm-2026.md, "Zero-shot tasks". A paradigm is
-the field that the organisers call UID. GlobalPIQA is one paradigm, because its UIDs are single rows.
+The organisers' files and the comparisons are described in docs/papers/babylm-2026.md, "Zero-shot tasks". A paradigm is
+the value of the field that the organisers call UID. GlobalPIQA is one paradigm, because its UIDs are single rows.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +15,13 @@ from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
 NOTHING = "nothing"
-"""Word whose rows of entity tracking the edition of 2026 leaves out, if an option contains it."""
+"""The edition of 2026 omits the rows of entity tracking in which an option contains this word."""
 
 
 def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield one target after each of two contexts (2026), or two targets after the first context (2025)."""
+    """Yield one target after each of two contexts (edition 2026), or two targets after the first context (edition
+    2025).
+    """
     for record in read_json_lines(source, name):
         domain = plain_name(record.text("Domain"))
         contexts = record.text("Context1"), record.text("Context2")
@@ -32,8 +34,9 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield the options after one prefix, the right one first; a paradigm is the rows of a file with one number of
-    operations."""
+    """Yield the options after one prefix, the right one first; the rows of a file with an equal number of operations
+    are a paradigm.
+    """
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         options, count = record.value("options"), record.value("numops")
@@ -57,7 +60,7 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
 
 
 def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield one property after the right and after the wrong concept."""
+    """Yield one property after the right concept and after the wrong concept."""
     paradigm = plain_name(PurePosixPath(name).stem).removeprefix("comps_").replace("-", "_")
     for record in read_json_lines(source, name):
         phrase = record.text("property_phrase")

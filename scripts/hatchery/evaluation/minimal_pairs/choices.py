@@ -1,4 +1,4 @@
-"""Rows that ask which choice follows a prompt, with the names of paradigms and documents in data sets of the hub.
+"""Multiple-choice rows (which choice follows a prompt?), and names of paradigms and documents in data sets of the hub.
 
 Layouts: MuBench (a list of choices, and a label in three forms) and GlobalPIQA (a column for each choice). Sources:
 docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are inferred.
@@ -27,7 +27,7 @@ HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", 
 def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
     """Return the paradigm named by a file: its stem, or its folder if the stem of a hub file is the name of a split.
 
-    The folder is used in the track multilingual alone.
+    The folder is used only in the multilingual track.
     """
     path = PurePosixPath(name)
     is_split = suite.track == "multilingual" and _SPLIT.fullmatch(path.stem) is not None
@@ -35,7 +35,7 @@ def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
 
 
 def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield an item for each row: the choices after the prompt and one blank, the right choice first.
+    """Yield an item for each row: the choices after the prompt and one space, the right choice first.
 
     Raises EvaluationError naming file and line for a wrong row.
     """
@@ -74,7 +74,7 @@ def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
 
 
 def label_index(record: Record, name: str, choices: list[str]) -> int:
-    """Return the index of the right choice, which a row has as an index, as digits or as the text of the choice.
+    """Return the index of the right choice, which a row states as an integer, as digits or as the text of the choice.
 
     Raises EvaluationError for a label of another form, and for an index without a choice.
     """

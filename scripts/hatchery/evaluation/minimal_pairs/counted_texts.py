@@ -1,4 +1,4 @@
-"""BabyLM's organisers' own counts of preferred texts: row by row, compared as texts, slips included.
+"""Decisions counted as by BabyLM's organisers: row by row, compared as texts, with the slips of their code.
 
 Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' numbers differ from the
 share of right decisions: EWoK in checkpoints, and entity tracking in a submission.
@@ -16,7 +16,8 @@ from hatchery.raw.registration import RawSource
 
 
 def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) -> list[tuple[str, str]]:
-    """Return the paradigms and texts that predictions are compared with, in their order.
+    """Return (paradigm, right text) for each row that the organisers compare predictions with, in the order of the
+    rows.
 
     The server uses other rows of entity tracking: those whose right option does not contain NOTHING, whatever the other
     options contain. The collator compares with the bare target of EWoK, although predictions have the whole text.
@@ -32,14 +33,14 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 def counted_by_text(
     items: Sequence[Item], decisions: Sequence[Decision], rights: Sequence[tuple[str, str]], suite: SuiteSettings
 ) -> list[Decision]:
-    """Return the decisions with the organisers' credit: 1 if the text is that of the same row of `rights`, else 0.
+    """Return the decisions with the organisers' credit: 1 if the chosen text equals the right text of its row, else 0.
 
-    `rights` are those of `right_texts`.
+    `rights` is the result of `right_texts`.
     """
     compared_with = positions_by(paradigm for paradigm, _ in rights)
     counted = list(decisions)
     for paradigm, positions in positions_by(item.paradigm for item in items).items():
-        # There are at least as many rows of the organisers as of ours.
+        # `rights` has at least as many rows as `items`.
         for position, row in zip(positions, compared_with[paradigm], strict=False):
             preferred = predicted_text(items[position].candidates[decisions[position].chosen], suite)
             is_right = preferred.strip() == rights[row][1].strip()

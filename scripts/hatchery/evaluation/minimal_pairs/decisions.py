@@ -1,4 +1,4 @@
-"""The preferred candidate of an item, the credit of ties, and the resulting accuracies.
+"""The preferred candidate of an item, the credit (0 to 1) for ties, and the resulting accuracies.
 
 Sources: docs/papers/babylm-evaluation.md, "Ties", and docs/papers/babylm-2026.md, "Ties".
 """
@@ -27,7 +27,10 @@ Level = Literal["paradigm", "phenomenon", "suite"]
 
 @dataclass(frozen=True)
 class Accuracy:
-    """One row of accuracy.csv; both accuracies are between 0 and 1, and the first is reported (`tie_rule`)."""
+    """One row of accuracy.csv; both accuracies are fractions.
+
+    `accuracy` follows the suite's tie rule (`tie_rule`) and is reported.
+    """
 
     level: Level
     name: str
@@ -37,14 +40,14 @@ class Accuracy:
     accuracy: float
     accuracy_ties_correct: float
     chance: float = OF_PAIRS
-    """The accuracy of a blind guess; a column of its own where there are other items than pairs."""
+    """The accuracy of a blind guess; a column of the file only if some items are not pairs."""
 
 
 def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
-    """Return the candidates with the highest score, in their order; a copy of the right text has the right text's
-    score.
+    """Return the indices of the candidates with the highest score, ascending; a copy of the right text has the right
+    text's score.
 
-    Rounding may give two copies of a text different scores. NaN is the lowest score.
+    Without this rule, rounding may give two copies of a text different scores. NaN is the lowest score.
     """
     right = item.candidates[0]
     scores = [-math.inf if math.isnan(score) else score for score in scores]
@@ -75,7 +78,7 @@ TIE_RULES = {
     "drawn": "as BabyLM 2026: a tie is decided by a draw, which is seeded here",
     "first_in_row": "the first in its row of several best texts is preferred",
 }
-"""Description of each tie rule, for people."""
+"""Description of each tie rule in manifests."""
 
 
 def tie_rule(suite: SuiteSettings) -> str:
@@ -90,7 +93,8 @@ def tie_rule(suite: SuiteSettings) -> str:
 
 
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
-    """Return the decision on an item under its suite's rules; since 2026 a draw chooses among several best candidates.
+    """Return the decision on an item under its suite's rules; in the edition of 2026 a draw chooses among several best
+    candidates.
 
     An item with an `unknown` token is wrong.
     """
@@ -108,7 +112,7 @@ def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown:
 
 
 def place_in_row(item: Item, candidate: int) -> int:
-    """Return the index in the file's row of a candidate of the item."""
+    """Return the index of a candidate of the item in the row of the file."""
     if candidate == 0:
         return item.place
     return candidate - 1 if candidate <= item.place else candidate
@@ -126,10 +130,11 @@ def accuracy_table(
 
     Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the two
     averages differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms
-    (LTG-BERT, 67 of them), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 of
-    them). `credits` are the credits of the items; by default a tie has credit 0. With `by_split` (entity tracking), a
-    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of the phenomena. With `by_pair`,
-    the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights (lm-evaluation-harness).
+    (LTG-BERT, 67 paradigms), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12
+    phenomena). `credits` are the credits of the items; by default a tie has credit 0. With `by_split` (entity
+    tracking), a phenomenon is the mean of its paradigms, and both rows of the suite are the mean of the phenomena. With
+    `by_pair`, the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights
+    (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]
@@ -180,8 +185,9 @@ def _mean(level: Level, name: str, rows: Sequence[Accuracy]) -> Accuracy:
 def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) -> pl.DataFrame:
     """Return the table correlation.csv: by paradigm, the correlation of people's and the model's preferences.
 
-    It is Spearman's correlation of people's shares for the first of two texts with the model's shares, the softmax of
-    both scores; 0 if one side is constant (WUG, docs/papers/babylm-2026.md, "Zero-shot tasks").
+    It is Spearman's correlation between the share of people who prefer the first of two texts and the model's share for
+    this text, the softmax of both scores; 0 if all shares of people or of the model are equal (WUG,
+    docs/papers/babylm-2026.md, "Zero-shot tasks").
     """
     from hatchery.evaluation.metrics.classification import spearman
 

@@ -2,10 +2,10 @@
 
 Masked diffusion (Sahoo et al. 2024; Shi et al. 2024) trains a masked model at all shares of hidden tokens. Its bound on
 log p of N tokens is the sum over k = 1 ... N of the mean, over all sets of k hidden tokens, of their log-probabilities
-divided by k. It equals the mean log-likelihood over all orders of the tokens. Here the sets are the last k tokens of
-DIFFUSION_ORDERS orders, of which the second half reverses the first half. The mean over the drawn orders is the bound,
-and its error falls with their number. Sentences with equal numbers of scored tokens share their orders, so the error of
-a difference is smaller.
+divided by k. It equals the mean log-likelihood over all orders of the tokens. Here the sets are the last k tokens in
+each of DIFFUSION_ORDERS random orders; the second half of the orders reverses the first half. The mean over the drawn
+orders is the bound, and its error falls with their number. Sentences with equal numbers of scored tokens share their
+orders, so the error of a difference is smaller.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,8 +21,9 @@ from hatchery.modeling.language_model import moved
 
 
 def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
-    """Return `orders` orders of `tokens` tokens: int64 [orders, tokens], a pure function of both numbers; `orders`
-    is even."""
+    """Return `orders` random orders of `tokens` tokens: int64 [orders, tokens], a pure function of both numbers;
+    `orders` is even.
+    """
     keys = [np.random.Philox(np.random.SeedSequence([tokens, draw])).random_raw(tokens) for draw in range(orders // 2)]
     drawn = np.argsort(np.array(keys, dtype=np.uint64).reshape(-1, tokens), axis=1, kind="stable")
     return np.concatenate([drawn, drawn[:, ::-1]]).astype(np.int64)

@@ -35,7 +35,9 @@ class Item:
     preference: float | None = None
     """For items without a right answer, the share of people who prefer the first candidate."""
     place: int = 0
-    """Index of the right candidate in the file's row; the other candidates follow here in the row's order."""
+    """Index of the right candidate in the file's row; in `candidates` it comes first, and the others keep the row's
+    order.
+    """
 
     @property
     def identical(self) -> bool:

@@ -7,7 +7,7 @@ special token (EOS, or BOS without EOS); there is no term for a final EOS (docs/
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): every token is masked in a row of its own, and the
 score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the later
 pieces of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens needs N
-rows; identical rows (the sentences of a pair often differ in the masked token alone) are computed once. Logits are
+rows; identical rows (the sentences of a pair often differ only in the masked token) are computed once. Logits are
 computed at the masked position only. The numbers equal those of a loop over single sentences up to float32 rounding,
 and do not depend on the order of the sentences.
 
@@ -35,8 +35,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
-# Measured to be fastest with a second-level cache of one MiB: few tiles of many rows, because the library rearranges
-# the items for every tile.
+# Sizes of a tile, measured to be fastest with a second-level cache of one MiB. A tile has many rows, because the
+# library rearranges the vocabulary items for every tile.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
 
@@ -55,8 +55,8 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
                 torch.mm(rows, items.T, out=logits)
             else:
                 torch.addmm(its_bias, rows, items.T, out=logits)
-            # torch's log_softmax is one fused operation and its logsumexp five. The normaliser is any logit minus its
-            # log-probability.
+            # torch's log_softmax is one fused operation, but its logsumexp takes five operations. The normaliser is any
+            # logit minus its log-probability.
             torch.log_softmax(logits, dim=-1, out=log_shares)
             torch.sub(logits[:, 0], log_shares[:, 0], out=part[:, column])
     return torch.logsumexp(parts, dim=-1)
@@ -80,7 +80,7 @@ class TargetScores:
 
     The product of states and vocabulary matrix is delayed until it has many rows, for which it is fastest: batches of
     the encoder have few masked positions each. If a model returns its states before the product, the states of several
-    batches are collected and multiplied together. Which batches are multiplied together depends on their order alone.
+    batches are collected and multiplied together. Which batches are multiplied together depends only on their order.
 
     A target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
     log-probabilities. On the CPU the logits are therefore computed for some rows and some items at a time (tiles), in
@@ -107,7 +107,8 @@ class TargetScores:
     def ask(self, ids: Tensor, rows: Tensor, of: np.ndarray, targets: np.ndarray, places: np.ndarray) -> None:
         """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`, to be written to `values[places[k]]`.
 
-        `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; the others are int64 [K].
+        `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; `of`, `targets` and `places` are
+        int64 [K].
         """
         tiled = isinstance(self.model, HatcheryModel) and self.model.device.type == "cpu"
         if not tiled or self._temperatures != AT_ONE:
@@ -130,7 +131,7 @@ class TargetScores:
         if self._n_rows:
             self._answer()
         if self._found:
-            # Copied from the device at once, after all batches were submitted.
+            # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
             self.values[np.concatenate(self._found_places)] = torch.cat(self._found).cpu().numpy()
         return self.values
 
@@ -235,7 +236,7 @@ def _each_by_itself(
             on_tokens(len(batch) * (len(context) + length))
     if not batches:
         return []
-    # Copied from the device at once, after all batches were submitted.
+    # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
     return np.split(torch.cat(batches).cpu().numpy(), np.cumsum(lengths)[:-1])
 
 
@@ -245,7 +246,7 @@ def scored_tokens(sentences: Sequence[EncodedSentence]) -> np.ndarray:
     return np.arange(len(sentences[0].ids)) >= given[:, None]
 
 
-# Rows are compared in blocks, so that memory is bounded for suites of any size.
+# Masked rows are compared in blocks of about this number of tokens, so that memory is bounded for suites of any size.
 TOKENS_PER_BLOCK = 1 << 22
 
 
@@ -253,8 +254,8 @@ TOKENS_PER_BLOCK = 1 << 22
 class MaskedRows:
     """The distinct rows of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, in an order that is a
-    function of their content. `of` int64 [A] is the row number of each scored token, sentence by sentence.
+    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, sorted by content. `of`
+    int64 [A] is the row number of each scored token, sentence by sentence.
     """
 
     ids: np.ndarray
@@ -328,7 +329,7 @@ def token_pseudo_log_likelihoods(
         for block in blocks(list(bucket), model.frame):
             rows = expand(block, model.frame, model.mask_id, within_word)
             length = rows.ids.shape[1]
-            # In the order of the rows, so that each batch of rows belongs to a contiguous part of the targets.
+            # Sort the targets by row, so that each batch of rows belongs to a contiguous part of the targets.
             order = np.argsort(rows.of, kind="stable")
             of = rows.of[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64)[scored_tokens(block)][order]
@@ -358,7 +359,7 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """Return the sums of both log-probabilities of each token."""
+    """Return for each token the sum of its log-probabilities when it is masked and from left to right."""
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

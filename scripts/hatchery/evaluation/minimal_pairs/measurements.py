@@ -1,4 +1,4 @@
-"""Rows of the tidy tables for scored suites: fractions become percent, as the metric's name says."""
+"""Rows of the tidy tables for scored suites: fractions become percent, as the names of the metrics say."""
 
 import math
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class _AccuracyRow(Record):
     pairs: int
     accuracy: Share
     accuracy_ties_correct: Share
-    # Accuracy of a blind guess; a column if items may have other numbers of candidates than two.
+    # The file has this column only if some items have a number of candidates other than two.
     chance: Share = 0.5
 
 
@@ -81,10 +81,10 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
-    """Return the basis of a suite's numbers: its items and the way of scoring.
+    """Return the basis of a suite's numbers: its items and the scoring method.
 
     The pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable, as in papers; a
-    way that is not a model's default, such as `fused`, is comparable with itself alone.
+    scoring method that is not a model's default, such as `fused`, is comparable only with itself.
     """
     manifest, settings = evaluated.manifest, evaluated.manifest.settings
     if "source" not in manifest.inputs:
@@ -109,7 +109,7 @@ def _is_causal(evaluated: Evaluated) -> bool:
 
 
 def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> list[TidyRow]:
-    """Return the rows of one table, whose columns hold these metrics."""
+    """Return the tidy rows of one table; `columns` maps each metric to a column of the table."""
     path = evaluated.manifest.folder / name
     rows = evaluated.records(name, _AccuracyRow, ("level", "name"))
     tidy_rows: list[TidyRow] = []

@@ -1,7 +1,7 @@
 """A cache of the last opened model, so that a job of several suites loads a model once.
 
-A model whose layers were compiled for a large suite is loaded again for the next suite, so that each suite has the
-numbers of a job of its own.
+A model whose layers were compiled for a large suite is loaded again for the next suite, so that each suite has the same
+numbers as in a separate job.
 """
 
 from collections.abc import Iterator

@@ -114,8 +114,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     for index, record in enumerate(records):
         paradigm = stem if named[0] is None else plain_name(record.text(named[0]))
         phenomenon = paradigm if named[1] is None else plain_name(record.text(named[1]))
-        # Spaces at the ends of cells, usually typing slips, are removed, because they would be tokens of one sentence
-        # alone.
+        # Spaces at the ends of cells, usually typing slips, are removed, because they would add tokens to only one
+        # sentence of a pair.
         texts = [record.text(column).strip() for column in (columns.good, *columns.wrong)]
         given = "".join(f"{record.text(column).strip()} " for column in prefixes)
         candidates = tuple(Candidate(text, given) for text in texts)
@@ -124,8 +124,9 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Return pairs of adjacent lines. Blank lines are allowed between pairs only; within a pair, all later pairs
-    would be shifted."""
+    """Return pairs of adjacent lines. Blank lines are allowed between pairs only; a blank line within a pair would
+    shift all later pairs.
+    """
     stem = plain_name(PurePosixPath(name).stem)
     phenomenon = stem.partition("-")[0]  # The names of Zorro's files are <phenomenon>-<paradigm>.txt.
     lines, number = decode_lines(source, name), 0
@@ -187,8 +188,9 @@ def _pair_id(record: Record) -> str:
 
 
 def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> None:
-    """Raise EvaluationError if the pairs have not the expected size of `suite`, naming the suite that they seem to
-    be of."""
+    """Raise EvaluationError if the pairs do not have the expected size of `suite`, naming the suite that the files seem
+    to belong to.
+    """
     paradigms = {pair.paradigm for pair in pairs}
     right_paradigms = expected.paradigms in (None, len(paradigms))
     if right_paradigms and expected.pairs in (None, len(pairs)):
@@ -206,7 +208,7 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read the files of a suite; `rows` limits the rows of a file. Raises EvaluationError like `read_minimal_pairs`.
+    """Read the files of a suite for which `rows` sets no limit. Raises EvaluationError like `read_minimal_pairs`.
 
     The size of the suite is checked if all of its files were read.
     """

@@ -20,7 +20,7 @@ def prediction_files(
 ) -> Iterator[tuple[str, str]]:
     """Return names and texts of a suite's prediction files; empty if the server does not know the suite's rows.
 
-    A sample of the items has no row numbers that the challenge's server knows; neither have other suites. The server's
+    The server knows neither the row numbers of a sample of the items nor suites outside the challenge. The server's
     format for WUG is unknown. The multilingual track submits accuracies instead.
     """
     if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:

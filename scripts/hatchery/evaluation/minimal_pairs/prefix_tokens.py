@@ -1,8 +1,8 @@
 """Rules of lm-evaluation-harness: which tokens of a text follow its prompt, and its framing of texts.
 
-The prompt's number of tokens is that of the prompt alone; white space at its end belongs to the choice. Source:
-docs/papers/babylm-2026.md, "The multilingual track", and the library itself (0.4.13), whose causal models divide texts
-in this way.
+The number of given tokens is that of the prompt when it is encoded alone; white space at its end belongs to the choice.
+Source: docs/papers/babylm-2026.md, "The multilingual track", and the library itself (0.4.13), whose causal models
+divide texts in this way.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Fr
 def behind_prefixes(
     model: SentenceModel, candidates: Sequence[Candidate], sentences: Sequence[EncodedSentence]
 ) -> list[EncodedSentence]:
-    """Return the sentences of candidates; as many tokens are given as the prefix has alone."""
+    """Return the sentences of candidates; the number of given tokens is that of the prefix when it is encoded alone."""
     prefixes = [candidate.prefix.rstrip() for candidate in candidates]
     counts = token_counts(model, prefixes)
     return [
@@ -35,7 +35,8 @@ def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
 
 
 def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
-    """Return the divisors of per-token scores, int64 [I, K]: tokens of prompt and choice minus tokens of the prompt.
+    """Return the divisors of per-token scores, int64 [I, K]: number of tokens of prompt and choice minus number of
+    tokens of the prompt.
 
     A divisor is at least 1, also for a missing candidate. `blank` precedes each text.
     """
@@ -51,7 +52,7 @@ def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "")
 
 
 def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
-    """Return whether any part of a candidate has an unknown token, for each item."""
+    """Return for each item whether one of its texts contains an unknown token."""
     texts = sorted({one.text for item in items for one in item.candidates})
     if model.unknown_id is None:
         return [False] * len(items)

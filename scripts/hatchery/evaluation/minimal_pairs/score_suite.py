@@ -104,8 +104,9 @@ ITEM_SCHEMA = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""Extra columns for items that are not pairs: scores of the candidates, the right one first, and their scored
-tokens."""
+"""Extra columns for items that are not pairs: scores of the candidates, the right one first, and their numbers of
+scored tokens.
+"""
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,9 @@ def evaluate(request: Request) -> Answer:
 
 @dataclass(frozen=True)
 class Suite:
-    """Items to score; `rights` are the texts that BabyLM's organisers compare with, None unless `counted_by` is set."""
+    """Items to score; `rights` are the right texts (with their paradigms) of BabyLM's organisers, None unless
+    `counted_by` is set.
+    """
 
     items: list[Item]
     rights: list[tuple[str, str]] | None = None
@@ -251,13 +254,13 @@ def candidate_scores(
     compilation: CompilationChoice = "off",
     by_prefix: bool = False,
 ) -> CandidateScores:
-    """Return scores of the candidates of every item under the way called `scoring` (see WAYS).
+    """Return scores of the candidates of every item with the scoring method `scoring` (see WAYS).
 
     With GRID for `temperatures`, scores at each temperature are added. `official` counts the tokens of a completion as
     BabyLM's code does (`given_tokens`), and allows a NaN score. `by_prefix` counts these tokens as
     lm-evaluation-harness does (`prefix_tokens.py`); without tokens a score is 0. Raises EvaluationError naming the item
     with a text of more tokens than LONGEST_SENTENCE_TOKENS or than the model can read, or without a scored token, and
-    ConfigError for a model that cannot be scored in this way.
+    ConfigError for a model that cannot be scored with this method.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})

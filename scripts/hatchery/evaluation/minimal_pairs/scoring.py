@@ -1,8 +1,8 @@
-"""Scores of a list of sentences under any way of scoring.
+"""Scores of a list of sentences with any scoring method.
 
-Under every way, sentences of equal ids are scored once, in an order that depends on their content alone. Sums are plain
-(never divided by a length) and in float64. A value that is not finite is an error and never a decision, unless the
-caller allows such values.
+Sentences with equal ids are scored once, in an order that depends only on their content. Sums are plain (never divided
+by a length) and in float64. A value that is not finite is an error and never a decision, unless the caller allows such
+values.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +27,11 @@ LOGITS_PER_BATCH = 1 << 28
 
 
 def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
-    """Return the use as which a model of these kinds is scored under `scoring`: its first use, if the way allows
-    any."""
+    """Return the architecture as which a model trained for `kinds` is scored with the method `scoring`.
+
+    It is the first architecture of the method that the model was trained for, or the first of `kinds` if the method
+    allows any.
+    """
     for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:
             return architecture
@@ -38,7 +41,7 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
 def scoring_name(
     name: str, architecture: Architecture, predicted_before: int | None = None, edition: Edition = 2023
 ) -> str:
-    """Return the key of WAYS that `name` means for a model. Raises ConfigError if way and model do not fit.
+    """Return the key of WAYS that `name` means for a model. Raises ConfigError if method and model do not fit.
 
     `predicted_before` is the distance from the position of a prediction to its hidden token (0 or 1); None is not
     checked.
@@ -56,7 +59,7 @@ def scoring_name(
 def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
     """Return the number of tokens of a batch: `wanted`, or the fastest measured number, within LOGITS_PER_BATCH.
 
-    Raises ConfigError below 1.
+    Raises ConfigError if `wanted` is below 1.
     """
     tokens = TOKENS_PER_BATCH[model.device.type] if wanted is None else wanted
     if tokens < 1:
@@ -90,7 +93,7 @@ def token_scores(
     For several temperatures they are [N, temperatures].
 
     Raises EvaluationError for a sentence without tokens or, with `finite`, a log-probability that is not finite, and
-    ConfigError for a model that cannot be scored in this way or a budget below 1.
+    ConfigError for a model that cannot be scored with this method and for `tokens_per_batch` below 1.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     scores: TokenScores = getattr(import_module(f"{__package__}.{chosen.module}"), chosen.tokens)

@@ -1,7 +1,7 @@
 """The interface of a language model that scores sentences: framed ids, and logits at wanted positions.
 
 Our own models, modules that a user wrote and models of others (`evaluation.baselines`) implement this interface, so
-every way of scoring is written once. `HatcheryModel` is for our models, `ModuleModel` for the user's modules.
+every scoring method is written once. `HatcheryModel` is for our models, `ModuleModel` for the user's modules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,8 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.own_model import OwnModel
 
-# Labelled positions whose logits are in memory together: the output layer is the widest product of the model.
+# Number of labelled positions whose logits are in memory together; the product of the output layer is the model's
+# widest.
 ROWS_AT_ONCE = 2048
 
 
@@ -63,7 +64,7 @@ class SentenceModel(Protocol):
     predicted_before: int
     """Distance from the position of a prediction to its hidden token; 0 for models that are not masked."""
     unknown_id: int | None
-    """Id of the token for text that the tokenizer cannot write; None if it can write all text."""
+    """Id of the token for text that the tokenizer cannot encode; None if it can encode all text."""
     vocabulary_size: int
     longest_input: int | None
     """Largest number of tokens of an input, special tokens included; None if unlimited."""
@@ -220,12 +221,15 @@ class HatcheryModel(WithTokenizer):
         return self.architecture == "causal"
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at `rows` of prefixes and of the texts that follow them."""
+        """Return logits [M, V] at the positions `rows` of prefixes and following texts; see
+        `SentenceModel.logits_behind`.
+        """
         return self.network.logits_at(self._hidden_behind(prefixes, of, rest, rows))
 
     def features_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return the inputs of the output matrix at `rows` of prefixes and of the texts that follow them: float32
-        [M, D]."""
+        """Return the inputs of the output matrix at the positions `rows`, float32 [M, D]; see
+        `SentenceModel.logits_behind`.
+        """
         return self.network.head.features(self._hidden_behind(prefixes, of, rest, rows))
 
     def _hidden_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
@@ -254,7 +258,7 @@ class ModuleModel(WithTokenizer):
     shares_prefixes = False
 
     def __init__(self, network: OwnModel, *given: Any) -> None:
-        """See `WithTokenizer`; the module states its longest input."""
+        """See `WithTokenizer`; the longest input is an attribute of the module."""
         super().__init__(network, *given)
         self.longest_input = network.longest_input
 

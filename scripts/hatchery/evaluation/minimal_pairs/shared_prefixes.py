@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 LEAST_SHARED = 8
-"""Smallest number of shared tokens that saves time: the second call costs as much as some tokens."""
+"""Smallest number of shared tokens that saves time: the second call of the model costs as much as some tokens."""
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,15 @@ from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.settings import ScoringSettings
 
 GRID = (1e-6, *(round(0.05 * step, 2) for step in range(1, 61)))
-"""The temperatures; the first one, close to 0, is used for 0."""
+"""The temperatures; the first one, close to 0, replaces temperature 0."""
 ONE = GRID.index(1.0)
 
 
 @dataclass(frozen=True)
 class BestTemperature:
-    """The temperature with most right items, and the accuracies there; `by_temperature` has the accuracy at each
-    temperature."""
+    """The temperature with the highest accuracy, and the accuracies at it; `by_temperature` has (temperature, accuracy)
+    pairs.
+    """
 
     temperature: float
     table: list[Accuracy]
@@ -38,7 +39,7 @@ class BestTemperature:
 def best_temperature(items: Sequence[Item], scores: np.ndarray, settings: ScoringSettings) -> BestTemperature:
     """Return the best temperature of GRID (of equally good ones the first) by the unweighted mean over paradigms.
 
-    `scores` float64 [I, K, T] are those of the candidates of each item at each temperature, as GRID has them.
+    `scores` float64 [I, K, T] are the scores of the K candidates of each item at the T temperatures of GRID.
     """
     tables = []
     for at in range(len(GRID)):

@@ -32,9 +32,9 @@ IN_MEMORY = "text"
 def evaluate(request: Request) -> Answer:
     """Measure the perplexity of held-out text.
 
-    The data are documents, sentence by sentence on lines, with a blank line between paragraphs: a list of texts, a
-    table with a column `text`, a text file, or a folder of text files. A corpus or token shards of ours are folders
-    with a manifest; `splits` names their splits, by default `dev`. Raises like the stage `measure_perplexity`.
+    The data are a list of documents, a table with a column `text`, a text file, or a folder of text files. A document
+    has one sentence per line and a blank line between paragraphs. A corpus or token shards of ours are folders with a
+    manifest; `splits` names their splits, by default `dev`. Raises like the stage `measure_perplexity`.
     """
     manifest = _manifest(request.data)
     defaults = {"splits": [SPLIT] if manifest is None else ["dev"], "sequence_length": DEFAULT_LENGTH}
@@ -64,7 +64,7 @@ def evaluate(request: Request) -> Answer:
 
 
 def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split: str, folder: Path) -> TokenShards:
-    """Return documents in the ids of a model of ours, as the stage `encode_corpus` encodes them, in the folder
+    """Return documents as token shards for a model of ours, encoded as by the stage `encode_corpus` and written to
     `folder`.
 
     Raises EvaluationError if there is no text.
@@ -89,7 +89,7 @@ def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split
 
 
 def _reading_markers(model: OurModel | ModelOfUser) -> Tokenizer:
-    """Return the tokenizer as corpora are encoded with it: markers of structure in a text are special tokens."""
+    """Return the model's tokenizer as it encodes corpora: markers of structure in a text are special tokens."""
     path = Path(model.where).with_name("tokenizer.json")
     if Path(model.where).is_dir():
         path = Path(model.where) / "tokenizer.json"

@@ -1,8 +1,8 @@
 """One pretrained model on held-out text.
 
 `score` is a function of a model, splits and settings; the stage opens these and writes the tables. perplexity.csv has a
-row for each split; a causal model also has words.csv, because its loss adds up to that of the text. The model is scored
-without dropout in float32; the runtime values change the speed and, at most, the last bits of a loss.
+row for each split; a causal model also has words.csv, because the sum of its token losses is the loss of the text. The
+model is scored without dropout in float32; the runtime values change the speed and, at most, the last bits of a loss.
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import Objective
 
-# Large enough to fill a GPU; the logits are computed in smaller parts.
+# Number of tokens of a batch, large enough to fill a GPU; the logits are computed in smaller parts.
 TOKENS_PER_BATCH = 16384
 
 
@@ -131,8 +131,8 @@ def score(
     """Score a model on splits of held-out text.
 
     The tables are perplexity.csv, for a causal model words.csv, and frequency.csv with `frequency_bin_nats`.
-    `target_counts`, int64 [V], are the numbers of targets in the training text, for frequency.csv; None omits the
-    table. Raises EvaluationError for a split without text, and for a loss that is not finite.
+    `target_counts`, int64 [V], count how often each token is a target in the training text, for frequency.csv; None
+    omits the table. Raises EvaluationError for a split without text, and for a loss that is not finite.
     """
     width, model = settings.frequency_bin_nats, asked.model
     is_counted = target_counts is not None and width is not None

@@ -28,8 +28,8 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return the metrics of every held-out split from `perplexity.csv`, then those per word from `words.csv`.
 
     A perplexity beyond float64 is None and marked as failed; no other value fails here. Bits per byte need the number
-    of bytes that the predicted tokens represent, so labels that are no text have no such value. If requested, the
-    log-probability of tokens by their frequency is added: bins and slopes.
+    of bytes that the predicted tokens represent, so there is no such value for labels that are no text. If requested,
+    the log-probability of tokens by their frequency is added: bins and slopes.
     """
     found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
@@ -41,7 +41,8 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
         values = row.values() | (words[row.split].values() if row.split in words else {})
         per_byte = evaluated.tokens_per_byte(row.split)
         if row.split in words and (n_bytes := evaluated.n_bytes(row.split)):
-            # There is a score per word only if every token was predicted.
+            # A score per word exists only if every token was predicted, so `labelled_tokens` counts the tokens of the
+            # whole split.
             per_byte = row.labelled_tokens / n_bytes
         if per_byte is not None:
             values[BITS_PER_BYTE] = bits_per_byte(row.loss_nats, per_byte)
@@ -79,7 +80,7 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
     else:
         objective = measured_objective(settings, model).settings
     part = "" if settings.sequences is None else f", {settings.sequences} sequences of seed {settings.seed}"
-    # Imported models have their own tokenizer.
+    # An imported model has its own tokenizer, so its digest identifies the tokenizer.
     tokenizer = shortened(model.digest if is_imported(model) else model.inputs.get("tokenizer"))
 
     def of(split: str, metric: str) -> str:

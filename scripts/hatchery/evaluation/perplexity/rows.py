@@ -1,8 +1,8 @@
 """Schemas of the tables of the stage `measure_perplexity`, and which columns are metrics.
 
 A metric of a language model is a column with a `Metric` in its type. Tables, figures and summaries find metrics by this
-mark: a new metric needs only a field in a row and the code that measures it. A column whose field has a default may be
-missing in older results.
+annotation: a new metric needs only a field in a row and the code that measures it. A column whose field has a default
+may be missing in older results.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS = (
     "log_probability_nats",
     "log_probability_without_bias_nats",
 )
-"""Metrics of a bin: target tokens of about equal frequency."""
+"""Metrics of a bin, a group of target tokens with about equal frequency."""
 SLOPES = {LOG_PROBABILITY: "frequency_slope", WITHOUT_BIAS: "frequency_slope_without_bias"}
 """Names of the slopes of log-probabilities on the log-frequency."""
 _BIN = "_from_"
@@ -120,7 +120,7 @@ class FrequencyRow(Record):
 
 
 def split_of_bin(task: str) -> str:
-    """Return the split of a bin."""
+    """Return the name of the split from the name of one of its bins."""
     return task.partition(_BIN)[0]
 
 

@@ -2,9 +2,9 @@
 
 Sequences are a pure function of the token shards, the settings and, with masking "own", the run's objective
 (docs/papers/reduced-vocabulary.md, "Padding": common masks leave padding out of the loss for every model). Models
-without masks predict every token: a causal model those of the split, a translation model those of its targets.
-Cross-entropies are computed in float32 and summed in float64 over all labelled tokens of the split, so the result is
-the mean per token and not a mean of means per batch.
+without masks predict every token: a causal model the tokens of the split, a translation model the tokens of the
+targets. Cross-entropies are computed in float32 and summed in float64 over all labelled tokens of the split, so the
+result is the mean per token and not a mean of means per batch.
 
 Pseudo-perplexity is exp of minus the pseudo-log-likelihood per token, over sentences drawn from a split. Source:
 Salazar et al. 2020, with the scorer of the minimal pairs. It is independent of the choice of masks, and costs one
@@ -63,7 +63,7 @@ class HeldOutText(DocumentCollection, Protocol):
 
     @property
     def special(self) -> SpecialTokens | SpecialIds:
-        """The special ids."""
+        """Ids of the special tokens."""
 
     @property
     def n_special(self) -> int:
@@ -75,7 +75,7 @@ class HeldOutText(DocumentCollection, Protocol):
 
 
 def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
-    """Raise EvaluationError unless shards and model have the same tokenizer."""
+    """Raise EvaluationError unless the shards were encoded with the model's tokenizer."""
     mine, theirs = model.inputs.get("tokenizer"), tokens.inputs.get("tokenizer")
     if theirs is None:
         raise EvaluationError(f"{tokens.path}: the manifest names no tokenizer, expected that of encoded token shards")
@@ -122,7 +122,7 @@ def batches(
         order = np.argsort(lengths, kind="stable")
         first = 0
         while first < len(order):
-            # Ascending lengths: each row is the longest so far.
+            # Lengths ascend, so each row is the longest of the batch so far.
             sizes = lengths[order[first:]] * np.arange(1, len(order) - first + 1)
             rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
             first += len(rows)
@@ -132,7 +132,7 @@ def batches(
 def _batches_of_pairs(
     pairs: TranslationPairs, chosen: np.ndarray, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """As `batches`, for sources and targets of known lengths; tokens of both sides count."""
+    """Yield batches as `batches`, of translation pairs; the tokens of source and target count."""
     order = chosen[np.argsort(pairs.lengths[chosen].sum(axis=1), kind="stable")]
     first = 0
     while first < len(order):
@@ -163,15 +163,15 @@ class FrequencyTally:
     Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, in the reading of
     docs/papers/natural-bias.md, "Frequency": x is the logarithm of the share of a type among the targets of the
     training text (one added to every count, so that all are finite), v the log-probability of a right token, from
-    softmax(W phi + b) and, where the bias is dropped, from softmax(W phi). Bins are as wide everywhere and begin at
-    whole multiples of their width, so the bins of all models and seeds are the same. The slopes are those of the
-    least-squares line of v on x over tokens.
+    softmax(W phi + b) and, where the bias is dropped, from softmax(W phi). All bins have equal width and begin at whole
+    multiples of it, so the bins of all models and seeds are the same. The slopes are those of the least-squares line of
+    v on x over tokens.
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
-        """`target_counts` are the numbers of targets of each type in the training text: int64 [V]."""
+        """`target_counts` int64 [V] counts how often each type is a target in the training text."""
         self.types = len(target_counts)
-        """Types of the vocabulary."""
+        """Number of types of the vocabulary."""
         self._x = np.log(smoothed_distribution(target_counts))
         self._count = np.zeros(self.types, dtype=np.int64)
         self._sums = {name: np.zeros((2, self.types)) for name in SLOPES}

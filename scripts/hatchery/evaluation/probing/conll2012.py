@@ -44,8 +44,8 @@ class LabelledSpan:
 class AnnotatedSentence:
     """A sentence with four layers of annotation; `parts_of_speech` are the pre-terminals of its constituency tree.
 
-    `frames` hold the arguments of one predicate each, the predicate itself labelled V; `mentions` are labelled with
-    the number of their cluster, which holds inside one part of a document.
+    `frames` hold the arguments of one predicate each, the predicate itself labelled V; `mentions` are labelled with the
+    number of their cluster, which is valid only inside one part of a document.
     """
 
     words: tuple[str, ...]

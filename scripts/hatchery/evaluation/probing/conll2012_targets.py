@@ -1,4 +1,4 @@
-"""Targets of four edge-probing tasks in the sentences of CoNLL-2012 (OntoNotes 5), as jiant's records have them.
+"""Targets of four edge-probing tasks in the sentences of CoNLL-2012 (OntoNotes 5), in the form of jiant's records.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals. A predicate frame is a
 record, and its V span is no target. Coreference has all pairs of mentions inside one sentence as targets. Records
@@ -20,7 +20,7 @@ SAME_CLUSTER, OTHER_CLUSTER = "1", "0"
 
 
 def sentences_of(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
-    """Return the sentences of a column file or a Parquet file. Raises EvaluationError naming the place."""
+    """Return the sentences of a column file or a Parquet file. Raises EvaluationError naming file and line or row."""
     return (read_hub_rows if name.endswith(".parquet") else read_gold_conll)(source, name)
 
 
@@ -46,8 +46,9 @@ def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
 
 
 def coreference_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Return one record with all pairs of mentions, labelled by whether they corefer, or no record with fewer than
-    two."""
+    """Return one record with all pairs of mentions, labelled by whether they corefer, or no record with fewer than two
+    mentions.
+    """
     pairs = [(a, b) for a, b in combinations(sentence.mentions, 2) if _edges(a) != _edges(b)]
     if pairs:
         yield [

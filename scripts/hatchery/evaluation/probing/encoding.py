@@ -137,8 +137,9 @@ class EncodedSpans:
         return Batch(inputs, torch.from_numpy(self.labels[units]), units)
 
     def subset(self, items: Sequence[int]) -> "EncodedSpans":
-        """Return the sentences at the given positions, in that order; ids are shared, and `dropped` stays that of
-        the whole."""
+        """Return the sentences at the given positions, in that order; ids are shared, and `dropped` still counts the
+        whole data set.
+        """
         chosen = np.asarray(items, dtype=np.int64)
         units = self.units_of(chosen)
         counts = np.diff(self.unit_starts)[chosen]

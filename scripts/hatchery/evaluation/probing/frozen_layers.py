@@ -1,8 +1,8 @@
 """States of a frozen encoder, computed once for all epochs, seeds and learning rates of a job.
 
 Only tokens inside spans are cached, in float32, until `mib` MiB are full; other states are computed in every batch. A
-batch of cached vectors has no padding: all its tokens are in one row. Cached and computed vectors differ by rounding
-alone, because they were computed in batches with other sentences.
+batch of cached vectors has no padding: all its tokens are in one row. Cached and computed vectors differ only by
+rounding, because they were computed in batches with other sentences.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class FrozenLayers:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The cached vectors: those of sequence s begin at `places[s]`, NOT_KEPT if they are not cached.
+    """The cached vectors; the vectors of sequence s begin at `places[s]`, or are not cached (NOT_KEPT).
 
     `inside` marks the tokens of all sequences that are in a span, `before` is the number of such tokens before a token,
     `sizes` the number of such tokens of a sequence.
@@ -139,7 +139,8 @@ class LayeredSpans:
         sequences, sequence_of_item = np.unique(self.data.sequence_of[items], return_inverse=True)
         counts = np.diff(self.data.unit_starts)[items]
         row_starts = starts_of(kept.sizes[sequences])
-        # A position in the sequence becomes one among its tokens in spans, then one in the row of the batch.
+        # A position in the sequence becomes a position among the sequence's tokens in spans, then a position in the
+        # batch's row.
         sequence_of_unit = np.repeat(sequence_of_item, counts)
         begin = starts[sequences][sequence_of_unit][:, None]
         spans = self.data.spans[units]

@@ -1,1 +1,1 @@
-"""Reading times: the gain in likelihood of regressions of the times by a model's surprisals."""
+"""Reading times: the gain in likelihood if a regression of the times includes a model's surprisals."""

@@ -1,8 +1,8 @@
 """Score a model on a table of reading times: the likelihood of the times with its surprisals, and without them.
 
 The score of a response is a difference of two maximum log-likelihoods, in nats: of a regression with the predictors and
-the values of the model, and of a regression with the predictors alone, both on the same rows. `words.parquet` has the
-values of the model: a row for each word of the texts.
+the values of the model, and of a regression with only the predictors, on the same rows. `words.parquet` has the values
+of the model: a row for each word of the texts.
 """
 
 import math
@@ -137,7 +137,7 @@ def fit_responses(
 
 
 def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
-    """Fit the responses with the predictors of these names."""
+    """Fit the outcome of `data` by the predictors `names`."""
     columns = [data.predictors[name] for name in names]
     predictors = np.column_stack(columns) if columns else np.empty((len(data.outcome), 0))
     if random_effects == "none":

@@ -16,7 +16,8 @@ GAINS = (PER_WORD, LOG_LIKELIHOOD)
 PERPLEXITY_OF_WORDS = "perplexity_of_words"
 MILLINATS = 1000
 OF_MODEL = ("scoring", "name", "stage", "stage_version")
-"""Settings that are no part of the basis: the way of scoring has an aspect of its own."""
+"""Settings outside the digest of the rules: the scoring method is a separate aspect, and the others change no number.
+"""
 
 
 def item_words(words: "pl.DataFrame") -> dict[str, float]:
@@ -42,7 +43,7 @@ class _Gain(Record):
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return the gain of each response, per row of the regression and in total, and the perplexity of the texts' words.
 
-    The interval is that over readers, or over items if there are no readers.
+    The deviation is computed over readers, or over items if there are no readers.
     """
     manifest, name = evaluated.manifest, evaluated.name
     rules = digest_of(sorted((key, str(value)) for key, value in manifest.settings.items() if key not in OF_MODEL))

@@ -1,10 +1,11 @@
-"""Maximum likelihood of linear regressions, alone or with random effects of one grouping factor, such as participants.
+"""Maximum likelihood of linear regressions, without or with random effects of one grouping factor, such as
+participants.
 
 The random effects are independent normal variables: an intercept, or an intercept and a slope of every predictor, for
 each group (`y ~ x + (1 + x || participant)` of lme4, with REML = FALSE). Then the likelihood of a table is a function
-of sums over the rows of each group, so that one evaluation costs some small matrices per group, however many rows
-there are (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with one factor). Variances
-and coefficients are profiled out; the remaining parameters are the deviations of the random effects in units of the
+of sums over the rows of each group, so that one evaluation costs some small matrices per group, however many rows there
+are (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with one factor). Variances and
+coefficients are profiled out; the remaining parameters are the deviations of the random effects in units of the
 residual deviation.
 """
 
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 START = 0.3
-"""First deviation of every random effect, in units of the residual deviation."""
+"""Initial standard deviation of every random effect, in units of the residual deviation."""
 FROM_ZERO = 0.05
 """Restart value of a deviation that ended at 0, although the likelihood is higher at a larger value."""
 MOST_RESTARTS = 10
@@ -51,7 +52,8 @@ class _Sums:
 
 
 def fit_linear(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray) -> Fit:
-    """Fit `outcome` float64 [N] by an intercept and `predictors` float64 [N, P]; `groups` int64 [N] are from 0.
+    """Fit `outcome` float64 [N] by an intercept and `predictors` float64 [N, P]; `groups` int64 [N] are group numbers
+    from 0.
 
     The variance is the mean square of the residuals, the estimate of maximum likelihood.
     """
@@ -80,7 +82,8 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     sums = _sums(outcome - mean, _design(predictors), groups)
     random = np.arange(predictors.shape[1] + 1) if slopes else np.arange(1)
     first = _Profile(sums, random, np.full(len(random), START))
-    # The search ends by differences, and the likelihood of a large table has many digits before the decimal point.
+    # The search stops at small relative changes, and the likelihood of a large table has many digits before the decimal
+    # point, so its initial value is subtracted.
     offset, at = first.deviance, np.full(len(random), START)
 
     def relative(deviations: np.ndarray) -> tuple[float, np.ndarray]:

@@ -27,7 +27,9 @@ from hatchery.evaluation.ways_of_scoring import WAYS
 
 Model = TokenizedModel | BaselineModel
 BLANKS = ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t")
-"""First characters of tokens that begin with white space: in byte-level vocabularies, in SentencePiece, and plain."""
+"""First characters of tokens that begin with white space: in byte-level vocabularies, in SentencePiece, and as plain
+characters.
+"""
 LOGITS_AT_ONCE = 1 << 24
 """Number of logits for which probabilities are in memory together, in float64."""
 SCHEMA = {
@@ -52,8 +54,11 @@ class _Window:
 
 @dataclass(frozen=True)
 class _Scored:
-    """Values of the tokens of a passage, float64 [N]: log-probabilities, entropies of their distributions, and the
-    logarithms of the probability that a word begins, before each token and [N] after it."""
+    """Values of the tokens of a passage, each float64 [N].
+
+    `nats` are log-probabilities, `entropy` the entropies of the distributions of the tokens, and `begins_before` and
+    `begins_after` the logarithms of the probability that a word begins before and after each token.
+    """
 
     nats: np.ndarray
     entropy: np.ndarray
@@ -64,7 +69,7 @@ class _Scored:
 def passage_words(
     model: Model, passages: Sequence[Passage], settings: ReadingTableSettings, tokens_per_batch: int | None = None
 ) -> pl.DataFrame:
-    """Return a row for each word of the passages, of the columns SCHEMA: surprisal and entropy in nats.
+    """Return a row for each word of the passages, with the columns SCHEMA: surprisal and entropy in nats.
 
     A word in which no token begins has null for both. `entropy` is null unless `settings` request it. Raises
     ConfigError for a model without surprisals or one that does not fit the settings, and EvaluationError naming the
@@ -110,9 +115,9 @@ def passage_words(
 
 
 def with_bos(model: Model) -> Model:
-    """Return the model with the token that begins texts as context: BOS of a causal model of others, if it has one.
+    """Return a causal model of others with its BOS, if it has one, as the context at the beginning of texts.
 
-    Other models are returned as they are.
+    Other models are returned unchanged.
     """
     if not isinstance(model, BaselineModel) or model.architecture != "causal":
         return model
@@ -198,7 +203,8 @@ def _scored(
 def _distributions(
     model: Model, sentences: Sequence[EncodedSentence], begins: np.ndarray | None, tokens_per_batch: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return, for each sentence, the entropy (nats) of the next token and the logarithm of the probability of `begins`.
+    """Return, for each sentence, the entropy (nats) of the next token and the log-probability that it is one of
+    `begins`.
 
     Both are float64 [scored + 1]: before every scored token, and after the last token.
     """
@@ -230,8 +236,9 @@ def _distributions(
 
 @torch.inference_mode()
 def _summaries(model: Model, ids: torch.Tensor, rows: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Return entropy, and the logarithm of the probability of the tokens of `mask` (0 without a mask): float64 [2,
-    M]."""
+    """Return the entropy of the next token, and the logarithm of the probability of the tokens of `mask` (0 without a
+    mask): float64 [2, M].
+    """
     log_probabilities = torch.log_softmax(model.logits_at(ids, rows).double(), dim=-1)
     entropy = -(log_probabilities.exp() * log_probabilities.clamp(min=torch.finfo(torch.float64).min)).sum(dim=-1)
     if mask is None:

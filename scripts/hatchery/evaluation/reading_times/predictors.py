@@ -40,7 +40,7 @@ def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
 
 
 def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings) -> pl.DataFrame:
-    """Return a row for each reading of a selected word that has its previous words, in the order of the table.
+    """Return a row for each reading time of a selected word whose previous words exist, in the order of the table.
 
     Columns are `item`, `position`, `participant` if there is one, the responses, and the predictors with those of
     previous words (`column_of`), not scaled; null or NaN is a missing value.
@@ -98,7 +98,8 @@ def _response(frame: pl.DataFrame, name: str, settings: ReadingTableSettings) ->
 
 @dataclass(frozen=True)
 class Regression:
-    """Rows without missing values: outcome float64 [N], scaled predictors by name, each [N], group of each row, [N].
+    """Rows without missing values: `outcome` float64 [N], scaled `predictors` [N] by name, and the group of each row
+    [N].
 
     `clusters` are the groups whose terms of the likelihood are compared: participants, or items without participants.
     """
@@ -108,14 +109,15 @@ class Regression:
     groups: np.ndarray
     clusters: list[str]
     constant: list[str]
-    """Omitted predictors, which have one value only."""
+    """Omitted predictors, which have only one value."""
 
 
 def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSettings) -> Regression:
-    """Scale each predictor by its mean and deviation over the frame, and omit rows with a missing value.
+    """Return the regression of a response; predictors are scaled over the frame, and rows with a missing value are
+    omitted.
 
-    The deviation is that of a sample (n - 1), over all values that are present. Raises EvaluationError for fewer rows
-    than coefficients, and for a response with one value only.
+    Mean and standard deviation (n - 1) are those of all values that are present. Raises EvaluationError for fewer rows
+    than coefficients, and for a response with only one value.
     """
     spilled = spilled_predictors(settings)
     names = columns_of(spilled.items())

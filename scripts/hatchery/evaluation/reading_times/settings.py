@@ -112,7 +112,7 @@ class ReadingTableSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class NamedReadingTable(ReadingTableSettings):
-    """Settings of the stage."""
+    """Settings of the stage `measure_reading_times`."""
 
     name: str
     """Name of the table in results."""

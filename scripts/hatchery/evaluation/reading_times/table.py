@@ -82,7 +82,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         if numbers is None:
             own = [key for key in settings.predictors if record.has(key) or key not in computed]
             numbers = {key: [] for key in dict.fromkeys((*settings.responses, *own))}
-        # Every column is requested, so that a table without one fails at its first row.
+        # Every column is requested, so that a table that lacks a column fails at its first row.
         values = [_number(record, key, settings) for key in numbers]
         reader = _name(record, settings.participant, settings) if settings.participant else ""
         item, position = _name(record, settings.item, settings), _number(record, settings.position, settings)
@@ -135,7 +135,7 @@ def _rows(source: RawSource, name: str) -> Iterator[Record]:
 
 
 def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: MostRows) -> Iterator[Record]:
-    """Yield the rows with the values of `only`."""
+    """Yield the rows whose columns have the values in `only`."""
     limit = most(name)
     for number, record in enumerate(_rows(source, name)):
         if limit is not None and number >= limit:

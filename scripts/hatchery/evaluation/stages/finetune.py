@@ -22,7 +22,7 @@ from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 UNFINISHED = Path("results/finetuning_runs")
-"""Checkpoints: the finished runs of unfinished jobs."""
+"""Folder of checkpoints, which are the finished runs of unfinished jobs."""
 
 SOURCE = "source {}"
 """Name of a task's source in manifests."""
@@ -41,8 +41,9 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
 
 
 def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
-    """Return a task with this head, and with its protocol."""
-    # The first metric is a task's primary one: papers and pipelines report different metrics of the same predictions.
+    """Return the settings of a task with `head`, and of its protocol."""
+    # Put the reported metric first, because the first metric is a task's primary one; papers and pipelines report
+    # different metrics of the same predictions.
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
     return {
         "task": replace(own, head=head, metrics=tuple(metrics)),
@@ -79,7 +80,7 @@ def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Iterable[str]:
-    """Read the rows of a task."""
+    """Check the rows of a task by reading them."""
     from hatchery.evaluation.tasks.task_rows import check_rows
 
     check_rows(source, task, rows)

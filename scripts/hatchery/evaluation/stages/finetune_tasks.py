@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings that a job of each task alone would have, so that the results are equal."""
+    """Return for each task the settings of a separate job, so that the results are equal."""
     tasks = project.task_batch(experiment, batch)
     return {
         "tasks": {

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
-# Other files that the library writes and no evaluation reads.
+# Files that the library writes and no evaluation reads.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")
-"""Suffixes of files that are not imported: code is not run, documents are not read. Model and tokenizer class
-determine the other files."""
+"""Patterns of files that are not imported, because code is not run and documents are not read.
+
+The classes of model and tokenizer determine which other files are read.
+"""
 
 
 def import_settings(project: "Project", baseline: str) -> dict[str, object]:
@@ -73,7 +75,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     network, tokenizer = load_folder(where, settings.architecture)
     run.measures |= _checked(network, tokenizer, settings, where)
     if settings.architecture == "encoder_decoder":
-        # Some folders have this key in generation_config.json alone.
+        # Some folders have this key only in generation_config.json.
         network.config.decoder_start_token_id = start_of_decoder(network, where)
     tokenizer.save_pretrained(run.folder)
     network.save_pretrained(run.folder)

@@ -1,4 +1,6 @@
-"""The stage `measure_acquisition`: at how many words a model learned each word, compared with children's ages."""
+"""The stage `measure_acquisition`: after how many words of training a model acquired a word, compared with children's
+ages.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the words, the rules, and the numbers of words that the checkpoints have seen."""
+    """Return the settings of words and rules, and the number of words that each checkpoint has seen."""
     chain = project.checkpoints(experiment, run)
     words = {milestone.milestone: milestone.words for _, milestone in chain}
     return {**keys_of(project.experiment(experiment).acquisition, only=AcquisitionSettings), "words": words}
@@ -45,14 +47,14 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def ages_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the words of children of an experiment, if it asks for them."""
+    """Yield the data on children's words that an experiment requests, if any."""
     if (asked := project.experiment(experiment).acquisition) is not None:
         where = f"{project.place('experiment', experiment)}: acquisition"
         yield ReadData(where, asked.data, build(AcquisitionSettings, keys_of(asked, only=AcquisitionSettings)))
 
 
 def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRows) -> Iterable[str]:
-    """Read the table of children; read the contexts, too, if their file may be read whole."""
+    """Check the table of children by reading it; read the contexts, too, if their file may be read whole."""
     from hatchery.evaluation.surprisal.human_data import read_children, read_contexts
 
     read_children(source, settings.children)

@@ -26,7 +26,7 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return token shards, or the documents for a model with a tokenizer of its own."""
+    """Return token shards, or the documents for a model with its own tokenizer."""
     block = of.project.experiment(experiment)
     if run in block.baselines:
         return {"corpus": of.corpus(block.corpus)}
@@ -61,7 +61,7 @@ def measure_perplexity(
     corpus: Manifest | None,
     run: StageRun,
 ) -> None:
-    """Measure the model of a pretraining manifest on the token shards of another.
+    """Measure the model of the manifest `model` on the token shards of the manifest `tokens`.
 
     A model of others is measured on the documents of a `corpus`, which its own tokenizer encodes. Raises
     EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite, and the

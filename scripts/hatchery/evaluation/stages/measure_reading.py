@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hatchery.workflow.result_paths import ResultPaths
 
 NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
-"""Name of the file's scores in tables."""
+"""Names in tables of the mean scores of `scores.csv`."""
 
 
 def reading_settings(project: "Project", experiment: str) -> dict[str, object]:
@@ -48,7 +48,7 @@ def times_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_times(source: "RawSource", settings: ReadingSettings, rows: MostRows) -> Iterable[str]:
-    """Read the table of reading times."""
+    """Check the table of reading times by reading it."""
     from hatchery.evaluation.surprisal.human_data import read_words
 
     read_words(source, settings.files, rows(source.one_name(settings.files)))

@@ -1,4 +1,4 @@
-"""The stage `measure_reading_times`: the gain in likelihood of a table's reading times by a model's surprisals."""
+"""The stage `measure_reading_times`: how much a model's surprisals raise the likelihood of a table of reading times."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -31,13 +31,13 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def tables_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the tables of an experiment."""
+    """Yield the tables of reading times of an experiment."""
     for name, table in project.readable("reading_table", project.experiment(experiment).reading_times):
         yield ReadData(project.place("reading_table", name), table.data, build(NamedReadingTable, table.measured(name)))
 
 
 def check_table(source: "RawSource", settings: NamedReadingTable, rows: MostRows) -> Iterable[str]:
-    """Read a table of reading times."""
+    """Check a table of reading times by reading it."""
     from hatchery.evaluation.reading_times.table import read_table
 
     read_table(source, settings, rows)

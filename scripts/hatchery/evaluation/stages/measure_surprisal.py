@@ -44,14 +44,14 @@ def texts_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows) -> Iterable[str]:
-    """Read the texts, and return notes on them."""
+    """Check the texts by reading them, and return notes on them."""
     from hatchery.evaluation.surprisal.texts import read_texts
 
     return read_texts(source, settings, rows).notes(settings)
 
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
-    """Return bits per word, and the surprisals of the words of the drawn text."""
+    """Return the mean bits per word, and the surprisals of the words of the text in the figure."""
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
 
     return surprisal_rows(evaluated)

@@ -36,7 +36,7 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
         "manifest": "resources/sources/{source}.json",
         "location": "resources/sources/{source}.location.json",
     },
-    # A change of the user's files is detected by their listing.
+    # The order of the jobs is enough, because the listing below detects changes of the files.
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
     # An edited, added or removed file is detected when the workflow is planned.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},

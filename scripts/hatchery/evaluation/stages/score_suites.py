@@ -27,7 +27,7 @@ SOURCE = "source of {}"
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return the settings that a job of each suite alone would have, so that the results are equal."""
+    """Return for each suite the settings of a separate job, so that the results are equal."""
     record = record_of(score_minimal_pairs)
     suites = project.suite_batch(experiment, batch)
     return {"suites": {suite: json.loads(record.canonical_settings(project, suite=suite)) for suite in suites}}

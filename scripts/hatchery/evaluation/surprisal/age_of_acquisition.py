@@ -21,7 +21,7 @@ from hatchery.evaluation.surprisal.reading import Model
 
 Rules = Literal["2025", "2026"]
 ACQUIRED = 0.5
-"""Share of children."""
+"""Share of children who say a word at its age of acquisition."""
 FEWEST_WORDS, FEWEST_POINTS, LEAST_SIGNIFICANT = 3, 3, 0.1
 """Smallest number of words of a correlation and of points of a fit; a correlation with a larger p counts as 0."""
 CHANCE_OF_2025 = math.log2(300_000)
@@ -141,7 +141,10 @@ def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bound
 
 
 class Acquisition(NamedTuple):
-    """A correlation of ages as it counts (-1 to 1), its p, and the ages of the words: (months, log10 of words seen)."""
+    """The score (the correlation of ages, or 0 if it is not significant), its p-value, and the ages.
+
+    `ages` are (months, log10 of words seen) by word.
+    """
 
     score: float
     p: float | None
@@ -168,7 +171,7 @@ def acquisition(
         return Acquisition(0.0, None, ages)
     both = np.array(list(ages.values()))
     with warnings.catch_warnings():
-        # Constant ages have no correlation.
+        # SciPy warns about constant ages, which have no correlation.
         warnings.simplefilter("ignore")
         score, p = map(float, pearsonr(both[:, 0], both[:, 1]))
     if math.isnan(score):
@@ -190,11 +193,10 @@ def surprisals_behind(
     tokens_per_batch: int | None = None,
     spaces: bool = True,
 ) -> list[float]:
-    """Return the surprisal, in nats, of every word after its context: of the tokens of `<context> <word>` that overlap
-    the word.
+    """Return the surprisal, in nats, of every word after its context.
 
-    Without `spaces`, nothing separates context and word. NaN if the word has no token, and if the text is longer than
-    an input of the model.
+    It is the sum over the tokens of `<context> <word>` that overlap the word. Without `spaces`, nothing separates
+    context and word. NaN if the word has no token, or if the text is longer than an input of the model.
     """
     given = [context.strip() + (" " if spaces else "") for context, _ in words]
     texts = [context + word for context, (_, word) in zip(given, words, strict=True)]

@@ -27,7 +27,10 @@ TEXTS = "text"
 
 @dataclass(frozen=True)
 class GivenTexts:
-    """Texts as files, their settings, and the table in memory, whose columns are kept; None for files."""
+    """Texts as files, and their settings.
+
+    `frame` is the table in memory whose columns are kept, None for files.
+    """
 
     source: RawSource
     settings: SurprisalSettings
@@ -35,7 +38,7 @@ class GivenTexts:
 
 
 def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scratch: Path) -> GivenTexts:
-    """Return texts to score: a `Path` is a file or folder, a table has them in `column`, a list is one text each.
+    """Return texts to score: a `Path` is a file or folder, a table has them in `column`, each item of a list is a text.
 
     Raises ConfigError for a column that a table lacks, and EvaluationError naming the row that is no text.
     """
@@ -49,7 +52,7 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
         frame = kept = as_frame(texts)
         if column is None:
             raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
-    # No value means a missing text here, and no cell is skipped.
+    # No text of a table in memory counts as missing, so that no row is skipped.
     named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
     require_texts(frame, [column])
     read = dict.fromkeys([column, *named.text_columns, *([named.order] if named.order else [])])
@@ -61,9 +64,9 @@ def scored_words(
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Return a row for each word, and the facts of `ScoredTexts`.
 
-    Columns of files are `file`, `line`, those of `words.SCHEMA`, and those of the file as text. A table in memory keeps
-    its columns with their types, after those of `words.SCHEMA`; a column with a name of that schema gets the prefix
-    `own_`. Raises like `word_surprisals`.
+    For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. A
+    table in memory keeps its columns with their types, after the columns of `words.SCHEMA`; a column with a name of
+    that schema gets the prefix `own_`. Raises like `word_surprisals`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

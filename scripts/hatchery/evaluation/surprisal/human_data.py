@@ -87,7 +87,7 @@ def read_words(source: RawSource, pattern: str, most: int | None = None) -> list
 
 
 def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
-    """Raise EvaluationError for reading times that no regression can explain."""
+    """Raise EvaluationError for too few or constant reading times, which no regression can explain."""
     for outcome in (*EYE_TRACKING, SELF_PACED):
         self_paced = outcome == SELF_PACED
         columns = (*OF_THE_WORD, *(["prev_length"] if self_paced else []))
@@ -97,8 +97,8 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
             if not (self_paced and one.before is None)
             and not any(math.isnan(one.numbers[column]) for column in (*columns, outcome))
         ]
-        # Parameters: an intercept, all columns, the product of every two, and the surprisal; one more row is needed.
-        # For self-paced reading the surprisal of the previous word is a column, too.
+        # A regression needs one row more than it has parameters: an intercept, all columns, the product of every two
+        # columns, and the surprisal. For self-paced reading the surprisal of the previous word is a column, too.
         n_columns = len(OF_THE_WORD) + (len(OF_THE_ONE_BEFORE) if self_paced else 0)
         fewest = 1 + n_columns + math.comb(n_columns, 2) + 1 + 1
         if len(times) < fewest or len(set(times)) < 2:

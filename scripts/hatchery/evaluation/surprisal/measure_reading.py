@@ -1,7 +1,8 @@
 """Score one model on reading times: surprisals of the words, and the variance in the times that they explain.
 
-Writes `words.parquet` (the rows of the data: context, word, its surprisal and that of the word before, in nats),
-`scores.csv` and `predictions.json`, as BabyLM's server takes it (docs/papers/babylm-2026.md, "Reading times").
+Writes `words.parquet` (the rows of the data: context, word, the surprisals of the word and of the word before, in
+nats), `scores.csv` and `predictions.json`, in the format of BabyLM's server (docs/papers/babylm-2026.md, "Reading
+times").
 """
 
 import json
@@ -35,7 +36,7 @@ def measure(settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, 
 
 
 def evaluate(request: Request) -> Answer:
-    """Score a model on a table of reading times with the columns of BabyLM's. Raises like the stage."""
+    """Score a model on a table of reading times with BabyLM's columns. Raises like the stage."""
     settings = request.built(ReadingSettings)
     source = request.source()
     pattern = settings.files if source.names(settings.files) else "*"

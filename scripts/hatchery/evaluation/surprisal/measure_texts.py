@@ -81,12 +81,13 @@ class ScoredTexts:
         is_ours = {settings.column} & {"word"} if settings.text_columns else set()
         self._own = own_columns(column for column in survey.columns if column not in is_ours)
         self.schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(self._own.values(), pl.String)})
-        """Columns of the tables: the place of a text, those of `words.SCHEMA`, and those of the user's table."""
+        """Columns of the tables: file and line of a text, the columns of `words.SCHEMA`, and those of the user's table.
+        """
         self.alphabet = Alphabet(model)
         self._counted = [0, 0, 0, 0]
 
     def tables(self) -> Iterator[pl.DataFrame]:
-        """Yield tables with a row for each word, of the columns of `schema`. Raises like `word_surprisals`."""
+        """Yield tables with a row for each word and the columns of `schema`. Raises like `word_surprisals`."""
         done, settings = 0, self._settings
         with Progress(self._survey.texts, "surprisals", "texts") as progress:
             for chunk in chunks(self._texts, lambda text: len(text.words.text)):
@@ -108,7 +109,7 @@ class ScoredTexts:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The way of scoring, and the numbers of texts, of missing cells, and of words and their tokens."""
+        """The scoring method, and the numbers of texts, of missing cells, and of words and their tokens."""
         return {
             "scoring": scoring_name(self._settings.scoring, self._model.architecture),
             "architecture": self._model.architecture,
@@ -120,8 +121,9 @@ class ScoredTexts:
 
 
 def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]) -> pl.DataFrame:
-    """Return the words of texts with the places and columns of their rows; `own` maps the user's column names to
-    ours."""
+    """Return the words with file, line and columns of their rows; `own` maps the user's column names to those of the
+    result.
+    """
     files: list[str] = []
     lines: list[int] = []
     rows: list[Mapping[str, Any]] = []

@@ -34,7 +34,7 @@ def own_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return bits per word of all texts, and those of every word of the drawn text."""
+    """Return the mean bits per word, and the surprisal of every word of the text in the figure (`drawn`)."""
     manifest, name = evaluated.manifest, evaluated.name
     of_ours = ["sentence", "position", "word", "surprisal"]
     words = pl.read_parquet(manifest.file(WORDS_FILE), columns=of_ours).drop_nulls("surprisal")

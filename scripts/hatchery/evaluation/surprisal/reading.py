@@ -37,7 +37,7 @@ Model = TokenizedModel | BaselineModel
 
 
 Context = tuple[str | int, ...]
-"""Texts, and between them ids of pieces without a text: the unknown token."""
+"""A context: texts, and between them the ids of pieces that have no text (the unknown token)."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,9 @@ def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
 
 
 def reading_scores(words: Sequence[ReadWord], surprisal: np.ndarray, before: np.ndarray) -> dict[str, float]:
-    """Return fractions by name: of every outcome, their means `rt` (eye tracking) and `spr` (self-paced), and
-    `reading`."""
+    """Return gains as fractions by name: of every outcome, their means `rt` (eye tracking) and `spr` (self-paced), and
+    `reading`.
+    """
     columns: dict[str, Any] = {name: np.array([one.numbers[name] for one in words]) for name in NUMBERS}
     columns["prev_surprisal"] = before
     of_the_word = _with_products([columns[name] for name in OF_THE_WORD])

@@ -81,7 +81,7 @@ class SurprisalTexts(SurprisalSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class NamedTexts(SurprisalSettings):
-    """The settings of the stage."""
+    """Settings of the stage `measure_surprisal`."""
 
     name: str
     """Name of the texts in the experiment."""
@@ -136,10 +136,10 @@ class AcquisitionSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedAcquisition(AcquisitionSettings):
-    """The settings of the stage."""
+    """Settings of the stage `measure_acquisition`."""
 
     words: dict[str, int]
-    """Words that each checkpoint has seen, by its name."""
+    """Number of words that each checkpoint has seen, by the name of the checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)

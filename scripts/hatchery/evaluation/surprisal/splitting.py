@@ -11,7 +11,7 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class Words:
-    """A text, and the first and last positions of its words, in characters."""
+    """A text, and the characters [start, end) of each of its words."""
 
     text: str
     spans: tuple[tuple[int, int], ...]

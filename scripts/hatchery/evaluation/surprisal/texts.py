@@ -247,7 +247,7 @@ def _place(record: Record, settings: SurprisalSettings, default: int) -> float:
 def read_texts(source: RawSource, settings: SurprisalSettings, most: MostRows = lambda name: None) -> Survey:
     """Read all files completely, and return the survey; `most` limits the rows of a file, None reads all.
 
-    Raises like `texts_of`, and EvaluationError if the text to draw does not exist, if all files were read.
+    Raises like `texts_of`, and, if all files were read, EvaluationError if there is no text with the number `drawn`.
     """
     survey, whole = Survey(), True
     for name in text_files(source, settings):

@@ -22,7 +22,7 @@ from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.evaluation.ways_of_scoring import WAYS
 
 LONGEST_INPUT_TOKENS = 1024
-"""Longest input of a model without a limit of its own; `windows` splits longer texts."""
+"""Longest input, in tokens, of a model without a limit; `windows` splits longer texts."""
 
 SCHEMA = {
     "sentence": pl.UInt32,
@@ -68,7 +68,7 @@ class Alphabet:
 
     model: TokenizedModel | BaselineModel
     rare: dict[str, int] = field(default_factory=dict)
-    """Number of words with each of these characters."""
+    """Number of words that contain each of the characters without a token."""
 
     def __post_init__(self) -> None:
         backend = self.model.tokenizer.backend
@@ -122,7 +122,7 @@ def word_surprisals(
     """Return a row for each word of the texts with its surprisal, with the columns of SCHEMA.
 
     A text may come with its words (`Words`); other texts are split, at white space or at `separator`. `scoring` is a
-    way of scoring (WAYS). Under `auto`, a causal model predicts a word from earlier words, and a masked or hybrid model
+    scoring method (WAYS). Under `auto`, a causal model predicts a word from earlier words, and a masked or hybrid model
     predicts each token from the rest of the text; a hybrid model that was loaded for left-to-right use counts as
     causal. `leading_blank` puts a space in front of every text, unless the model has a setting of its own. `alphabet`
     counts rare characters; `first` is the index of the first text. `on_texts` is called with the number of texts that
@@ -130,7 +130,7 @@ def word_surprisals(
 
     A text that is longer than an input of a causal model is scored in `windows`. Raises EvaluationError, naming the
     text by `place` of its index, for a text without words, and for a text that is longer than an input of a masked
-    model; ConfigError for an encoder-decoder, and for a way of scoring that does not fit the model.
+    model; ConfigError for an encoder-decoder, and for a scoring method that does not fit the model.
     """
     if model.architecture == "encoder_decoder":
         raise ConfigError("surprisals: got an encoder-decoder, expected a causal, masked or hybrid model")
@@ -147,7 +147,7 @@ def word_surprisals(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A model, and the way in which words are scored with it."""
+    """A model with the settings for scoring words."""
 
     model: TokenizedModel | BaselineModel
     scoring: str
@@ -222,8 +222,9 @@ def _rows(
     unknown: np.ndarray,
     rare: Sequence[bool],
 ) -> dict[str, Iterable[Any]]:
-    """Return the columns of one text: `nats` are the log-probabilities of its tokens, `rare` the words with a rare
-    character."""
+    """Return the columns of one text: `nats` are the log-probabilities of its tokens, `rare` tells which words have a
+    rare character.
+    """
     word, count = np.array(words.of_tokens(offsets)), len(words.spans)
     is_unknown = np.bincount(word, weights=unknown, minlength=count) > 0
     tokens = np.bincount(word, minlength=count).tolist()

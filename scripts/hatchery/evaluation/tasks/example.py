@@ -23,10 +23,10 @@ class Example:
     """One labelled unit.
 
     `inputs` holds the segments of every model input: one input of one to three texts, or one input per choice. `label`
-    is the index of a class or of the right choice, or a number (regression). `group` names the unit of joint judgement
-    (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and stored, but enters no
-    metric (MSGS rows of other conditions). `facts` are further texts that metrics and tables need (ReCoRD's entity and
-    answers, HANS' heuristic); `where` is `file:line` of the row.
+    is the index of a class or of the right choice, or a number (regression). `group` names the group of rows that are
+    judged together (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and stored,
+    but enters no metric (MSGS rows of other conditions). `facts` are further texts that metrics and tables need
+    (ReCoRD's entity and answers, HANS' heuristic); `where` is `file:line` of the row.
     """
 
     inputs: tuple[tuple[str, ...], ...]

@@ -1,17 +1,16 @@
 """Formats of records by name: the sets of a task's files, and the reader of a file.
 
-A set is patterns of the task, matched with the names of its source. The formats of edge probing (`jiant`, `conllu`,
-`conll2012`) contain sentences with spans instead; `probing.formats` reads those.
+The files of a set are those in the source that match the task's patterns. The formats of edge probing (`jiant`,
+`conllu`, `conll2012`) contain sentences with spans; `probing.formats` reads these.
 
-- `rows` go by the ending of the file. JSON lines are how SuperGLUE, BabyLM 2023 and MSGS are handed out (`.json` or
-  `.jsonl`), Parquet is what a data set of the hub becomes here, tables between tabs are the original GLUE and HANS
-  (`.tsv`, `.txt`), and `.csv` is what spreadsheets save: a header line, quotes where a cell needs them, and commas,
-  semicolons or tabs between its cells. Tables between tabs have no quoting, unless the names of their header are in
-  quotes, as R writes them. CoLA has no header; the task names its
-  columns. QQP's training file has a few rows that line breaks inside a question tore apart; the hub's copy leaves them
-  out, and so do we, as long as they are few.
-- `labelled_lines` is made for collections such as the subjectivity data set (Pang and Lee 2004) that come without a
-  split: the validation rows are drawn later with the task's `split_seed`.
+- `rows`: the suffix of the file determines the reader. JSON lines (`.json` or `.jsonl`) are the format of SuperGLUE,
+  BabyLM 2023 and MSGS, Parquet that of data sets of the hub, and tables separated by tabs (`.tsv`, `.txt`) that of the
+  original GLUE and HANS. Spreadsheets save `.csv`: a header line, quotes where a cell needs them, and commas,
+  semicolons or tabs between the cells. Tables separated by tabs have no quoting, unless the names in their header are
+  quoted, as R writes them. CoLA has no header; the task names its columns. In QQP's training file, line breaks inside
+  questions split a few rows; the hub's copy omits these rows, and so does this reader, as long as they are few.
+- `labelled_lines` is for collections without a split, such as the subjectivity data set (Pang and Lee 2004): the
+  validation rows are drawn later with the task's `split_seed`.
 - `rte_xml` are the files of the RTE challenges 1 to 3 (Dagan et al. 2006): `pair` elements with a text `t` and a
   hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 `entailment="YES|NO"`; both become the labels of
   GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and reaches no network.
@@ -93,7 +92,7 @@ def _text(pair: etree._Element, tag: str, where: str) -> str:
 
 
 MOST_TORN_ROWS = 1e-3
-"""Share of the rows that may have a wrong number of cells; QQP has one in some ten thousand."""
+"""Largest share of the rows that may have a wrong number of cells; QQP has one in some ten thousand."""
 
 
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
@@ -219,7 +218,7 @@ def check_disjoint(source: RawSource, task: TaskSettings) -> None:
 
 @dataclass(frozen=True)
 class FormatDefinition:
-    """One entry of the registry.
+    """A file format of tasks.
 
     `read` returns the records of one file: `read(source, task, key of the task's files, name, wanted fields)`. `fields`
     are the default text fields of tasks. If `files_by_label`, the keys of the task's files are its labels, and all of

@@ -1,4 +1,4 @@
-"""The record of a layout (`LAYOUT` in its own file of `layouts/`), and the other fields of examples besides inputs.
+"""The record of a layout (`LAYOUT` in its own file of `layouts/`), and the readers of labels, groups and facts.
 
 A label is the index of a class, the index of a choice, or a number. Spellings differ between releases of one task
 (`entailment` and 0, `true` and 1); `label_values` of the task maps them. Unusable labels have messages of their own:
@@ -19,7 +19,7 @@ from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 
-# The first entry whose fields are all present names the file.
+# Fields by suite or task; the first entry whose fields are all present names the file.
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
@@ -44,7 +44,8 @@ _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("CoLA or SST-2", "sentence"),
     )
 )
-# Fields of one suite only. A task that uses none of them has the wrong file, even if the task's own fields are present.
+# Fields that only one suite has. A file with these fields is wrong for a task that uses none of them, even if the
+# task's own fields are present.
 _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
@@ -93,7 +94,7 @@ ReadLabel = Callable[[Record, object], int | float]
 def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
     """Return the reader of a task's labels: classes if it lists labels, else one of `choices`, else finite numbers.
 
-    The reader raises EvaluationError naming place, value and what the task expects.
+    The reader raises EvaluationError naming file and line, the value and the expected values.
     """
     if task.labels:
         return _class_reader(task)
@@ -167,15 +168,15 @@ def _unknown(record: Record, value: object, task: TaskSettings, expected: str) -
 
 
 LayOut = Callable[[Record], Iterable[Example]]
-"""The examples of one record, in order."""
+"""A function that returns the examples of one record, in order."""
 
 NO_FACTS: dict[str, str] = {}
-"""Shared by all examples without facts; never written to."""
+"""Empty mapping that all examples without facts share; it is never changed."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Parameters of a layout: the task, the spelling of its texts, and whether its rows are scored.
+    """Parameters of a layout: the task, the normalisation of its texts, and whether its rows are scored.
 
     Only rows of scored sets are compared with `scored_rows`: the training rows of MSGS have another condition.
     """
@@ -229,7 +230,7 @@ class Layout:
     """A layout: the conversion of a record's fields to the inputs of a model."""
 
     make: Callable[[Context], LayOut]
-    """For a task, returns the function that converts a record to examples."""
+    """Function that returns, for a task, the function from a record to its examples."""
     fields: tuple[str, ...] = ()
     """Fields of a record that the layout reads; empty if the task names them."""
     choices: int | None = None

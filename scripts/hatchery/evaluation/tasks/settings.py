@@ -256,8 +256,9 @@ class ProtocolSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True if a tokenizer of others frames texts by its template alone, and predictions.json is written (since
-        2025)."""
+        """True if a tokenizer of others frames texts only by its template, and predictions.json is written (since
+        2025).
+        """
         return self.edition != 2023
 
     def __post_init__(self) -> None:
@@ -301,8 +302,10 @@ class FinetuneRuntime(Settings):
     device: DeviceName = "auto"
     """Device of the models."""
     threads: Count | None = None
-    """CPU threads of PyTorch; null leaves its choice."""
+    """Number of CPU threads of PyTorch; null keeps PyTorch's default."""
     compile: CompilationChoice = "auto"
-    """torch.compile of the layers in training: auto on a GPU, for many steps."""
+    """Use torch.compile for the layers in training; auto compiles on a GPU if there are many steps."""
     frozen_layers_mib: Natural = 2048
-    """Memory for the layers of a frozen encoder, computed once and not in every epoch; 0 computes them every time."""
+    """Memory in MiB for the states of a frozen encoder, computed once instead of in every epoch; 0 computes them every
+    time.
+    """

@@ -1,8 +1,8 @@
 """Read a labelled task as lists of examples: with layout, vocabulary filter, limits and checks.
 
-The validation rows are the test set of the papers: training and selection never see them. For a task with training
-files only, they are drawn from those. The report has the numbers of rows that were read, kept by the filter, used and
-scored.
+The validation rows are the test set of the papers: training and selection never see them. If a task has only training
+files, the validation rows are drawn from these files. The report has the numbers of rows that were read, kept by the
+filter, used and scored.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ class SetReport:
     """Numbers of units (examples; sentences in edge probing) of one set."""
 
     read: int
-    """Rows in the files, unrolled: one per candidate entity of ReCoRD."""
+    """Number of rows in the files, as examples: ReCoRD has one per candidate entity."""
     kept: int
-    """Rows within the vocabulary, if the task has a filter."""
+    """Number of rows within the vocabulary, if the task has a filter."""
     used: int = 0
-    """Rows without held-out ones, after limits."""
+    """Number of rows without held-out rows, after the limits."""
     scored: int = 0
-    """Used rows that enter the metrics."""
+    """Number of used rows that enter the metrics."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = la
 
 
 def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> TaskSettings:
-    """Return the task, with the labels of its training rows, sorted as texts, if it asks for these (`sorted_labels`).
+    """Return the task; if `sorted_labels` is set, its labels are those of its training rows, sorted as texts.
 
     If `most_rows` limits a file, labels of all sets are taken, so that no label of a row is unknown. Raises
     EvaluationError naming file and line for a label that is neither a text nor a number.
@@ -285,7 +285,7 @@ def _check_number(task: TaskSettings, name: str, n_rows: int, where: str) -> Non
 
 
 def check_label_set(labels: set[object], task: TaskSettings, where: str) -> None:
-    """Refuse training files that lack a label of the task, such as RTE's files for MNLI."""
+    """Raise EvaluationError for training files that lack a label of the task, such as RTE's files for MNLI."""
     if len(labels) == 1:
         raise _one_label(labels, task, where)
     missing = [name for index, name in enumerate(task.label_names) if index not in labels]

@@ -15,8 +15,10 @@ CHOICES = 2
 
 
 def lay_out_copa(context: Context) -> LayOut:
-    """Return a function to examples with two inputs of two segments. Raises EvaluationError for any question other
-    than these two."""
+    """Return a function from a record to an example with two inputs of two segments.
+
+    The function raises EvaluationError for a question other than "cause" and "effect" in a record.
+    """
 
     def lay_out(record: Record) -> Iterator[Example]:
         premise, *choices = (context.text(record, name) for name in FIELDS[:3])

@@ -16,8 +16,10 @@ FIELDS = ("paragraph", "question", "answer", "idx", "passage")
 
 
 def lay_out_answers(context: Context) -> LayOut:
-    """Return a function to examples with three segments, one per answer. Raises EvaluationError naming a missing
-    part of a passage."""
+    """Return a function from a record to examples with three segments, one per answer.
+
+    The function raises EvaluationError naming a missing part of a passage.
+    """
 
     def lay_out(record: Record) -> Iterator[Example]:
         for row in _answers(record):

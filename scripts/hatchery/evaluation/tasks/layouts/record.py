@@ -21,8 +21,9 @@ _ENDS = (".", "?", "!", '"', "'")
 
 
 def lay_out_entities(context: Context) -> LayOut:
-    """Return a function to examples with three segments; `facts` are entity and answers (a JSON list) as written,
-    `group` is the query.
+    """Return a function from a record to examples with three segments.
+
+    The `facts` of an example are entity and answers (a JSON list) as written, its `group` is the query.
 
     The text around the placeholder and the entity are normalised separately, so that each is normalised once.
     """
@@ -51,7 +52,7 @@ def lay_out_entities(context: Context) -> LayOut:
 
 
 def without_highlights(passage: str) -> str:
-    """Return the passage with its summary lines as sentences: a full stop ends a line without a final mark."""
+    """Return the passage with its summary lines as sentences: a full stop ends a line without final punctuation."""
     *before, last = (part.strip() for part in passage.split(_HIGHLIGHT))
     return " ".join([*(part if part.endswith(_ENDS) else f"{part}." for part in before), last])
 

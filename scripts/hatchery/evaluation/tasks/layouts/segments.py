@@ -18,7 +18,7 @@ PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
 def lay_out_segments(context: Context) -> LayOut:
-    """Return a function to examples with the task's `fields` as segments.
+    """Return a function from a record to an example with the task's `fields` as segments.
 
     A text may be empty (QQP has empty questions) where another text of the same input is not.
     """
@@ -49,7 +49,7 @@ def _part(field: str, context: Context) -> Callable[[Record], str]:
 
 
 def _filled(text: str) -> str:
-    """Return the text, or an empty one for white space alone."""
+    """Return the text, or an empty text if it consists only of white space."""
     return "" if text.isspace() else text
 
 

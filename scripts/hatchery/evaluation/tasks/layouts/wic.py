@@ -14,7 +14,8 @@ FIELDS = ("sentence1", "sentence2", "start1", "start2", "end1", "end2")
 
 
 def lay_out_wic(context: Context) -> LayOut:
-    """Return a function to examples with two segments and, for a head that reads them, two marked spans.
+    """Return a function from a record to an example with two segments and, for a head that reads them, two marked
+    spans.
 
     Raises EvaluationError for a span outside its sentence.
     """
