@@ -13,6 +13,8 @@ import torch.nn.functional as F
 import hatchery
 from hatchery.artifacts.manifests import stage_run
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.asked_model import AskedModel
+from hatchery.evaluation.filled_sentences import filled
 from hatchery.evaluation.opening import open_model
 from hatchery.evaluation.pretrained import ModelOfUser, OurModel
 from hatchery.evaluation.runtime import load_pretrained
@@ -73,6 +75,12 @@ def test_sentences_have_the_scores_of_mean_probabilities(members: tuple[bool, li
     one = hatchery.model(folders[0]).scores(SENTENCES)["score"].to_list()
     assert found != pytest.approx(one, rel=1e-3)
     assert hatchery.model([folders[0]] * 2).scores(SENTENCES)["score"].to_list() == pytest.approx(one, rel=1e-5)
+
+
+def test_the_page_shows_gaps_of_a_masked_ensemble_and_nothing_of_a_causal_one(members: tuple[bool, list[Path]]) -> None:
+    causal, folders = members
+    found = filled(AskedModel(open_model(folders)), SENTENCES)
+    assert found.task == ("continue" if causal else "fill") and bool(found.examples) is not causal
 
 
 def test_pairs_and_held_out_text_are_asked_of_an_ensemble(members: tuple[bool, list[Path]]) -> None:

@@ -53,6 +53,8 @@ def test_members_of_an_ensemble_are_inputs_of_a_job_that_trains_nothing(configur
     expected = [jobs.storage_path(readable_path("demo", "pretraining", run)) for run in ("base-s1", "base-s2")]
     assert call.arguments["members"] == expected and json.loads(call.settings)["ensemble"] is True
     assert "ensemble" not in json.loads(jobs.call_at(address(jobs, "alone")).settings)
+    costs = {run["name"]: run for run in json.loads(jobs.settings("write_cost", experiment="demo"))["runs"]}
+    assert not costs["joined-s42"].get("teachers") and not costs["alone-s42"].get("teachers")
 
 
 def test_the_model_of_an_order_is_an_input_whose_words_count(configuration: Path) -> None:

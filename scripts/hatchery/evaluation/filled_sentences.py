@@ -163,9 +163,14 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
 
 
 def filled(model: AskedModel, sentences: Sequence[str], number: int = SENTENCES) -> FilledSentences:
-    """Return predictions for the first sentences in which the model can fill a gap, or continuations of sentences."""
+    """Return predictions for the first sentences in which the model can fill a gap, or continuations of sentences.
+
+    A causal ensemble can do neither, and has no predictions.
+    """
     if model.continues:
         return FilledSentences("continue", tuple(continued_sentence(model, one) for one in sentences[:number]))
+    if not model.fills_gaps:
+        return FilledSentences("continue", ())
     return FilledSentences("fill", tuple(islice(_filled_in(model, sentences), number)))
 
 

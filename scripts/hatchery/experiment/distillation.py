@@ -81,6 +81,8 @@ def _other_models(project: "Project", one: Origin) -> list[Origin]:
 
 def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> list[dict[str, object]]:
     """Return the keys of the teachers' models, whose forward passes are part of the cost of a run."""
+    if project.experiment(experiment).runs[run].pretraining.ensemble:
+        return []
     return [
         _values_in(Path(one))
         if isinstance(one, str)
