@@ -23,19 +23,22 @@ hypothesis.settings.load_profile("untimed")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"
-LONGEST = ("workflow", "training")
+# The folders whose files may run apart, and the other folders that take longest.
+DIVIDED, LONG = ("workflow", "training"), ("evaluation", "export", "views", "corpora", "modeling", "experiment")
 
 
 class FolderScheduling(LoadScopeScheduling):
     """Tests of a folder run in one process, because they share what session fixtures make.
 
     The folders that take longest share little (of tests/workflow, what lies in its folder `finished`): each of their
-    files may run anywhere. pytest-xdist's own groups are marks, which it does not see with pytest 9.
+    files may run anywhere, and so may the files of a folder that runs alone. pytest-xdist's own groups are marks, which
+    it does not see with pytest 9.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         parts = nodeid.partition("::")[0].split("/")
-        return "/".join(parts[: 3 if set(LONGEST) & set(parts[:2]) else 2])
+        runs_alone = self.config.args == ["/".join(parts[:2])]
+        return "/".join(parts[: 3 if runs_alone or set(DIVIDED) & set(parts[:2]) else 2])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderScheduling:
@@ -44,12 +47,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no process is left with them at the end; a mark for what these fixtures give."""
+    """The longest first, so that the other process is not idle at the end; a mark for what these fixtures give."""
     for item in items:
         for name in {"real_data", "hub"} & {*getattr(item, "fixturenames", ())}:
             item.add_marker(name)
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).parts[0], len(LONGEST)))
+    places = {name: place for place, name in enumerate((*DIVIDED, *LONG))}
+    items.sort(key=lambda item: places.get(item.path.relative_to(TESTS).parts[0], len(places)))
 
 
 def pytest_collection_finish() -> None:

@@ -1,6 +1,5 @@
 """Numbers that do not compare are not ranked: in tables, on differences and in figures, each kind of number."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -121,9 +120,6 @@ def test_differences_of_numbers_that_do_not_compare_are_dashes_in_markdown_and_l
         (row,) = [row for row in found.rows if row["suite"] == "perplexity"]
         assert (row["against_seeds"], row["seeds"]) == seeds and len(found.rows) > 1
         assert found.tables[0].caption == "Differences of averages"
-
-
-Rows = Callable[[Evaluated], Any]
 
 
 def evaluated(folder: Path, settings: Any, model: Any, inputs: Any, measures: Any, files: dict[str, str]) -> Evaluated:

@@ -107,7 +107,6 @@ def table(folder: Path, *lines: str) -> Path:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (("80.0", "eighty"), "value: got 'eighty', expected a number"),
         (("elc_bert,", "ltg_bert,"), "paper: got 'ltg_bert', expected elc_bert"),
         (("deviation_over_runs", ""), "expected both or neither of spread and spread_kind"),
         ((",yes,", ",no,"), "not comparable, expected the reason"),

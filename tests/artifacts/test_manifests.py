@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hatchery.artifacts import checksums, manifests
-from hatchery.artifacts.atomic import atomic_path, json_value, write_json, write_text
+from hatchery.artifacts.atomic import atomic_path, write_json, write_text
 from hatchery.artifacts.checksums import checksums_of, sha256_file, verified_view, write_checksums
 from hatchery.artifacts.manifests import read_manifest, reuse_complete, stage_run, volatile_facts
 from hatchery.errors import ManifestError, MisplacedError
@@ -25,12 +25,6 @@ def test_a_failure_leaves_the_old_file_and_no_partial_one(tmp_path: Path) -> Non
         raise RuntimeError("killed")
     assert target.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, b"[" * 200_000, "{"])
-def test_json_that_is_none_is_one_kind_of_error_however_deep_it_is(text: str | bytes) -> None:
-    with pytest.raises(json.JSONDecodeError):
-        json_value(text)
 
 
 def test_success_replaces_the_file(tmp_path: Path) -> None:
@@ -177,13 +171,6 @@ def test_a_changed_file_is_named(tmp_path: Path) -> None:
     manifest = read_manifest(make(tmp_path / "out"))
     (tmp_path / "out/data.txt").write_text("hallo", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"data\.txt: has the SHA-256 d3751d33f9cd5049, expected 2cf24dba5fb0a30e"):
-        manifest.verify()
-
-
-def test_a_truncated_file_is_named_with_its_size(tmp_path: Path) -> None:
-    manifest = read_manifest(make(tmp_path / "out"))
-    (tmp_path / "out/data.txt").write_text("he", encoding="utf-8")
-    with pytest.raises(ManifestError, match="2 bytes"):
         manifest.verify()
 
 

@@ -51,7 +51,6 @@ class Number(Record):
     ("text", "complaint"),
     [
         ('{"name": "a", "value": 1}\n{"name": "b", "value": 2}', "line 2: value: got 2, expected at most 1"),
-        ('{"name": "a", "value": NaN}', "line 1: value: got nan, expected a number"),
         ('{"name": "a", "value', "line 1: not JSON"),
         ('{"name": "a", "value": 1}\n\n{"name": "a", "value": 0}', "line 3: the name a is already in line 1"),
     ],
@@ -101,7 +100,6 @@ def test_a_dataclass_says_what_a_table_holds(tmp_path: Path) -> None:
     ("line", "complaint"),
     [
         ("-1,x,a,1,0.5,", "seed: got '-1', expected at least 0"),
-        ("²,x,a,1,0.5,", "seed: got '²', expected a whole number"),
         *(
             (f"1,x,a,{share},0.5,", f"share: got '{share}', expected")
             for share in ("", "nan", "inf", "abc", "1.5", "-0.1")

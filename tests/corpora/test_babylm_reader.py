@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from hatchery.corpora.babylm import Treatment, collapse
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections, cut
 from hatchery.corpora.readers.babylm import NORMALISERS, BabylmCorpus, BabylmOptions, files, output_lines, read
-from hatchery.errors import ConfigError, SourceError
+from hatchery.errors import SourceError
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
-from hatchery.typed import build
 
 RELEASE = {
     "babylm_data/babylm_10M/qed.train": "Ten.\n",
@@ -89,11 +88,6 @@ def test_several_tracks_without_a_choice_are_refused(source_of: SourceOf) -> Non
         files(source_of(**RELEASE), BabylmOptions("qed"))
 
 
-def test_a_track_misses_its_own_file(source_of: SourceOf) -> None:
-    with pytest.raises(SourceError, match=r"no file babylm_10M/cbt\.train of the track 10M; it has .*100M/cbt\.train"):
-        files(source_of(**RELEASE), BabylmOptions("cbt", track="10M"))
-
-
 def test_patterns_pick_files_and_refuse_two_of_one_name(source_of: SourceOf) -> None:
     source = source_of(**RELEASE)
     assert texts(source, files=("*babylm_100M/qed.train",)) == {'"Ten."\n\n"Hundred."': None}
@@ -121,11 +115,6 @@ def test_a_corpus_without_boundaries_is_cut(source_of: SourceOf, limit: int | No
     assert "\n\n".join(document.text for document in found) == expected
 
 
-def test_lines_per_document_must_be_positive() -> None:
-    with pytest.raises(ConfigError, match="lines_per_document: got 0"):
-        build(BabylmOptions, {"corpus": "qed", "lines_per_document": 0})
-
-
 def test_sentences_of_a_line_form_one_paragraph(source_of: SourceOf) -> None:
     source = source_of(wikipedia__dev="= = = Dog = = =\n\nA dog barks. It runs.\n\nIt sleeps.\n")
     options = BabylmOptions("wikipedia")
@@ -138,13 +127,6 @@ def test_sentences_of_a_line_form_one_paragraph(source_of: SourceOf) -> None:
 def test_the_last_document_of_a_corpus_stays_apart_from_the_first_of_the_next_file(source_of: SourceOf) -> None:
     source = source_of(qed__train="One.\n", qed__dev="Two.\n")
     assert texts(source) == {'"One."': "train", '"Two."': "dev"}
-
-
-@pytest.mark.parametrize("corpus", sorted(NORMALISERS))
-def test_wrong_encoding_is_an_error_that_names_file_and_byte(corpus: BabylmCorpus, source_of: SourceOf) -> None:
-    source = source_of(**{f"{corpus}.train": b"Good line.\n" * 200_000 + b"bad \xe9 line\n"})
-    with pytest.raises(SourceError, match=rf"{corpus}\.train: byte 2200004 is not utf-8"):
-        documents(source, corpus=corpus)
 
 
 class _Endless(io.RawIOBase):

@@ -11,7 +11,6 @@ import pytest
 
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.babylm import BabylmOptions, files, read
-from hatchery.errors import SourceError
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import RefusedError
@@ -82,8 +81,6 @@ def test_folders_of_2024_files_of_2026_a_zip_and_parquet_are_one_text(source_of:
     for corpus, expected in READ.items():
         for form in ("zip", "parquet"):
             assert texts(open_source(tmp_path / f"{form}.json"), corpus) == expected
-    with pytest.raises(SourceError, match=r"no file babylm_50M/childes\.train of the track 50M"):
-        texts(old, "childes", track="50M")
 
 
 @pytest.mark.parametrize(

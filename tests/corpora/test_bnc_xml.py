@@ -10,7 +10,6 @@ from hatchery.corpora.bnc_page import parse
 from hatchery.corpora.bnc_text import convert_text, first_names, name_drawer, usable_names
 from hatchery.corpora.documents import RawDocument, ReaderContext, Rejections
 from hatchery.corpora.readers.bnc_xml import BncOptions, files, read
-from hatchery.errors import SourceError
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import RawSource, open_source, register_source
 from hatchery.settings.base import ReadingName
@@ -77,11 +76,6 @@ def test_the_zip_and_the_unpacked_folder_give_the_same_documents(tmp_path: Path)
         documents.append(reading_of(open_source(tmp_path / f"{name}.json")))
     assert documents[0] == documents[1]
     assert [document.doc_id for document in documents[0]] == ["bnc/A00", "bnc/KB0"]
-
-
-def test_a_source_without_texts_is_an_error(source_of: Callable[..., RawSource]) -> None:
-    with pytest.raises(SourceError, match=r"no file matches \*\.xml"):
-        files(source_of(readme__txt="x"), BncOptions())
 
 
 def test_drawn_names_do_not_depend_on_the_other_texts(source_of: Callable[..., RawSource]) -> None:

@@ -142,17 +142,6 @@ def test_a_large_file_is_divided_in_any_encoding_and_compressed(
         assert [row[2] for row in rows_of(divided)] == expected
 
 
-def test_a_wrong_byte_deep_in_a_large_file_is_named_by_its_offset(
-    pieces: Callable[[int], None], tmp_path: Path
-) -> None:
-    content = PARAGRAPH.encode() * 2000
-    (tmp_path / "a.txt").write_bytes(content[:150_000].rstrip() + b" \xff " + content)
-    pieces(20_000)
-    offset = len(content[:150_000].rstrip()) + 1
-    with pytest.raises(SourceError, match=rf"a\.txt: byte {offset} is not utf-8"):
-        convert(tmp_path / "a.txt", tmp_path / "out")
-
-
 @pytest.mark.parametrize("end", ["\n\n", "\n", " "])
 def test_memory_stays_flat_as_one_text_grows_whatever_its_lines(end: str, source_of: Sources) -> None:
     def peak_bytes(copies: int) -> int:
@@ -309,11 +298,3 @@ def test_captions_come_back_as_they_were(real_data: Path, tmp_path: Path) -> Non
     manifest = convert(path, tmp_path / "out", options={"files": "*", "format": "text"}, languages=["de"])
     assert [line for line in lines_in(manifest) if line] == captions
     assert len(captions) == 29_000
-
-
-def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.csv").write_text("id,text\n1,Fine.\n2,Fine, too.\n3,Fine again.\n")
-    manifest = convert(tmp_path / "a.csv", tmp_path / "out")
-    assert sum(split["documents"] for split in manifest.measures.values()) == 2
-    assert "source 'mine': left out (rejected.csv): 1 x row with more fields" in capsys.readouterr().err
-    assert "mine,row with more fields" in (tmp_path / "out/rejected.csv").read_text()

@@ -93,15 +93,6 @@ def test_encodings_are_repaired_as_the_option_says(source_of: Sources) -> None:
     assert documents_of(source, format="json_lines", cleaning="none", capitalise=True)[0].text == "CafÃ© ,  here"
 
 
-def test_wrong_options_are_named() -> None:
-    with pytest.raises(ConfigError, match="format: got 'xml', allowed are: cbt"):
-        build(RawTextReaderOptions, {"format": "xml"})
-    with pytest.raises(ConfigError, match="lines_per_document: got 0"):
-        build(RawTextReaderOptions, {"format": "text", "lines_per_document": 0})
-    with pytest.raises(ConfigError, match="format: the key is missing"):
-        build(RawTextReaderOptions, {})
-
-
 LINES = st.lists(st.text(st.characters(exclude_characters="\n")), max_size=20)
 
 

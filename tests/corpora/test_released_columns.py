@@ -120,7 +120,6 @@ def test_a_sample_keeps_licences(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"licence_column": "licence"}, "there is no column 'licence'; there are: age-estimate, category"),
-        ({"leave_out": {"kind": ["x"]}}, "there is no column 'kind'; there are: age-estimate, category"),
         (
             {"licence_column": "license", "document_column": "doc-id"},
             "licence_column: cannot be set together with `document_column`, with which a document has several rows",

@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from hatchery.analysis.task_averages import PARADIGMS_OF_PHENOMENON
-from hatchery.errors import EvaluationError
 from hatchery.evaluation.minimal_pairs.decisions import accuracy_table, decide
 from hatchery.evaluation.minimal_pairs.pairs import check_size, read_minimal_pairs
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame
 from hatchery.evaluation.runtime import load_sentence_model, prepare_device
-from hatchery.evaluation.settings import ExpectedSize, SuiteSettings
+from hatchery.evaluation.settings import ExpectedSize
 from hatchery.evaluation.stages.import_model import import_model
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import open_source, register_source
@@ -130,11 +129,6 @@ def test_an_oracle_is_right_on_all_but_the_identical_pairs_and_on_these_with_the
     assert table["suite", "blimp"].accuracy_ties_correct == 1
     assert table["paradigm", "principle_A_case_2"].correct == 995
     assert table["suite", "blimp"].ties == 7
-
-
-def test_other_files_are_not_taken_for_blimp(source):
-    with pytest.raises(EvaluationError, match=r"this is not blimp: 8 paradigms or files with 8,000 pairs, expected 67"):
-        check_size(read_minimal_pairs(source, SuiteSettings(files="*wh_*.jsonl")), "blimp", BLIMP)
 
 
 def test_bert_base_cased_reaches_its_published_accuracy(blimp, tmp_path):

@@ -107,7 +107,6 @@ def test_a_failed_run_may_have_no_value(tmp_path: Path, value: str) -> None:
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        ("validation,12,1e-05,accuracy,74.2,3,0.6,", "line 2: value: got '74.2', expected at most 1"),
         ("validation,12,1e-05,accuracy,nan,3,0.6,", "validation, seed 12: no value of accuracy, and no reason why"),
         ("validation,12,1e-05,accuracy,0.5,3,0.6,\n" * 2, "line 3: the row validation, 12, 1e-05, accuracy"),
         ("validation,12,1e-05,f1,0.5,3,0.6,", "has no row of the task's first metric, accuracy"),
@@ -126,11 +125,3 @@ def test_settings_without_suite_or_metrics_are_refused(tmp_path: Path, task: dic
     rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
     with pytest.raises(ManifestError, match=r"manifest\.json: the settings of a task lack its name, suite or metrics"):
         measured("cola", job(tmp_path, RESULTS_HEADER + rows, {"task": task}))
-
-
-@pytest.mark.parametrize("value", [True, 61.4, "half"])
-def test_an_impossible_majority_is_refused(tmp_path: Path, value: Any) -> None:
-    rows = "validation,12,1e-05,accuracy,0.5,3,0.6,\n"
-    manifest = job(tmp_path, RESULTS_HEADER + rows, {"task": TASK}, {"majority_accuracy_validation": value})
-    with pytest.raises(EvaluationError, match=r"manifest\.json: measures of validation: majority_accuracy: got "):
-        measured("cola", manifest)

@@ -24,7 +24,7 @@ from forked import Forked
 from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import ConfigError
 from hatchery.evaluation.finetuning import finetune_on_task as stage_module
 from hatchery.evaluation.finetuning.batches import Predicted
 
@@ -277,13 +277,6 @@ def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypat
 def test_sources_must_be_those_of_the_task_and_its_transfers(model_manifest, source, tmp_path):
     with pytest.raises(ConfigError, match="sources: got other, expected one each for agreement"):
         finetuned(tmp_path / "out", short(), model_manifest, {"other": source.manifest}, tmp_path / "c")
-
-
-def test_wrong_rows_are_one_error_with_their_place(run, make_source, json_lines, tmp_path):
-    make_source({"train.jsonl": json_lines([*sentences(5, 0), {"sentence": "x", "label": "ugly", "kind": "one"}])})
-    with pytest.raises(EvaluationError, match=r"train.jsonl:6: .*'ugly'"):
-        run("out")
-    assert not (tmp_path / "out" / "manifest.json").exists()
 
 
 def test_the_bias_of_the_classifier_starts_at_the_class_shares_of_its_training_rows(run, monkeypatch):

@@ -93,26 +93,6 @@ def test_settings_that_exclude_each_other_are_refused_with_task_and_key(changes,
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "key"),
-    [
-        ({"metrics": ()}, "metrics"),
-        ({"metrics": ("accuracy", "accuracy")}, "metrics"),
-        ({"metrics": ("speed",)}, r"metrics\.0"),
-        ({"files": {}}, "files"),
-        ({"files": {"train": (), "validation": "b"}}, r"files\.train"),
-        ({"transfer": TransferSettings({"0": (0,), "1": ()})}, r"transfer\.labels\.1"),
-        ({"vocabulary": VocabularyFilter(())}, r"vocabulary\.fields"),
-        ({"train_limit": 1}, "train_limit"),
-        ({"validation_fraction": 1.0}, "validation_fraction"),
-    ],
-)
-def test_a_value_that_no_task_can_have_is_refused_with_its_key(changes, key):
-    with pytest.raises(ConfigError, match=rf"^task 'mine'\.{key}: (got .*|expected .*)") as caught:
-        build(TaskSettings, vars(task(**changes)), "task")
-    assert "\n" not in str(caught.value)
-
-
 GOOD = [("It rains.", "good"), ("Rains it.", "bad")]
 
 

@@ -115,13 +115,6 @@ def test_a_hidden_token_read_where_it_stands_is_another_model(network, tokenizer
     assert abs(shifted - unshifted) > 1
 
 
-def test_only_a_model_that_was_trained_for_both_is_scored_by_both(network, tokenizer):
-    model = HatcheryModel(network, tokenizer, CPU, "masked")
-    for way in ("fused", "mntp"):
-        with pytest.raises(ConfigError, match=f"'{way}' needs a model that was trained with task hybrid"):
-            token_scores(model, model.encode(["A miller."]), way)
-
-
 def test_a_hybrid_model_is_not_scored_as_a_masked_one(network, tokenizer):
     model = HatcheryModel(network, tokenizer, CPU, "masked", predicted_before=1)
     reason = "at the position before: the numbers would mean nothing; use pll or mntp or pll_within_word_l2r or fused"

@@ -12,7 +12,7 @@ from finetuning_cases import results
 from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.errors import ConfigError, EvaluationError, ManifestError
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation import runtime
 from hatchery.evaluation.evaluation import Evaluated
 from hatchery.evaluation.minimal_pairs.items import minimal_pair
@@ -263,26 +263,6 @@ def test_a_wrong_file_leaves_no_manifest(model_manifest, make_source, json_lines
     with pytest.raises(EvaluationError, match=r"pairs.jsonl:1: the field 'sentence_bad' is missing"):
         score(model_manifest, make_source({"pairs.jsonl": '{"sentence_good": "a"}'}), tmp_path / "out")
     assert not (tmp_path / "out" / "manifest.json").exists()
-
-
-def test_a_text_that_is_no_sentence_is_named_before_it_is_scored(model_manifest, make_source, json_lines, tmp_path):
-    book = {"sentence_good": "The dogs sleep . " * 1000, "sentence_bad": "The dogs .", "UID": "book", "pairID": "9"}
-    with pytest.raises(EvaluationError, match=r"book, pair 9: a sentence becomes \d,\d{3} tokens, expected 1 to 1,024"):
-        score(model_manifest, make_source({"pairs.jsonl": json_lines([book])}), tmp_path / "out")
-
-
-def test_weights_that_differ_from_their_manifest_are_refused(
-    model_manifest, make_source, json_lines, tmp_path, monkeypatch
-):
-    folder = tmp_path / "damaged"
-    folder.mkdir()
-    for path in model_manifest.parent.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
-    weights = bytearray((folder / "model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    (folder / "model.safetensors").write_bytes(weights)
-    with pytest.raises(ManifestError, match=r"model.safetensors"):
-        score(folder / "manifest.json", make_source({"pairs.jsonl": json_lines(PAIRS)}), tmp_path / "out")
 
 
 def test_the_command_scores_and_names_a_mistake_in_one_line(

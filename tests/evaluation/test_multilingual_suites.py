@@ -216,12 +216,8 @@ def test_a_label_of_mubench_is_an_index_digits_or_the_text_of_a_choice(repositor
     ("row", "message"),
     [
         ('"choices": ["x", "y"], "label": 2', "test.jsonl:1: the field 'label' must be an index from 0 to 1, .* got 2"),
-        ('"choices": ["x", "y"], "label": "2"', "got '2'"),
-        ('"choices": ["x", "y"], "label": -1', "got -1"),
         ('"choices": ["x", "y"], "label": true', "got True"),
         ('"choices": ["x"], "label": 0', "'choices' must be a list of two texts or more"),
-        ('"choices": ["x", ""], "label": 0', "none of them empty"),
-        ('"choices": "x", "label": 0', "must be a list"),
     ],
 )
 def test_a_wrong_choice_is_named_with_file_and_line(repository, make_source, row, message):
@@ -259,8 +255,6 @@ def test_solutions_of_global_piqa_may_be_fewer(repository, make_source, tmp_path
     [
         ({"edition": 2025}, "track: got 'multilingual'"),
         ({"format": "blimp", "columns": None}, "track: got 'multilingual'"),
-        ({"track": None, "edition": 2025, "ties": "wrong"}, "ties: got 'wrong'"),
-        ({"choices": {}}, "choices: "),
         ({"temperatures": True, "unknown_tokens": "wrong"}, "unknown_tokens: got 'wrong'"),
     ],
 )

@@ -44,8 +44,6 @@ def test_words_of_one_character_are_words_of_mandarin(tmp_path: Path) -> None:
             "cdi_human.csv: none of its 2 words has a context in cdi_childes.json, expected the same spelling: the "
             "files begin with 'poes' and 'cat'",
         ),
-        ("word,aoa\npoes,5.1\n", {"poes": ["de"]}, "there is no column of an age in months, such as '16'"),
-        ("woord,16\npoes,0.1\n", {"poes": ["de"]}, "word"),
     ],
 )
 def test_norms_of_another_layout_are_one_message(

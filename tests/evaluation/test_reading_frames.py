@@ -97,9 +97,6 @@ def test_the_first_rows_of_a_table_may_be_those_of_another_language(make_source)
         ("p,,1,dog,1", {}, r"a\.csv:2: item: got '', expected a name"),
         ("p,1,one,dog,1", {}, r"a\.csv:2: position: got 'one', expected a number"),
         ("p,1,1,dog,1", {"response": "ffd"}, r"a\.csv:2: the field 'ffd' is missing; the record has: item, "),
-        ("p,1,1,dog,1", {"predictors": {"freq": 1}}, r"a\.csv:2: the field 'freq' is missing"),
-        ("p,1,1,dog,1", {"predictors": {"zipf": 1}}, r"a\.csv:2: the field 'zipf' is missing"),
-        ("p,1,1,dog,1", {"participant": "subject"}, r"a\.csv:2: the field 'subject' is missing"),
     ],
 )
 def test_a_mistake_is_reported_with_its_line(make_source, row: str, keys: dict, message: str) -> None:
@@ -115,10 +112,7 @@ def test_a_mistake_is_reported_with_its_line(make_source, row: str, keys: dict, 
         ({"drop_sentence_ends": True}, "drop_sentence_ends: needs `sentence`"),
         ({"word_boundaries": "corrected", "joined_by": ""}, "word_boundaries: corrected needs words that are joined"),
         ({"lowest": 3.0, "highest": 2.0}, "lowest: got 3, expected at most `highest`, 2"),
-        ({"spillover": -1}, "spillover: got -1"),
         ({"predictors": {"surprisal": 1}}, "predictors: got 'surprisal', a name of ours; give the column another"),
-        ({"position": "n", "predictors": {"position": 0}}, "predictors: got 'position', a name of ours"),
-        ({"response": "participant"}, "response: got 'participant', a name of ours"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(keys: dict, message: str) -> None:

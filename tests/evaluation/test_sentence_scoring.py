@@ -262,14 +262,6 @@ def test_the_leading_blank_reaches_the_tokenizer_and_identity_is_that_of_the_tex
     assert with_blank.scores.tolist() == candidate_scores(pairs, model).scores.tolist()
 
 
-def test_a_sentence_longer_than_the_model_can_take_is_named(model_manifest):
-    model = HatcheryModel(*load_pretrained(model_manifest), CPU)
-    model.longest_input = 5
-    pairs = [minimal_pair("p", "f", "7", "The dogs sleep near the old house .", "The .")]
-    with pytest.raises(EvaluationError, match=r"p, pair 7: a sentence becomes \d+ tokens, expected 1 to 3"):
-        candidate_scores(pairs, model)
-
-
 def layer(n_rows: int, n_items: int, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(n_rows + n_items)
     features, weight = torch.randn(n_rows, 16, generator=generator), torch.randn(n_items, 16, generator=generator)

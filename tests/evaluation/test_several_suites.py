@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from faults import DAMAGE, damaged
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import EvaluationError, ManifestError, SourceError
+from hatchery.errors import EvaluationError
 from hatchery.evaluation import several_items
 from hatchery.evaluation.minimal_pairs import opened_models
 from hatchery.evaluation.stages.score_minimal_pairs import score_minimal_pairs
@@ -109,12 +108,3 @@ def test_the_suites_of_a_model_and_of_its_milestones_are_divided_into_jobs(repos
     settings = json.loads(jobs.settings("score_suites", experiment="babylm_multilingual_mini", batch="batch_1"))
     alone = json.loads(jobs.settings("score_minimal_pairs", suite="demo_multilingual_zhoblimp"))
     assert settings["suites"]["demo_multilingual_zhoblimp"] == alone
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("kind", ["model.safetensors", "a.jsonl"])
-def test_altered_models_and_data_are_named(kind, damage, job, model_manifest, tmp_path):
-    folder = model_manifest.parent if kind == "model.safetensors" else tmp_path / "raw"
-    with damaged(folder / kind, damage), pytest.raises((EvaluationError, ManifestError, SourceError), match=kind):
-        job({"a": suite("a")})
-    assert not (tmp_path / "job" / "manifest.json").exists()

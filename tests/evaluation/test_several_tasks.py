@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from faults import DAMAGE, damaged
 from finetuning_cases import RUNTIME, contents, finetuned, sentences, short
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, EvaluationError, ManifestError, SourceError
+from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation import several_items
 from hatchery.evaluation.stages.finetune_tasks import finetune_tasks
 from hatchery.runner import run_stage
@@ -102,16 +101,3 @@ def test_a_task_that_fails_stops_no_other_and_a_second_attempt_trains_it_alone(j
 def test_a_task_without_a_source_is_an_error_before_any_work(job, source):
     with pytest.raises(ConfigError, match="source: 'second' is missing, which the task 'second' needs"):
         job({"first": named("first"), "second": named("second")}, {"first": source.manifest})
-
-
-MODEL = ("model.safetensors", "config.json", "tokenizer.json")
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("kind", [*MODEL, "train.jsonl", "validation.jsonl"])
-def test_altered_models_and_data_are_named(kind, damage, job, model_manifest, source, tmp_path):
-    folder = model_manifest.parent if kind in MODEL else source.root
-    with damaged(folder / kind, damage), pytest.raises((ManifestError, SourceError), match=kind) as caught:
-        job({"first": named("first")})
-    assert str(caught.value).count("\n") == 0
-    assert not output(tmp_path).exists()

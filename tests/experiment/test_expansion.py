@@ -136,7 +136,6 @@ def test_a_key_that_is_null_is_not_taken_from_the_base(configuration: Path) -> N
     ("sets", "message"),
     [
         ({"a": [{"rows": [[48]]}]}, "grid.sets.a.0.rows.0: got 1 values, expected 2: H, L"),
-        ({"a": [{"rows": [[[48], 1]]}]}, "grid: sets.a.0.rows.0.0: got [48], expected a whole number or a number"),
         ({"a": [{"rows": [[48, 1], [48, 1]]}]}, "grid.sets.a.0: the row [48, 1] is already in grid.sets.a.0"),
         ({"a": [{"around": [48, 1], "vary": {"h": [96]}}]}, "vary: h: unknown column; the grid has: H, L"),
         ({"a": [{"around": [48, 1]}]}, "grid: sets.a.0: got around, expected exactly one of: `rows: [[16, 64]]`"),

@@ -27,7 +27,6 @@ def test_the_command_line_has_numbers_and_counts_after_files(configuration: Path
     ("argument", "told"),
     [
         ("compute={corpus_threads: many}", "the command line (--config): compute.corpus_threads: got 'many', expected"),
-        ("cluster={gpu_type: a100}", "the command line (--config): cluster.gpu_type: got 'a100', expected null"),
         ("compute={corpus_threads: 2", "the command line (--config): compute:1: "),
     ],
 )

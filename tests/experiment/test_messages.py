@@ -18,27 +18,13 @@ Mistake = tuple[str, str, str]
 MISTAKES: dict[str, dict[str, Mistake]] = {
     DEMO: {
         "nearest key": ("sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
-        "wrong type": ("steps: 700", "steps: many", "pretraining.steps: got 'many', expected a whole number"),
-        "true where null or a whole number belongs": (
-            "warmup_fraction: 0.05",
-            "warmup_steps_limit: true",
-            "pretraining.schedule.warmup_steps_limit: got true, expected a whole number or null",
-        ),
-        "out of range": ("batch_size: 32", "batch_size: 0", "pretraining.batch_size: got 0, expected at least 1"),
-        "missing key": ("  steps: 700\n", "", "pretraining.steps: the key is missing"),
         "duplicate key": ("corpus: demo", "corpus: demo\ncorpus: demo", "the key 'corpus' occurs twice"),
-        "not YAML": ("runs:", "runs: [", "demo.yaml:"),
         "a leading zero": (
             "steps: 700",
             "steps: 010",
             "a number that begins with 0, which YAML 1.1 reads as octal: 010;",
         ),
         "a tab": ("runs:\n ", "runs:\n\t", "found character '\\t' that cannot start any token"),
-        "pairs of packed text": (
-            "{mask_probability: 0.4, kind: subword}",
-            "{mask_probability: 0.4, segments: packed, sentence_pairs: order}",
-            "objective.sentence_pairs: got 'order' with segments 'packed', expected none",
-        ),
         "predicted padding of packed text": (
             "{mask_probability: 0.4, kind: subword}",
             "{mask_probability: 0.4, segments: packed, padding_in_loss: true}",
@@ -94,25 +80,10 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "objective:\n    kind:\u00a0subword",
             "'kind:\\xa0subword' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
         ),
-        "a no-break space behind a value": (
-            "batch_size: 32",
-            "batch_size: 32\u00a0",
-            "demo.yaml:8: '32' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
-        ),
-        "a key of the whole inside": (
-            "steps: 700",
-            "steps: 700\n  corpus: demo",
-            "pretraining.corpus: unknown key here: it belongs to the top level; allowed are: batch_size",
-        ),
         "more steps than a plan holds": (
             "steps: 700",
             "steps: 2000000000",
             "pretraining.steps: got 2000000000, expected at most 100,000,000 steps",
-        ),
-        "a budget of more steps": (
-            "steps: 700",
-            "budget: {words_seen: 1000000000000}",
-            "pretraining.budget: got 1582031250, expected at most 100,000,000 steps",
         ),
         "more digits than a number has": (
             "batch_size: 32",
@@ -123,11 +94,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "runs:",
             "---\nruns:",
             "expected a single document in the stream, but found another document",
-        ),
-        "a start without a place": (
-            "elc_demo_small,",
-            "elc_demo_small, pretraining: {initialise_from: {take: weights}},",
-            "runs.elc_bert.pretraining.initialise_from: got neither, expected either `run` or `path`",
         ),
         "an encoder-decoder by the rules of 2026": (
             "minimal_pairs: [demo_pairs]",
@@ -146,20 +112,10 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "warmup_steps: 701",
             "demo.yaml: pretraining.schedule.warmup_steps: got 701, expected at most 700, the steps of the shortest",
         ),
-        "two keys of the warm-up": (
-            "warmup_fraction: 0.05",
-            "warmup_fraction: 0.05, warmup_steps: 100",
-            "pretraining.schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
-        ),
         "an evaluation after the end": (
             "evaluation_interval_steps: 175",
             "evaluation_interval_steps: 701",
             "demo.yaml: pretraining.evaluation_interval_steps: got 701, expected at most 700, the steps of the longest",
-        ),
-        "a number without end": (
-            "steps: 700",
-            "steps: 700\n  optimizer: {learning_rate: 1e999}",
-            "the number 1e999 is too large, expected at most 1.8e308",
         ),
         "nesting without end": (
             "runs:",
@@ -201,15 +157,8 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "of the family encoder_decoder",
         ),
     },
-    "tokenizers/demo.yaml": {
-        "unknown choice": (
-            "kind: wordpiece",
-            "kind: wordpice",
-            "kind: got 'wordpice'; did you mean 'wordpiece'? Allowed are: wordpiece, byte_bpe, bpe, unigram",
-        ),
-    },
+    "tokenizers/demo.yaml": {},
     "models/ltg_mini.yaml": {
-        "a key of the other family": ("hidden_size", "embedding_size: 32\nhidden_size", "embedding_size: unknown key"),
         "a size that the tokenizer decides": (
             "hidden_size",
             "vocab_size: 8192\nhidden_size",
@@ -237,13 +186,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
     "corpora/demo.yaml": {
         "two sources of one name": ("name: cbt,", "name: bnc,", "the name 'bnc' is given 2 times"),
     },
-    "tasks/demo_acceptability.yaml": {
-        "settings of a task that exclude each other": (
-            "labels:",
-            "head: {kind: regression}\nlabels:",
-            "labels: got [0, 1], expected none with the head regression",
-        ),
-    },
+    "tasks/demo_acceptability.yaml": {},
     "experiments/my_text.yaml": {
         "sentences of a language without a model": (
             "options: {}",
@@ -264,25 +207,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "in {configuration}/experiments/my_text.yaml: corpus",
         ),
     },
-    "suites/blimp.yaml": {
-        "no choice at all": (
-            "data: blimp\n",
-            "",
-            "blimp.yaml: got none of these, expected exactly one of: `data: my_pairs` "
-            "(Raw input, by its name under `data` in config.yaml); or",
-        ),
-    },
+    "suites/blimp.yaml": {},
     "experiments/strict.yaml": {
         "unknown protocol": (
             "{base: elc_bert}",
             "{base: elc_bret}",
             "finetuning.protocol.base: got 'elc_bret', no such protocol; did you mean 'elc_bert'? There are: babylm",
-        ),
-        "published row of no run": (
-            "    elc_zero: elc_bert_base_zero",
-            "    elc_zeros: elc_bert_base_zero",
-            "published.rows: got 'elc_zeros', no such run or baseline; did you mean 'elc_zero'? There are: ltg_bert, "
-            "elc_biased, elc_zero, elc_normalized, elc_weighted_output, babylm_opt_125m",
         ),
     },
     "experiments/bnc.yaml": {
@@ -298,11 +228,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "zero: {model: ltg_demo, pretraining: {objective: {task: causal}}}",
             "runs.zero.pretraining.objective.task: got 'causal', expected translation in an experiment with "
             "translation.tests; put other models in an experiment of their own",
-        ),
-        "an encoder alone that translates": (
-            "zero: {model: nmt_demo,",
-            "zero: {model: ltg_demo,",
-            "runs.zero.model: got 'ltg_demo' of the family ltg, expected a model of the family encoder_decoder",
         ),
         "minimal pairs of translating models": (
             "translation:\n",
@@ -325,12 +250,6 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "leave_out: [away_begins]",
             'leave_out: ["*"]',
             "translation.leave_out: leaves no run that translates, expected at least one",
-        ),
-        "translation of a split that is not there": (
-            "{corpus: demo_parallel_other}",
-            "{corpus: demo_parallel_other, split: dev}",
-            "translation.tests.other_domain.split: got 'dev', a split that the corpus 'demo_parallel_other' does not "
-            "have; allowed are: test",
         ),
     },
 }

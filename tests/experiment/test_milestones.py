@@ -53,7 +53,6 @@ def test_28_milestones_of_a_run_are_28_places_and_no_training(configuration: Pat
             "minimal_pairs/demo_pair",
             "evaluate_milestones: got 'minimal_pairs/demo_pair', .*did you mean 'minimal_pairs/demo_",
         ),
-        ("translation", "evaluate_milestones: got 'translation', expected an evaluation of the experiment"),
         ("minimal_pairs", "evaluate_milestones: no run has `milestones` or `checkpoints_at`"),
     ],
 )

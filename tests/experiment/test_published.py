@@ -11,7 +11,6 @@ from shipped import PROJECT, REPOSITORY, changed
 
 from hatchery.analysis.published_values import chosen_values
 from hatchery.analysis.settings import SummarySettings, published_choices
-from hatchery.analysis.studies import check_published
 from hatchery.errors import ConfigError
 from hatchery.experiment.paper_tables import paper_tables, published_files
 from hatchery.experiment.project import Project
@@ -95,11 +94,7 @@ def test_a_miniature_with_fewer_models_fills_the_rows_that_it_has(configuration:
 
 OF = {"of": "strict", "caveat": "because"}
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"paper_tables": {**OF, "of": "stric"}}, r"paper_tables.of: got 'stric', no such experiment.*strict"),
     ({"paper_tables": {**OF, "of": "demo"}}, "paper_tables.of: got 'demo', expected an experiment with `published`"),
-    ({"paper_tables": {**OF, "of": "strict_mini"}}, "got 'strict_mini', expected an experiment with `published`"),
-    ({"paper_tables": {"of": "strict"}}, "caveat"),
-    ({"paper_tables": {**OF, "caveat": ""}}, "caveat"),
     ({"runs": {"mine": {"model": "ltg_demo"}}}, "none of the runs of 'strict' is a run here: ltg_bert, elc_biased"),
     (
         {"published": {"paper": "elc_bert", "track": "strict", "rows": {"ltg_bert": "ltg_bert_base"}}},
@@ -114,13 +109,6 @@ def test_what_cannot_be_is_told_with_file_and_key(configuration: Path, keys: dic
     with pytest.raises(ConfigError, match=message) as caught:
         project.check("experiment", "strict_mini")
     assert "strict_mini.yaml" in str(caught.value)
-
-
-def test_two_twins_of_each_other_are_refused_and_not_followed(configuration: Path) -> None:
-    changed(configuration, ("paper_tables", {"of": "strict_mini", "caveat": "because"}), of="bnc_mini")
-    project = changed(configuration, ("paper_tables", {"of": "bnc_mini", "caveat": "because"}), of="strict_mini")
-    with pytest.raises(ConfigError, match="expected an experiment with `published`"):
-        project.check("experiment", "strict_mini")
 
 
 def test_a_baseline_may_stand_beside_the_published_row_of_that_model(configuration: Path) -> None:
@@ -204,14 +192,6 @@ def test_a_pattern_that_makes_no_row_is_told(configuration: Path, pattern: str) 
         rows(configuration, UNCONSTRAINED)
     assert str(caught.value).startswith(f"{path}: published.rows.*: got {pattern!r}, expected a name with ")
     assert "\n" not in str(caught.value)
-
-
-def test_an_unknown_paper_is_told_with_those_that_there_are(configuration: Path) -> None:
-    path = configuration / f"experiments/{CONSTRAINED}.yaml"
-    text = path.read_text(encoding="utf-8").replace("paper: reduced_vocabulary", "paper: reduced_vocabular")
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"got 'reduced_vocabular'; did you mean 'reduced_vocabulary'"):
-        check_published(Project(configuration), CONSTRAINED)
 
 
 def test_jobs_of_a_cluster_find_the_same_rows(configuration: Path, monkeypatch: pytest.MonkeyPatch) -> None:

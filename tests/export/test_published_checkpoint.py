@@ -193,12 +193,6 @@ def test_what_the_tensors_tell_is_detected(attempt, variant, choices, expected):
         ("ltg", {"position_head_layout": None}, "position_head_layout: got null, expected one of bnc, babylm: the BNC"),
         ("ltg", {"layer_weighting": "zero"}, "layer_weighting: got 'zero', but the tensors are those of 'none'"),
         ("elc_zero", {}, "layer_weighting: got null, expected one of biased, zero, normalized"),
-        ("elc_zero", {"layer_weighting": "weighted_output"}, "got 'weighted_output', expected one of"),
-        (
-            "elc_zero",
-            {"layer_weighting": "zero", "position_head_layout": "bnc"},
-            "position_head_layout: got 'bnc', but ELC-BERT and GPT-BERT have only 'babylm'",
-        ),
     ],
 )
 def test_a_choice_that_is_missing_or_contradicts_is_told(attempt, variant, choices, complaint):
@@ -217,10 +211,6 @@ VALUE = "transformer.layers.1.attention.in_proj_v.weight"
     ("change", "complaint"),
     [
         (lambda s: {k: v for k, v in s.items() if k != VALUE}, f"lacks the tensor {VALUE}"),
-        (
-            lambda s: {k: v for k, v in s.items() if ".layers.2." not in k},
-            r"lacks the tensor transformer\.layers\.2\.",
-        ),
         (replaced(VALUE, lambda t: t[:-1]), rf"tensor {VALUE} has the shape \(23, 24\), expected"),
         (replaced(VALUE, lambda t: t.long()), f"tensor {VALUE} holds torch.int64"),
         (replaced(VALUE, lambda t: t * float("nan")), f"tensor {VALUE} holds numbers that are not finite"),
@@ -294,7 +284,6 @@ def test_files_that_are_no_weights_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "not a readable JSON file"),
         (json.dumps({"vocab_size": 3}), "lacks hidden_size, intermediate_size"),
         (json.dumps({**CONFIG, "hidden_size": "wide"}), "hidden_size"),
     ],

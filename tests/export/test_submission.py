@@ -11,9 +11,7 @@ from hatchery.analysis.babylm_scores import RULES, SUITES, RowCount
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import stage_run
 from hatchery.artifacts.records import read_records
-from hatchery.errors import ManifestError
 from hatchery.export.settings import SubmissionSettings
-from hatchery.export.stages.write_submission import write_submission
 from hatchery.export.submission import report_of, submission
 from hatchery.export.submission_check import (
     FAST,
@@ -23,8 +21,6 @@ from hatchery.export.submission_check import (
     missing_checkpoints,
     structure_problems,
 )
-from hatchery.runner import run_stage
-from hatchery.typed import plain
 
 CHECKPOINTS = ("chck_1M", "chck_2M")
 SETTINGS = SubmissionSettings(
@@ -82,18 +78,6 @@ def evaluations(tmp_path: Path):
 def surprisal(step: str) -> dict[str, object]:
     word = {"target_word": "dog", "context_id": 0, "context": "the"}
     return {"step": step, "word_count": 10**6, **word, "surprisal": 3.5}
-
-
-def test_altered_predictions_are_refused(evaluations, repository: Path, tmp_path: Path) -> None:
-    whole, fast = evaluations
-    path = whole["blimp"].with_name("predictions.json")
-    path.write_text(path.read_text().replace("A dog", "A cat"))
-    settings = {"stage": "write_submission", "stage_version": 2, **plain(SETTINGS)}
-    output, counts = tmp_path / "submission.json", repository / "config/published/babylm/row_counts.csv"
-    given = {"predictions": whole, "fast": fast, "measurements": tmp_path / "measurements.parquet"}
-    with pytest.raises(ManifestError, match=r"blimp/predictions\.json: "):
-        run_stage(write_submission, settings, output, **given, row_counts=counts, report=tmp_path / "report.md")
-    assert not output.exists()
 
 
 def test_the_file_holds_what_was_measured_and_null_for_the_rest(evaluations) -> None:

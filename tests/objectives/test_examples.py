@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hatchery.errors import ConfigError, TrainingError
+from hatchery.errors import ConfigError
 from hatchery.objectives.padded_examples import LabelledExample, Padding
 from hatchery.objectives.special_ids import SpecialIds
 from hatchery.tokenization.special_tokens import SPECIAL_SETS
@@ -174,17 +174,6 @@ def test_trimming_a_batch_does_not_change_what_is_masked(make_collection):
 def test_pairs_need_segments_of_several_sentences(segments, pairs):
     with pytest.raises(ConfigError, match=rf"sentence_pairs: got '{pairs}' with segments '{segments}', expected none"):
         replace(SPAN, segments=segments, sentence_pairs=pairs)
-
-
-@pytest.mark.parametrize("quirk", ["padding_in_loss", "padding_attended"])
-def test_packed_sequences_have_no_padding_to_be_predicted_or_attended(quirk):
-    with pytest.raises(ConfigError, match=f"{quirk}: got true, expected false: packed sequences"):
-        replace(SPAN, segments="packed", **{quirk: True})
-
-
-def test_a_vocabulary_of_special_tokens_is_refused(make_collection):
-    with pytest.raises(TrainingError, match="vocab_size: got 6"):
-        objective_of(SPAN).examples(replace(make_collection([]), vocabulary_size=6), 64)
 
 
 @pytest.mark.parametrize(("name", "protected", "first_random"), [("babylm", 6, 5), ("bnc", 6, 5), ("roberta", 5, 5)])

@@ -159,7 +159,6 @@ def test_a_wrong_size_is_told_before_the_file_is_fetched(
 @pytest.mark.parametrize(
     ("trouble", "said", "requests"),
     [
-        (lambda number: 401, "the server answers 401 ", 1),
         (lambda number: 404, "the server answers 404 ", 1),
         (lambda number: 503, "stopped after 6 attempts: the server answers 503 .* set its `path` in config/config", 6),
         (lambda number: CUT if number % 2 else 416, "stopped after 6 attempts: ", 6),
@@ -174,12 +173,6 @@ def test_a_file_that_the_server_does_not_give_is_told_in_one_line(
     assert "\n" not in str(caught.value)
     assert len(web.requests) == requests
     assert "data.bin" not in tree(tmp_path) and (requests > 1 or tree(tmp_path) == [])
-
-
-def test_a_server_that_cannot_be_reached_is_told_in_one_line(web: Any, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="stopped after 6 attempts: the connection failed") as caught:
-        fetch(Download("http://127.0.0.1:9/data.bin", 1, "0" * 64), tmp_path, no_pause)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_compressed_file_that_the_server_calls_encoded_stays_compressed(web: Any, tmp_path: Path) -> None:

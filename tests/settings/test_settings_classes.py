@@ -152,11 +152,6 @@ def test_each_way_of_a_choice_is_written_with_its_keys() -> None:
     assert [written for group, written in choices if tuple(yaml.safe_load(f"{{{written}}}")) != group] == []
 
 
-def test_a_number_without_end_is_refused_also_on_the_command_line() -> None:
-    with pytest.raises(ConfigError, match=r"cluster\.planned_mfu: got inf, expected a number"):
-        validated(FILES["config"], {"cluster": {"planned_mfu": float("inf")}}, "config.yaml")
-
-
 def test_a_choice_of_values_and_types_is_said_in_words() -> None:
     document = {**MINIMAL, "pretraining": {**MINIMAL["pretraining"], "output_bias": {"weight_scale": []}}}
     with pytest.raises(ConfigError) as caught:

@@ -39,7 +39,6 @@ def test_jobs_that_the_cluster_can_run_pass_and_none_is_sent(folder: Path) -> No
     ("changes", "problem"),
     [
         ({"account": "nobody"}, "Invalid account"),
-        ({"gpus_per_node": 1, "gpu_type": "h100"}, "Requested node configuration is not available"),
         ({"partition": "closed"}, "partition closed would wait, because it is down"),
     ],
 )

@@ -57,7 +57,7 @@ def test_the_table_of_the_cluster_is_the_table_of_one_machine_byte_for_byte(
 def test_every_result_is_the_same_byte_for_byte(slurm_project: Path, demo_project: Path) -> None:
     manifests = sorted((slurm_project / "results").rglob("manifest.json"))
     kinds = {path.parts[0] for path in (found.relative_to(slurm_project / "results") for found in manifests)}
-    assert {"corpora", "tokenizers", "tokens", "models", "finetuning"} <= kinds and len(manifests) >= 15
+    assert {"corpora", "tokenizers", "tokens", "models", "finetuning"} <= kinds and len(manifests) >= 12
     for path in manifests:
         relative = path.relative_to(slurm_project)
         assert (demo_project / relative).read_bytes() == path.read_bytes(), f"{relative} differs"
@@ -65,7 +65,7 @@ def test_every_result_is_the_same_byte_for_byte(slurm_project: Path, demo_projec
 
 def test_pretraining_ran_in_one_process_on_each_of_two_nodes(slurm_project: Path) -> None:
     jobs = [job for job in sent(slurm_project) if "rule_pretrain" in job.comment]
-    assert len(jobs) == 3
+    assert len(jobs) == 2
     for job in jobs:
         steps = ask("sacct", "-nP", f"--jobs={job.job_id}.0", "--format=NTasks,NNodes,State").split()
         assert steps == ["2|2|COMPLETED"], f"{job.comment}: {steps}"
@@ -106,11 +106,11 @@ def test_inside_of_a_job_snakemake_sends_jobs_of_their_own_size(
     assert (project / TOKENS).is_file()
 
 
-AT_ONCE = 4
-TASKS = [f"task_{number}" for number in range(1, 10)]
+AT_ONCE = 3
+TASKS = [f"task_{number}" for number in range(1, 6)]
 # The only one that reads this file.
 ODD = "demo_babylm_mnli"
-EXPERIMENT = """description: Ten small fine-tunings of a model that was never trained.
+EXPERIMENT = """description: Six small fine-tunings of a model that was never trained.
 corpus: tiny
 tokenizer: tiny
 pretraining: {steps: 0, batch_size: 8, sequence_length: 32}
@@ -122,7 +122,7 @@ finetuning:
 
 
 def add_experiment(folder: Path) -> list[str]:
-    """Add the experiment `many` with ten tasks, nine of them equal but for their seed; the results to ask for."""
+    """Add the experiment `many` with six tasks, five of them equal but for their seed; the results to ask for."""
     task = (folder / "config/tasks/demo_acceptability.yaml").read_text(encoding="utf-8")
     lines = [f"    {ODD}: {{seeds: [1]}}\n"]
     for seed, name in enumerate(TASKS, start=1):
@@ -141,7 +141,7 @@ def most_at_once(jobs: list[Sent]) -> int:
     return max(sum(job.submitted <= moment < job.ended for job in jobs) for moment in (job.submitted for job in jobs))
 
 
-def test_ten_fine_tunings_go_out_a_few_at_once_and_a_failed_one_is_sent_again_alone(
+def test_six_fine_tunings_go_out_a_few_at_once_and_a_failed_one_is_sent_again_alone(
     copy_of_project: Callable[[Path], Path], tmp_path: Path
 ) -> None:
     project = copy_of_project(tmp_path / "project")

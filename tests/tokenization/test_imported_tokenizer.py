@@ -59,15 +59,6 @@ def test_another_size_and_a_missing_file_are_refused(file: Path, tmp_path: Path)
         )
 
 
-def test_a_file_that_is_no_tokenizer_is_told_by_its_own_name(tmp_path: Path) -> None:
-    (tmp_path / "theirs.json").write_text("{}")
-    with pytest.raises(TokenizationError, match=r"theirs\.json: "):
-        run_stage(
-            import_tokenizer, settings(7), tmp_path / "out" / "manifest.json", tokenizer_file=tmp_path / "theirs.json"
-        )
-    assert not (tmp_path / "out" / "tokenizer.json").exists()
-
-
 def test_a_block_with_a_path_depends_on_the_file_and_on_no_corpus(file: Path, tmp_path: Path, repository: Path) -> None:
     shutil.copytree(repository / "config", tmp_path / "config")
     block = tmp_path / "config/tokenizers/theirs.yaml"

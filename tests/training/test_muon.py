@@ -143,7 +143,6 @@ def test_hidden_matrices_alone_are_made_orthogonal(family: str) -> None:
             {"name": "lamb", "momentum": 0.9},
             "momentum: got 0.9, expected no such key with name lamb; muon or normuon has",
         ),
-        ({"name": "adamw", "others": "lamb"}, "others: got 'lamb', expected no such key with name adamw"),
         ({"name": "muon", "row_decay": 0.9}, "row_decay: got 0.9, expected no such key with name muon; normuon has it"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from hatchery.errors import ConfigError, ModelError, TrainingError
+from hatchery.errors import ConfigError, TrainingError
 from hatchery.modeling.count_distributions import smoothed_distribution
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
@@ -162,11 +162,6 @@ def test_spare_rows_of_a_vocabulary_stay_out_of_norms_and_predictions(make_model
     assert len(bias) == shards.vocabulary_size + 10 and torch.all(bias[-10:] == SPARE_ROW_BIAS)
     torch.testing.assert_close(padded.head.vocabulary_weight.detach().norm(), bias[:-10].norm())
     assert measures["first_loss"] > math.log(shards.vocabulary_size) > measures["prior_entropy"]
-
-
-def test_a_scale_that_does_not_fit_the_model_is_refused_before_anything_is_counted(make_model, shards) -> None:
-    with pytest.raises(ModelError, match="the input embedding too"):
-        prepare_output_(make_model(), replace(UNIGRAM, weight_scale="unit"), untouched, shards, 7)
 
 
 def test_a_larger_corpus_counts_what_targets_are_and_needs_training_text(token_data, tmp_path) -> None:

@@ -3,7 +3,6 @@
 import csv
 import itertools
 import math
-import re
 import signal
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from faults import DAMAGE, damaged
 from torch.nn import functional as F
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.errors import ConfigError, HatcheryError, TrainingError
+from hatchery.errors import ConfigError, TrainingError
 from hatchery.evaluation.scores import csv_of
 from hatchery.evaluation.settings import HeldOutPairs, TranslationTests
 from hatchery.evaluation.stages.measure_perplexity import measure_perplexity
@@ -114,33 +112,6 @@ def test_a_run_that_goes_on_with_another_loss_has_not_diverged(translation_comma
     losses = [row["loss"] for row in second.rows() if "loss" in row]
     # By more than the loss of a uniform guess, which is how a diverged run is told.
     assert min(losses[STEPS:]) > min(losses[:STEPS]) + math.log(160)
-
-
-@pytest.mark.slow
-def test_altered_models_and_test_sets_are_named(translation_command: Make, pair_data: Any, tmp_path: Path) -> None:
-    command = translation_command(steps=1)
-    command.finish()
-    settings = {"stage": "translate_tests", "tests": {"held_out": {"corpus": "pairs", "split": "dev"}}}
-    output = tmp_path / "translations/manifest.json"
-
-    def translated() -> None:
-        run_stage(
-            translate_tests, settings, output, runtime={}, model=command.output, corpus={"held_out": pair_data.corpus}
-        )
-
-    model = [file.path for file in read_manifest(command.output).outputs]
-    read = {path for path in model if path.name in ("model.safetensors", "config.json")}
-    read |= {path for path in model if path.name.startswith("tokenizer")}
-    read |= {file.path for file in read_manifest(pair_data.corpus).listed(".parquet", "dev-")}
-    assert len(read) >= 3
-    for path in sorted(read):
-        for damage in DAMAGE:
-            with damaged(path, damage), pytest.raises(HatcheryError, match=re.escape(path.name)) as caught:
-                translated()
-            assert str(caught.value).count("\n") == 0
-            assert not output.exists()
-    translated()
-    assert output.exists()
 
 
 @pytest.mark.slow

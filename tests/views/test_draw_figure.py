@@ -175,7 +175,7 @@ def test_the_same_tables_give_the_same_vector_file(
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize(("figure", "table"), [(name, table) for name in FIGURES for table in tables_of(FIGURES[name])])
+@pytest.mark.parametrize(("figure", "table"), [("learning_curves", "curves")])
 def test_an_altered_table_is_named_and_nothing_is_drawn(
     *, figure: str, table: str, damage: str, drawn_once: Any, tables: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -183,12 +183,6 @@ def test_an_altered_table_is_named_and_nothing_is_drawn(
     with pytest.raises(ManifestError, match=rf"{table}\.parquet: "):
         run_stage(draw_figure, settings_of(drawn_once, figure), tmp_path / "figure.svg", tables=given(figure, tables))
     assert not (tmp_path / "figure.svg").exists()
-
-
-@pytest.mark.parametrize("figure", [name for name, declared in FIGURES.items() if tables_of(declared)])
-def test_a_table_that_is_not_given_is_named(figure: str, drawn_once: Any) -> None:
-    with pytest.raises(ConfigError, match=rf"tables: {' and '.join(tables_of(FIGURES[figure]))} must be given"):
-        run_stage(draw_figure, settings_of(drawn_once, figure), Path("unused.svg"), tables={})
 
 
 @pytest.mark.parametrize("figure", [name for name, declared in FIGURES.items() if declared.published])

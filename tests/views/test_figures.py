@@ -16,7 +16,7 @@ from hatchery.analysis.read_tables import CurvePoint
 from hatchery.analysis.settings import FigureSettings
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import read_manifest, stage_run
-from hatchery.errors import ConfigError, EvaluationError
+from hatchery.errors import EvaluationError
 from hatchery.experiment.project import Project
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering import drawing
@@ -250,17 +250,6 @@ def test_a_legend_in_several_rows_is_read_in_the_configured_order() -> None:
     places = {text.get_text(): text.get_window_extent() for text in legend.get_texts()}
     order = sorted(places, key=lambda name: (-round(places[name].y0), places[name].x0))
     assert order == [f"model_number_{index} (1 seed)" for index in range(5)]
-
-
-@pytest.mark.parametrize("style", [{"width_inches": 1}, {"font_size": 99}, {"colours": "rainbow"}, {"height": 3}])
-def test_a_style_that_cannot_be_drawn_is_refused(two_models: Any, style: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="style"):
-        run_stage(
-            draw_figure,
-            two_models.figure_settings("layer_weights", **style),
-            tmp_path / "a.svg",
-            tables={"layers": tmp_path},
-        )
 
 
 def test_word_frequencies_alone_are_a_line_in_both_panels_of_the_learning_curves() -> None:

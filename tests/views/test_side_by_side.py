@@ -11,7 +11,6 @@ from scipy import stats
 
 from hatchery.analysis.summary_rows import SummaryRow, write_parquet
 from hatchery.artifacts.checksums import write_checksums
-from hatchery.errors import ConfigError
 from hatchery.experiment.project import Project
 from hatchery.views.side_by_side import difference_of, shown, side_by_side
 
@@ -80,8 +79,3 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     text = shown(side_by_side(project, names, results, True))
     assert re.search(r"\| 60\.0 ± 1\.0 +\| 65\.0 ± 1\.0 +\| +- +\|", text)
     assert "Not compared: demo: clear, because the precisions differ (fp32; tf32)" in text
-
-
-def test_a_name_that_there_is_not_is_told_with_the_nearest(configuration: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="compare: got 'dem', no such experiment; did you mean 'demo'"):
-        side_by_side(Project(configuration), ("demo", "dem"), tmp_path)

@@ -1,11 +1,9 @@
 """What people meet when they ask Snakemake for something impossible: lines that begin with `error: `, no traceback."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import forked
-import pytest
 from projects import snakemake
 from shipped import edit
 
@@ -84,21 +82,3 @@ def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: P
     assert why.returncode == 0, why.stderr
     said = why.stdout.partition("Missing raw data; without it, no job would start:\n")[2].splitlines()
     assert [f"missing: {line.removeprefix('- ')}" for line in said] == missing
-
-
-def test_a_plan_refuses_quotas_above_the_text_that_there_is(project: Path) -> None:
-    corpus = "corpora/reduced_vocabulary_unconstrained.yaml"
-    edit(project / "config", "config.yaml", "documents: 15000000", "documents: 1000000")
-    (line,) = refused(project, "-n", "results/reduced_vocabulary/index.html")
-    assert line.startswith(f"config/{corpus}: sequences.groups.0.quotas.c4_windows: got 7,480,000, but ")
-
-
-def test_jobs_for_slurm_need_slurm(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = project / "programs"
-    programs.mkdir()
-    for name in ("bash", "sh", "which"):
-        (programs / name).symlink_to(str(shutil.which(name)))
-    monkeypatch.setenv("PATH", str(programs))
-    words = ("--software-deployment-method", "env-modules", "--profile", "slurm")
-    (line,) = refused(project, *words, "--", "results/tiny/summary.csv")
-    assert line.startswith("--profile slurm: this machine has no sbatch and no squeue")

@@ -10,7 +10,6 @@ from summary_text import write_summary
 
 from hatchery.analysis.analyses import comparison
 from hatchery.analysis.analyses.analysis import Findings, Study
-from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 
 PERPLEXITY, BLIMP = ("perplexity", "test", "perplexity"), ("blimp", "average_over_phenomena", "accuracy_percent")
@@ -88,8 +87,3 @@ def test_without_two_models_of_one_name_the_page_says_what_to_do(averaged: Study
     nothing = found(alone)
     assert (list(nothing.rows), list(nothing.tables)) == ([], [])
     assert "Name one: `against`." in nothing.notes[0]
-
-
-def test_an_unknown_model_is_told_with_the_nearest(averaged: Study) -> None:
-    with pytest.raises(ConfigError, match=r"against: got 'one/lage', no model of this study; .*mean 'one/large'"):
-        comparison.ANALYSIS.check(comparison.ComparisonSettings(against="one/lage"), averaged)

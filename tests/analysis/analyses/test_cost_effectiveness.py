@@ -9,7 +9,6 @@ from scaling_study import PAPER, Analysed, altered, cells, rows
 
 from hatchery.analysis.analyses.analysis import Findings, Study, analysis_called, settings_of
 from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame, write_rows
-from hatchery.errors import ConfigError
 
 
 def test_cost_effectiveness_sets_our_steps_beside_table_2(analysed: Analysed) -> None:
@@ -26,12 +25,6 @@ def test_steps_can_be_those_within_the_sets_of_a_grid(analysed: Analysed) -> Non
     found = analysed("cost_effectiveness", experiments=["one"], sizes=["num_hidden_layers"], sets=["set_1"])
     assert [(row["from"], row["to"]) for row in found.rows] == [(1, 2)] * 4
     assert any("within set-1" in note for note in found.notes)
-
-
-def test_an_unknown_set_is_told_with_the_nearest(study: Study) -> None:
-    analysis = analysis_called("cost_effectiveness")
-    with pytest.raises(ConfigError, match=r"no set of a grid; did you mean 'set_1'\? There are: set_1, larger"):
-        analysis.check(settings_of("cost_effectiveness", {"sets": ["set_2"]}), study)
 
 
 def test_a_model_that_two_experiments_name_counts_once(study: Study, analysed: Analysed, tmp_path: Path) -> None:

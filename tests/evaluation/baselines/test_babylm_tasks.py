@@ -225,8 +225,3 @@ def test_a_constant_scorer_has_chance_and_a_uniform_model_prefers_the_shorter_te
     scored = candidate_scores([pair], uniform)
     np.testing.assert_allclose(scored.scores[0], -scored.tokens[0] * np.log(uniform.vocabulary_size), rtol=1e-6)
     assert decision(pair, scored.scores[0].tolist(), ScoringSettings(suite="a", edition=2026)).outcome == "wrong"
-
-
-def test_one_token_without_one_in_front_of_it_is_an_error(golden_directory, model):
-    with pytest.raises(EvaluationError, match="edge, pair 1: a sentence becomes 1 tokens"):
-        candidate_scores([minimal_pair("edge", "edge", "1", "the", "a")], model("causal_nobos/causal"))

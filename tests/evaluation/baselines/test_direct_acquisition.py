@@ -114,7 +114,6 @@ def test_what_is_no_training_is_one_line(model_manifest: Path, data: Path, tmp_p
         (model_manifest.parent, "this training kept no checkpoints whose words were counted, expected a mapping"),
         ({}, "model: got an empty mapping"),
         ({"chck_1M": "a"}, "model: got the key 'chck_1M', expected the number of words seen"),
-        ({-1: "a"}, "model: got the key -1, expected the number of words seen"),
         (nn.Linear(1, 1), "model: got Linear, expected a mapping"),
         ({1: "./no"}, "no: there is no model here"),
     )

@@ -5,16 +5,16 @@ import shutil
 
 import pytest
 import torch
-from baseline_cases import ARCHITECTURES, NAMES, build, import_settings, imported, register
+from baseline_cases import ARCHITECTURES, NAMES, build, import_settings, imported
 from safetensors.torch import load_file
 
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ManifestError, ModelError, SourceError
+from hatchery.errors import ModelError
 from hatchery.evaluation.baselines.loading import ATTENTIONS, load_folder
 from hatchery.evaluation.runtime import load_sentence_model
 from hatchery.evaluation.stages.import_model import import_model
 from hatchery.raw.registration import open_source, register_source
-from hatchery.runner import run_stage, verify_inputs
+from hatchery.runner import run_stage
 
 
 def contents(manifest):
@@ -56,15 +56,6 @@ def test_a_start_of_the_decoder_that_stands_with_the_rules_of_generation_is_kept
     assert model.frame.before == (start,)
 
 
-def test_an_imported_model_that_was_altered_is_refused(stored, tmp_path):
-    model = imported(stored("bert"), "masked", tmp_path / "model")
-    weights = bytearray((model.parent / "model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    (model.parent / "model.safetensors").write_bytes(weights)
-    with pytest.raises(ManifestError, match=r"model\.safetensors"):
-        verify_inputs([model])
-
-
 def test_a_checkpoint_without_a_head_is_refused_instead_of_being_scored_at_random(tmp_path):
     tokenizer, network = build("bert")
     folder = tmp_path / "encoder" / "model"
@@ -72,16 +63,6 @@ def test_a_checkpoint_without_a_head_is_refused_instead_of_being_scored_at_rando
     network.bert.save_pretrained(folder)
     with pytest.raises(ModelError, match=r"no masked language model: the weights of \d+ parts are missing"):
         imported(folder, "masked", tmp_path / "out")
-
-
-def test_a_file_that_changed_since_it_was_registered_is_refused(stored, tmp_path):
-    folder = copy_of(stored("bert"), tmp_path)
-    source = register(folder)
-    weights = bytearray((folder / "model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    (folder / "model.safetensors").write_bytes(weights)
-    with pytest.raises(SourceError, match=r"model\.safetensors"):
-        run_stage(import_model, import_settings("masked"), tmp_path / "out/manifest.json", source=source.manifest)
 
 
 def test_code_that_comes_with_the_weights_is_never_run(stored, tmp_path):

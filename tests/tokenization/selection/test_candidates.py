@@ -78,12 +78,6 @@ def test_the_smallest_size_has_no_merges_and_below_it_is_refused(kind: str, line
         cut_down(definition, smallest - 1, "test")
 
 
-def test_more_than_the_text_supports_is_refused(lines: list[str]) -> None:
-    definition = read_definition(train([lines], settings_of("byte_bpe", 300)).to_str(), "test")
-    with pytest.raises(TokenizationError, match="the size 301 is too large, the corpus supports only 300 entries"):
-        cut_down(definition, 301, "test")
-
-
 def test_a_merge_into_an_entry_that_exists_already_makes_no_new_one() -> None:
     # ab+c and a+bc both make abc; the cut at abc keeps the merges before it and not the one behind it.
     vocabulary = {token: index for index, token in enumerate(["a", "b", "c", "ab", "bc", "abc", "abca"])}

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults import DAMAGE
 from measured_rows import frame
 from summary_text import cells_of, write_rows_of_summary
 
@@ -16,9 +15,8 @@ from hatchery.analysis.published_values import MINUS, OVER, read_numbers
 from hatchery.analysis.summary_rows import SummaryRow
 from hatchery.analysis.tidy_tables import LAYERS, MEASUREMENTS, write_rows
 from hatchery.artifacts.checksums import write_checksums
-from hatchery.errors import ManifestError
 from hatchery.experiment.project import Project
-from hatchery.runner import run_stage, verify_inputs
+from hatchery.runner import run_stage
 from hatchery.typed import build
 from hatchery.views.paper_tables.order_table import lists_of_models
 from hatchery.views.paper_tables.settings import PaperTablesSettings, TableInputs
@@ -189,21 +187,6 @@ def test_a_model_of_another_depth_has_columns_of_its_own(bnc: Any) -> None:
     published, ours = table.lines[:2]
     assert [value is None for value in published.values] == [False] * 12 + [True] * 2 + [False]
     assert all(ours.values)
-
-
-KINDS = ("summary.parquet", "summary.sha256", "layers.parquet", "layers.sha256", "statistics.csv")
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("kind", KINDS)
-def test_altered_inputs_are_named(kind: str, damage: str, bnc: Any) -> None:
-    inputs = bnc.inputs()
-    named = {path.name: path for path in (inputs.summary, inputs.layers, inputs.cards["bnc"])}
-    path = named.get(kind) or next(p for p in named.values() if p.stem == kind.split(".")[0]).with_suffix(".sha256")
-    DAMAGE[damage](path)
-    with pytest.raises(ManifestError, match=kind.split(".")[0]):
-        verify_inputs([inputs.summary, inputs.layers, inputs.cards["bnc"]])
-        all_tables(build(PaperTablesSettings, bnc.settings()), inputs)
 
 
 @pytest.mark.parametrize("paper", ["strict", "bnc"])

@@ -158,13 +158,6 @@ def test_a_readable_place_with_a_part_too_few_or_too_many_is_told_with_what_to_a
         kept("tiny", place)
 
 
-def test_names_of_folders_that_hold_shared_results_are_no_names_of_experiments(folder: Path) -> None:
-    for name in ("models", "finetuning", "minimal_pairs", "perplexity", "finetuning_runs"):
-        edited(folder, name=name)
-        with pytest.raises(ConfigError, match="cannot be the name of an experiment"):
-            Jobs(Project("config")).project.check("experiment", name)
-
-
 def test_results_of_a_job_of_several_tasks_are_linked_for_the_views_that_read_them(folder: Path) -> None:
     planned = Jobs(Project("config"))
     ambiguous = {

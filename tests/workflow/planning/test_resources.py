@@ -106,7 +106,6 @@ def test_the_time_of_a_pretraining_is_the_configured_one_else_the_estimate_else_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pretrian", JobFacts(1), 1), "got the stage 'pretrian', .*did you mean 'pretrain'"),
         (("finetune", JobFacts(0), 1), "threads: got 0, expected 1 or more"),
         (("finetune", JobFacts(1, -1.0), 1), "minutes: got -1.0, expected 0 or more"),
     ],
@@ -120,18 +119,12 @@ def test_impossible_facts_are_refused(arguments, message):
 # The configuration.
 
 MISTAKES = {
-    "unknown key": ({"gpu_per_node": 8}, "cluster.gpu_per_node: unknown key; .*did you mean 'gpus_per_node'"),
-    "old name": ({"gpus": 8}, "cluster.gpus: unknown key"),
-    "wrong type": ({"nodes": "four"}, "cluster.nodes: got 'four', expected a whole number"),
-    "no node": ({"nodes": 0}, "cluster.nodes: got 0, expected at least 1"),
-    "unknown device": ({"planned_device": "h10"}, r"got 'h10'; did you mean 'h100'\? Allowed are: .*"),
     "type without GPUs": ({"gpu_type": "h100"}, "cluster.gpu_type: got 'h100', expected null with gpus_per_node 0"),
     "more memory than a node has": (
         {"gpus_per_node": 8, "gpu_memory_mb_per_node": 64000},
         "cluster.pretraining_memory_mb: got 16000 for each of 8 processes of a node, expected at most 8000",
     ),
     "partition as an option": ({"extra": "-p gpu"}, "cluster.extra: got '-p', expected it under the key 'partition'"),
-    "time as an option": ({"gpu_extra": "--time=10"}, "gpu_extra: got '--time=10', expected it under the key 'max_min"),
     "short option with its value": ({"extra": "-Aproject"}, "extra: got '-Aproject', expected it under the key 'acc"),
     "an option of Snakemake": ({"extra": "--array=1-9"}, "got '--array=1-9', expected no option that Snakemake itself"),
     "a command": ({"extra": "--exclusive; rm x"}, "expected options of sbatch without characters of the shell"),
