@@ -98,6 +98,11 @@ def test_what_a_plan_says_of_names_of_strangers_steers_no_terminal(capsys) -> No
     assert caught.value.code == "error: a\ufffd[2Jb\ufffdc.txt: no such file\nerror: second"
 
 
+def test_an_error_that_quotes_a_file_steers_no_terminal(capsys, monkeypatch) -> None:
+    error = ModelError("x.jsonl, line 1: \x1b[2J ok")
+    assert said_by(raising(error), capsys, monkeypatch) == ["error: x.jsonl, line 1: \ufffd[2J ok"]
+
+
 @pytest.mark.parametrize("error", MEMORY, ids=repr)
 def test_too_little_memory_is_one_line_with_a_remedy(error: Exception, capsys, monkeypatch) -> None:
     [line] = said_by(raising(error), capsys, monkeypatch)

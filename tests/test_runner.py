@@ -120,6 +120,10 @@ def test_json_says_the_same(given: dict[str, Any], tmp_path: Path) -> None:
     [
         ({"corpora": "a"}, "run.py count: unknown argument 'corpora'; did you mean 'corpus'?"),
         ({"corpus": ["a", "b"]}, r"run.py count: corpus: got \['a', 'b'\], expected a path"),
+        ({"source": ["a"]}, r"run.py count: source: got \['a'\], expected an object of paths"),
+        ({"more": {"a": "b"}}, "run.py count: more: got {'a': 'b'}, expected a list of paths"),
+        ({"workers": "7"}, "run.py count: workers: got '7', expected a number"),
+        ({"output": 3}, "run.py count: output: got 3, expected a path"),
         ({"corpus": None}, "run.py count: corpus: missing; `run.py count` lists the arguments"),
     ],
 )

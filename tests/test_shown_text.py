@@ -107,6 +107,13 @@ def test_work_that_is_over_at_once_says_nothing(clock: list[float]) -> None:
     assert stream.getvalue() == ""
 
 
+def test_what_it_found_is_told_however_short_it_was(clock: list[float]) -> None:
+    stream = StringIO()
+    with Progress(12, "training", "steps", stream=stream) as bar:
+        bar.update(12, loss=5.5)
+    assert stream.getvalue()[20:] == "training: 12 steps done in 0.0 s loss=5.5\n"
+
+
 def test_long_work_is_announced_counted_and_ended(clock: list[float]) -> None:
     stream = StringIO()
     with Progress(40, "reading", "files", initial=10, stream=stream) as bar:

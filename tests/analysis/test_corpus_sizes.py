@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from hatchery.analysis.corpus_statistics import (
     ALL,
     Selection,
@@ -11,6 +13,7 @@ from hatchery.analysis.corpus_statistics import (
     sources_of,
     splits_of,
 )
+from hatchery.errors import EvaluationError
 
 HEADER = "paper,table,corpus,source,split,measure,value,unit,note\n"
 COUNTS = {
@@ -95,6 +98,18 @@ def test_selections_are_compared_by_level_with_the_sequences_and_tokens_made_of_
     rows = compare_sizes(path, "rv", table, selection_sizes(selections, table))
     # The tokens of a selection of two sources are those of neither; all documents are known to the corpus itself.
     assert [row.ours for row in rows] == [30, 270, 1100, 3100, None, 310, 11, 35, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("P,T,mine,a,train,words,1,million thousand,", "line 2: unit: got 'million thousand'"),
+        ("P,T,mine,a,train,words,1,lakh,", "line 2: unit: got 'lakh'"),
+    ],
+)
+def test_a_wrong_published_size_is_named_with_its_line(tmp_path: Path, line: str, complaint: str) -> None:
+    with pytest.raises(EvaluationError, match=complaint):
+        compare_sizes(published(tmp_path, line), "mine", size_table(COUNTS), {})
 
 
 def test_the_published_sizes_of_this_checkout_can_be_read(repository: Path) -> None:

@@ -100,6 +100,7 @@ def test_a_dataclass_says_what_a_table_holds(tmp_path: Path) -> None:
     ("line", "complaint"),
     [
         ("-1,x,a,1,0.5,", "seed: got '-1', expected at least 0"),
+        ("²,x,a,1,0.5,", "seed: got '²', expected a whole number"),
         *(
             (f"1,x,a,{share},0.5,", f"share: got '{share}', expected")
             for share in ("", "nan", "inf", "abc", "1.5", "-0.1")

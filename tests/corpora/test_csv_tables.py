@@ -118,9 +118,14 @@ def test_lines_of_objects_that_look_like_a_table_of_columns_are_lines(tmp_path: 
     [
         ('[{"s": 1},\n{"s": }]', r"line 2: not a JSON object: Expecting value"),
         ('[{"s": 1}\n{"s": 2}]', r"line 2: not JSON: expected ',' or '\]' after an item, got"),
+        ('[{"s": 1},', r"line 1: not a JSON object: Expecting value"),
+        ('[{"s": 1}', r"line 1: not JSON: expected ',' or '\]' after an item, got ''"),
         ('[{"s": 1}]\n{"s": 2}\n', r"line 2: not JSON: text follows the end of the list"),
         ('[{"s": 1}, 3]', r"item 2: not a JSON object: got int"),
+        ('[{"s": "cut\n"}]', r"line 1: not a JSON object: Unterminated string"),
+        ('[{"s": 1, "s": 2}]', r"line 1: not a JSON object: the key 's' occurs twice"),
         ('[{"s": [\n1,\n2,\n3\n]},\n{"s": },\n3,\n4]', r"line 6: not a JSON object: Expecting value"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_broken_list_is_one_line_with_its_place(tmp_path: Path, content: str, message: str) -> None:

@@ -141,6 +141,7 @@ def test_what_does_not_fit_is_named(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"files": {"any": ["a", "b", "c"]}}, "files.any: got 3 patterns"),
         ({"files": {"any": ["a"]}, "columns": ["0", "1"]}, "columns: got '0', expected numbers from 1"),
         (
             {"files": {"dev": ["a", "b"]}, "columns": ["1", "2"]},

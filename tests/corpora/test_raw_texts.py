@@ -185,8 +185,10 @@ DAMAGED: list[tuple[str, bytes, dict[str, Any], str]] = [
         r"a: line 3: <doc> of line 1 is not closed before the next one",
     ),
     ("wikiextractor", b"stray text\n", {}, r'a: line 1: expected <doc id="\.\.\." .*, got \'stray text\''),
+    ("wikiextractor", b'<doc title="A">\n</doc>\n', {}, r"a: line 1: expected <doc id="),
     ("wikiextractor", b'{"id": "1", "title": "t", "text": "cut', {}, r"a: line 1: not a WikiExtractor article"),
     ("wikiextractor", b'{"id": "1", "title": "t"}\n', {}, r"a: line 1: there is no field 'text'; there are: id, title"),
+    ("wikiextractor", b'{"id": "1", "title": "t", "text": 3}\n', {}, r"a: line 1: not a WikiExtractor article"),
     ("cbt", b"\nA line before .\n", {}, r"a: line 2: expected a line _BOOK_TITLE_ before the text, got 'A line"),
 ]
 

@@ -49,6 +49,11 @@ def test_another_seed_draws_another_split() -> None:
     assert draws[0] != draws[1]
 
 
+def test_fractions_above_1_together_are_refused() -> None:
+    with pytest.raises(ConfigError, match="fraction"):
+        build(SplitSettings, {"development_fraction": 0.7, "test_fraction": 0.7})
+
+
 def test_an_exact_number_of_development_documents_is_met_whatever_the_order() -> None:
     settings = SplitSettings(seed=3, development_documents=35)
     names = [f"text-{index}" for index in range(4049)]

@@ -56,6 +56,20 @@ def test_what_a_machine_lacks_is_told(
     assert re.match(message, single_error(bare.make("env", *words, PATH=tools(tmp_path, **programs))))
 
 
+def without_ensurepip(folder: Path) -> str:
+    """This Python as Debian has it without python3-venv."""
+    (folder / "modules").mkdir()
+    (folder / "modules" / "ensurepip.py").write_text("raise ImportError('left out', name='ensurepip')\n")
+    return f'#!/bin/sh\nPYTHONPATH="{folder / "modules"}" exec "{Path(sys.executable).resolve()}" "$@"\n'
+
+
+def test_a_python_without_the_venv_module_is_told(bare, tmp_path: Path) -> None:
+    programs = {"python3.12": without_ensurepip(tmp_path), "git": "#!/bin/sh\n"}
+    (tmp_path / "bin").mkdir()
+    message = single_error(bare.make("env", PATH=tools(tmp_path / "bin", **programs)))
+    assert "python3.12 has no module ensurepip: install it (on Debian and Ubuntu: python3.12-venv)" in message
+
+
 STOPS = '#!/bin/sh\necho {} "$@" >&2\nexit 3\n'
 PRETENDS = """#!/bin/sh
 case $* in

@@ -138,6 +138,7 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
         (lambda model: model.fill(["The ____"]), r"sentence 1: got \['The ____'\], expected a text"),
         (lambda model: model.surprisals(["The", float("nan")]), "sentence 2: got nan, expected a text"),
         (lambda model: model.surprisals(["The", "a \ud800"]), "sentence 2 holds half a surrogate pair"),
+        (lambda model: model.fill("The ____ sleep .", number=-1), "number: got -1, expected at least 1"),
         (lambda model: model.continuation("The"), "needs a model that was trained with task causal or hybrid"),
         (lambda model: model.scores([""]), "a sentence has no tokens"),
         (lambda model: model.scores(["The"], scoring="left_to_right"), "needs a causal language model"),
@@ -186,6 +187,11 @@ def test_a_gap_may_touch_marks_and_letters_of_scripts_without_spaces(sentence: s
 def test_a_device_that_there_is_not_is_told(model_manifest: Path) -> None:
     with pytest.raises(hatchery.HatcheryError, match=r"^device: got 'gpu', allowed are: auto, cpu, cuda$"):
         hatchery.model(model_manifest, device="gpu")  # type: ignore[arg-type]
+
+
+def test_a_causal_model_has_no_gaps(causal_manifest: Path) -> None:
+    with pytest.raises(hatchery.HatcheryError, match="predicts from left to right"):
+        hatchery.model(causal_manifest).fill("The ____ sleep .")
 
 
 @pytest.fixture

@@ -255,6 +255,8 @@ def test_solutions_of_global_piqa_may_be_fewer(repository, make_source, tmp_path
     [
         ({"edition": 2025}, "track: got 'multilingual'"),
         ({"format": "blimp", "columns": None}, "track: got 'multilingual'"),
+        ({"track": None, "edition": 2025, "ties": "wrong"}, "ties: got 'wrong'"),
+        ({"choices": {}}, "choices: "),
         ({"temperatures": True, "unknown_tokens": "wrong"}, "unknown_tokens: got 'wrong'"),
     ],
 )

@@ -60,6 +60,11 @@ def test_a_label_that_no_training_row_has_is_named(make_source):
         read_task(make_source({"t.jsonl": lines([None, "A"])}), rows_task(**NAMES))
 
 
+def test_sorted_labels_exclude_labels():
+    with pytest.raises(ConfigError, match="sorted_labels"):
+        check_task(rows_task(sorted_labels=True))
+
+
 def test_f1_stands_for_two_labels_and_accuracy_for_more():
     labels, guesses = np.array([0, 1, 1, 1]), np.array([0, 0, 1, 1])
     two = Scored(labels, guesses, np.zeros((4, 2)), label_names=("a", "b"))

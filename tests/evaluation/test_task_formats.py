@@ -94,6 +94,16 @@ def test_shards_of_the_hub_are_read_in_order_with_nested_objects_and_nulls(make_
     assert [example.group for example in data.train] == ["0/0", "0/1", "0/2"]
 
 
+def test_parquet_columns_that_nobody_asks_for_are_named_when_a_field_is_missing(make_source, tmp_path):
+    table = pa.Table.from_pylist([{"premise": "a", "hypothesis": "b", "label": 0, "idx": 1}])
+    source = make_source({"train.parquet": parquet(table, tmp_path), "dev.parquet": parquet(table, tmp_path)})
+    task = rows_task(files={"train": "train.parquet", "validation": "dev.parquet"})
+    with pytest.raises(
+        EvaluationError, match=r"train.parquet, row 1: .*'sentence'.* has: hypothesis, idx, label, prem"
+    ):
+        read_task(source, task)
+
+
 def test_cola_without_a_header_is_read_by_the_columns_of_the_task(make_source):
     table = "gj04\t1\t\tOur friends won't buy this.\ngj04\t0\t*\tThe more he \"reads.\n"
     source = make_source({"train.tsv": table, "dev.tsv": table})

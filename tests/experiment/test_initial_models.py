@@ -120,6 +120,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"later": start(path="nowhere")},
         "initialise_from.path: got 'nowhere', there is no nowhere/manifest.json; expected a folder that",
     ),
+    "the home of nobody": ({"later": start(path="~nobody_is_here/x")}, "there is no ~nobody_is_here/x/manifest.json;"),
     "a circle": (
         {"one": start(run="two"), "two": start(run="one")},
         "runs.one.pretraining.initialise_from: the runs start from each other in a circle: "
@@ -152,6 +153,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "another seed with the optimiser": (
         {"base": KEPT, "later": {"seeds": [7], **start("training", 99, run="base")}},
         "initialise_from.seed: got 42, expected 7, the seed of this run",
+    ),
+    "early stopping without patience": (
+        {"later": {"pretraining": {"early_stopping": {"export": "best"}}}},
+        "early_stopping.patience_evaluations: the key is missing",
     ),
 }
 

@@ -18,6 +18,11 @@ Mistake = tuple[str, str, str]
 MISTAKES: dict[str, dict[str, Mistake]] = {
     DEMO: {
         "nearest key": ("sequence_length", "sequence_lenght", "did you mean 'sequence_length'?"),
+        "true where null or a whole number belongs": (
+            "warmup_fraction: 0.05",
+            "warmup_steps_limit: true",
+            "pretraining.schedule.warmup_steps_limit: got true, expected a whole number or null",
+        ),
         "duplicate key": ("corpus: demo", "corpus: demo\ncorpus: demo", "the key 'corpus' occurs twice"),
         "a leading zero": (
             "steps: 700",
@@ -80,10 +85,20 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "objective:\n    kind:\u00a0subword",
             "'kind:\\xa0subword' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
         ),
+        "a key of the whole inside": (
+            "steps: 700",
+            "steps: 700\n  corpus: demo",
+            "pretraining.corpus: unknown key here: it belongs to the top level; allowed are: batch_size",
+        ),
         "more steps than a plan holds": (
             "steps: 700",
             "steps: 2000000000",
             "pretraining.steps: got 2000000000, expected at most 100,000,000 steps",
+        ),
+        "a budget of more steps": (
+            "steps: 700",
+            "budget: {words_seen: 1000000000000}",
+            "pretraining.budget: got 1582031250, expected at most 100,000,000 steps",
         ),
         "more digits than a number has": (
             "batch_size: 32",
@@ -112,10 +127,20 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "warmup_steps: 701",
             "demo.yaml: pretraining.schedule.warmup_steps: got 701, expected at most 700, the steps of the shortest",
         ),
+        "two keys of the warm-up": (
+            "warmup_fraction: 0.05",
+            "warmup_fraction: 0.05, warmup_steps: 100",
+            "pretraining.schedule.warmup_fraction: got 0.05, expected no such key with warmup_steps",
+        ),
         "an evaluation after the end": (
             "evaluation_interval_steps: 175",
             "evaluation_interval_steps: 701",
             "demo.yaml: pretraining.evaluation_interval_steps: got 701, expected at most 700, the steps of the longest",
+        ),
+        "a number without end": (
+            "steps: 700",
+            "steps: 700\n  optimizer: {learning_rate: 1e999}",
+            "the number 1e999 is too large, expected at most 1.8e308",
         ),
         "nesting without end": (
             "runs:",
@@ -157,7 +182,13 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "of the family encoder_decoder",
         ),
     },
-    "tokenizers/demo.yaml": {},
+    "tokenizers/demo.yaml": {
+        "unknown choice": (
+            "kind: wordpiece",
+            "kind: wordpice",
+            "kind: got 'wordpice'; did you mean 'wordpiece'? Allowed are: wordpiece, byte_bpe, bpe, unigram",
+        ),
+    },
     "models/ltg_mini.yaml": {
         "a size that the tokenizer decides": (
             "hidden_size",
@@ -229,6 +260,11 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "runs.zero.pretraining.objective.task: got 'causal', expected translation in an experiment with "
             "translation.tests; put other models in an experiment of their own",
         ),
+        "an encoder alone that translates": (
+            "zero: {model: nmt_demo,",
+            "zero: {model: ltg_demo,",
+            "runs.zero.model: got 'ltg_demo' of the family ltg, expected a model of the family encoder_decoder",
+        ),
         "minimal pairs of translating models": (
             "translation:\n",
             "minimal_pairs: [demo_pairs]\ntranslation:\n",
@@ -250,6 +286,12 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "leave_out: [away_begins]",
             'leave_out: ["*"]',
             "translation.leave_out: leaves no run that translates, expected at least one",
+        ),
+        "translation of a split that is not there": (
+            "{corpus: demo_parallel_other}",
+            "{corpus: demo_parallel_other, split: dev}",
+            "translation.tests.other_domain.split: got 'dev', a split that the corpus 'demo_parallel_other' does not "
+            "have; allowed are: test",
         ),
     },
 }

@@ -207,6 +207,8 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
             "cost_effectiveness: {sets: [set_1]}",
             r"cost_effectiveness: sets: got 'set_1', no set of a grid; there are: none",
         ),
+        ("comparison:", "comparson:", r"analyses\.comparson: 'comparson' is no analysis, .*'comparison'\?"),
+        ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
         ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run has the name"),
         (
             "comparison: {against: demo/random}",
@@ -229,6 +231,15 @@ def test_each_model_of_a_grid_is_compared_with_its_variant(repository: Path) -> 
     found = dict(pairs(ComparisonSettings(variant="untrained"), models))
     assert len(found) == 9
     assert all(variant == f"{model}_untrained" for model, variant in found.items())
+
+
+def test_a_study_and_an_experiment_cannot_share_a_name(folder: Path) -> None:
+    (folder / "studies/demo.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"experiments/demo.yaml has the same name"):
+        check(folder, "demo")
+    (folder / "studies/tokens.yaml").write_text(SIDE_BY_SIDE, encoding="utf-8")
+    with pytest.raises(ConfigError, match="'tokens' cannot be the name of a study"):
+        check(folder, "tokens")
 
 
 def test_what_only_an_experiment_has_says_so_of_a_study(folder: Path) -> None:

@@ -284,6 +284,7 @@ def test_files_that_are_no_weights_are_told(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        ("{", "not a readable JSON file"),
         (json.dumps({"vocab_size": 3}), "lacks hidden_size, intermediate_size"),
         (json.dumps({**CONFIG, "hidden_size": "wide"}), "hidden_size"),
     ],

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from hatchery.errors import ConfigError
 from hatchery.modeling.families import forward_flops, model_config, training_flops, training_flops_per_sequence
 from hatchery.modeling.flops import STUDY_SEQUENCES, PassShape, StudyFormula, kaplan_flops, reduced_vocabulary_flops
 from hatchery.modeling.language_model import LanguageModel, initialise_
@@ -121,6 +122,14 @@ def test_only_labelled_positions_meet_the_vocabulary() -> None:
     few, all_of_them = (training_flops_per_sequence(SMALL, 30_000, LENGTH, share) for share in (0.15, 1.0))
     vocabulary_and_head = 3 * 2 * LENGTH * 24 * (30_000 + 24)
     assert all_of_them - few == pytest.approx(0.85 * vocabulary_and_head)
+
+
+@pytest.mark.parametrize(
+    ("share", "length", "batch"), [(1.5, 20, None), (-0.1, 20, None), (0.1, 0, None), (0.1, 20, 0)]
+)
+def test_impossible_requests_are_refused(share: float, length: int, batch: int | None) -> None:
+    with pytest.raises(ConfigError, match=r"got .*, expected"):
+        training_flops_per_sequence(SMALL, VOCABULARY, length, share, batch)
 
 
 # The printed totals (1e15) of the reduced-vocabulary study's Tables 3 and 7 are those of 9,081,600 sequences by its

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from hatchery.errors import ModelError
 from hatchery.modeling.block_sums import BlockSums
 from hatchery.modeling.families import model_config
 from hatchery.modeling.gpt_bert.published_names import from_published, in_training, our_name
@@ -134,6 +135,11 @@ def test_published_sizes_have_the_published_parameters_under_all_their_names(siz
             named[name] = [int(number) for number in row["shape"].split("x")]
     assert named == ours
     assert sum(p.numel() for name, p in model.named_parameters() if ".layer_weights." in name) == 324
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ModelError, match=r"transformer\.layers\.0\.attention"):
+        our_name("transformer.layers.0.attention.in_proj_qk.weight")
 
 
 @pytest.mark.parametrize(("buckets", "positions", "length"), [(32, 512, 512), (8, 64, 64), (32, 512, 640), (8, 64, 90)])

@@ -122,6 +122,7 @@ def test_an_impossible_configuration_file_is_named(folder, change, message):
 IMPOSSIBLE = {
     "ltg": [
         ({"num_attention_heads": 5}, r"num_attention_heads: got 5, expected a divisor of hidden_size \(24\)"),
+        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob: got 1.0"),
         ({"block_norm_affine": True}, "block_norm_affine: got true, expected null with normalisation normformer"),
         (
             {"layer_weighting": "zero", "residual_scaling": True},

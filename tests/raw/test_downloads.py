@@ -175,6 +175,12 @@ def test_a_file_that_the_server_does_not_give_is_told_in_one_line(
     assert "data.bin" not in tree(tmp_path) and (requests > 1 or tree(tmp_path) == [])
 
 
+def test_a_server_that_cannot_be_reached_is_told_in_one_line(web: Any, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="stopped after 6 attempts: the connection failed") as caught:
+        fetch(Download("http://127.0.0.1:9/data.bin", 1, "0" * 64), tmp_path, no_pause)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_compressed_file_that_the_server_calls_encoded_stays_compressed(web: Any, tmp_path: Path) -> None:
     content = gzip.compress(CONTENT, 1, mtime=0)
     web.content["data.gz"], web.encoding = content, "gzip"

@@ -13,10 +13,10 @@ import pytest
 
 from hatchery.errors import ConfigError, SourceError
 from hatchery.raw import hub as hub_module
-from hatchery.raw.hub import chosen_files, fetch_hub
+from hatchery.raw.hub import chosen_files, fetch_hub, fetch_hub_model
 from hatchery.raw.obtain import register_settings
 from hatchery.raw.registration import STAMP, open_source
-from hatchery.raw.settings import Hub, source_settings
+from hatchery.raw.settings import Hub, HubModel, source_settings
 
 PER_SHARD = 70
 
@@ -285,6 +285,16 @@ def test_pickled_weights_are_taken_where_there_are_no_others_and_large_ones_with
     assert chosen_files([*old, *parts], "here")[-3:] == parts
     with pytest.raises(SourceError, match=r"here: has no config\.json with weights"):
         chosen_files(["config.json", "tf_model.h5"], "here")
+
+
+def test_a_broken_line_is_told_in_one_line_and_leaves_no_half_model(hub: FakeHub, tmp_path: Path) -> None:
+    hub.broken = "model.safetensors"
+    with pytest.raises(SourceError, match=f"somebody/bert at {'0' * 40}: the line is dead; finished files are kept"):
+        fetch_hub_model(HubModel(**MODEL), tmp_path / "bert")
+    assert not (tmp_path / "bert").exists()
+    hub.broken = ""
+    fetch_hub_model(HubModel(**MODEL), tmp_path / "bert")
+    assert (tmp_path / "bert/model.safetensors").read_text() == f"model.safetensors at {'0' * 40}"
 
 
 def test_files_of_a_data_set_are_fetched_as_they_are(hub: FakeHub, tmp_path: Path) -> None:

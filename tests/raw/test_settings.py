@@ -51,6 +51,7 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
     [
         ({"hub": HUB, "download": [DOWNLOAD]}, "both `hub` and `download`"),
         ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: '\.\./evil' is not a plain file name"),
+        ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "'' is not a plain file name; set `file`"),
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         (
             {"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]},
@@ -77,6 +78,7 @@ PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "link": (lambda path: path.symlink_to("gone"), "gone, which does not exist"),
     "a{b}c": (Path.mkdir, "a path with { or }, which Snakemake would fill in; rename it or link to it"),
     "nothing": (Path, "is not at "),
+    "a\0b": (Path, "cannot be read at a"),
     "x" * 5000: (Path, "cannot be read at x"),
 }
 

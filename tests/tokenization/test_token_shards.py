@@ -177,6 +177,11 @@ def test_flipped_bytes_that_the_manifest_vouches_for_end_in_a_named_error_or_in_
     assert refused > 30
 
 
+def test_an_unknown_split_is_told_with_the_known_ones(tokens: Path) -> None:
+    with pytest.raises(TokenizationError, match="has no split 'test', only dev, train"):
+        TokenShards.open(tokens, "test")
+
+
 @pytest.mark.parametrize("change", [{"measures": {}}, {"outputs": []}, {"measures": {"vocabulary_size": 70_000}}])
 def test_a_manifest_of_something_else_is_refused(copied: Path, change: dict[str, object]) -> None:
     described = json.loads(copied.read_text("utf-8"))

@@ -142,6 +142,8 @@ def test_truncation_and_padding_in_the_file_are_switched_off(definition: dict[st
             r"special token \[PAD\] has id 4, expected id 3",
         ),
         (lambda d: d["model"]["vocab"].update(zebra=9999), "without gaps"),
+        (lambda d: d["added_tokens"].clear(), "has none of the known sets of special tokens: babylm, bnc, roberta"),
+        (lambda d: d["model"]["vocab"].pop("[TAB]"), r"the special token \[TAB\] "),
         (lambda d: d["model"].update(continuing_subword_prefix="@@"), "'@@' and ByteLevel exclude each other"),
         (
             lambda d: d["pre_tokenizer"]["pretokenizers"].append({"type": "Metaspace", "replacement": "_"}),
@@ -164,6 +166,14 @@ def test_a_file_that_breaks_a_promise_is_refused_by_name(
         load_tokenizer(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"null", b"{}"])
+def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(TokenizationError, match=r"tokenizer\.json: "):
+        load_tokenizer(path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

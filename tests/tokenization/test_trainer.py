@@ -214,6 +214,7 @@ def test_nfkc_makes_ligatures_plain(small: SimpleNamespace, tmp_path: Path) -> N
         ({"kind": "byte_bpe", "pre_tokenizer": "metaspace"}, "pre_tokenizer: byte_bpe needs byte_level"),
         ({"kind": "bpe"}, "pre_tokenizer: bpe needs metaspace"),
         ({"kind": "byte_bpe", "continuing_subword_prefix": "@@"}, "continuing_subword_prefix: only wordpiece"),
+        ({"vocabulary_size": 262}, "vocabulary_size: 262 is too small"),
         ({"special_tokens": ["[UNK]", "[PAD]"]}, "special_tokens: got "),
     ],
 )
@@ -223,3 +224,12 @@ def test_impossible_settings_are_refused_by_key(
     with pytest.raises(ConfigError, match=message):
         train_changed(small, corpus, tmp_path, **changes)
     assert not (tmp_path / "manifest.json").exists()
+
+
+def test_a_corpus_without_training_text_is_refused(small: SimpleNamespace, tmp_path: Path) -> None:
+    no_split = small.write_corpus(tmp_path / "no_split", {"dev": ["text"]})
+    with pytest.raises(CorpusError, match="has no split 'train'"):
+        train_changed(small, no_split, tmp_path / "a")
+    no_text = small.write_corpus(tmp_path / "no_text", {"train": [" \n \n", "[PAR]"]})
+    with pytest.raises(CorpusError, match="no text to train"):
+        train_changed(small, no_text, tmp_path / "b")

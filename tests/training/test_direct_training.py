@@ -426,6 +426,13 @@ def test_a_mistake_is_one_line_with_the_nearest_match(train: Any, given: Any, ch
     assert "\n" not in str(caught.value)
 
 
+def test_a_folder_with_other_files_is_left_alone(train: Any, tmp_path: Path) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "letter.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="the folder holds other files"):
+        train()
+
+
 @pytest.mark.slow
 def test_a_kill_changes_no_bit(train: Any, tmp_path: Path, repository: Path) -> None:
     (tmp_path / "texts.json").write_text(json.dumps(texts()))

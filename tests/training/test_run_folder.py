@@ -92,6 +92,12 @@ def test_what_killed_runs_left_is_removed_and_what_can_go_on_is_kept(tmp_path: P
         holder.communicate()
 
 
+def test_a_run_folder_that_cannot_be_made_ends_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CheckpointError, match="cannot be made"), locked_run_folder(tmp_path / "file" / "run"):
+        pass
+
+
 HERE = Owner.of_this_process(Path("out/manifest.json"), {"SLURM_JOB_ID": "102", "SLURMD_NODENAME": "n1"})
 ELSEWHERE = replace(HERE, token="other", host="n2", machine="another start of another machine", job="101", pid=5)
 

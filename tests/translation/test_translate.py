@@ -182,3 +182,8 @@ def test_a_corpus_without_pairs_is_refused(tmp_path: Path, texts: list[str]) -> 
     expected = r"the split 'test' holds no pairs of sentences; expected a corpus whose sources have the reader parallel"
     with pytest.raises(CorpusError, match=expected):
         read_pairs(corpus_of(tmp_path, {"test": texts}), TEST, "forward")
+
+
+def test_a_split_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="has no split 'test'; there are: dev"):
+        read_pairs(corpus_of(tmp_path, {"dev": ["Eins\nOne"]}), TEST, "forward")

@@ -21,7 +21,7 @@ from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.corpus_writer import SCHEMA
 from hatchery.corpora.documents import SPLITS, count_sentences, count_words
 from hatchery.corpora.duplicates import HEADER
-from hatchery.errors import CorpusError, HatcheryError
+from hatchery.errors import CorpusError, HatcheryError, ManifestError
 from hatchery.rendering.hub_metadata import size_category
 from hatchery.runner import run_stage
 from hatchery.sanitize import csv_text
@@ -319,6 +319,16 @@ def test_a_shard_with_other_columns_or_another_split_is_named(two_sources: Path,
     pq.write_table(pq.read_table(shard).drop(["n_words"]), tmp_path / "less.parquet")
     with pytest.raises(CorpusError, match=r"less\.parquet: lacks the column 'n_words'"):
         list(read_documents(tmp_path / "less.parquet", "train"))
+
+
+def test_missing_and_foreign_inputs_are_named(two_sources: Path, tmp_path: Path) -> None:
+    (two_sources.parent / "rejected.csv").unlink()
+    assert "rejected.csv" in refused(two_sources, tmp_path / "card")
+    other = write_corpus(tmp_path / "other", [("x", "a", "train", "Yes .")])
+    tokens = tokens_of(two_sources, tmp_path / "tokens")
+    assert "not made from the corpus" in refused(other, tmp_path / "card", tokens=tokens)
+    with pytest.raises(ManifestError, match=r"nowhere\.json"):
+        described(tmp_path / "nowhere.json", tmp_path / "card")
 
 
 def test_the_card_says_how_the_text_was_read_and_what_stands_twice(two_sources: Path, tmp_path: Path) -> None:

@@ -4,13 +4,25 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from summary_cases import write
 
 from hatchery.analysis.settings import SummarySettings
 from hatchery.analysis.summary import Summary, summarised
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.runner import run_stage
 from hatchery.views.stages.summarise import summarise
-from hatchery.views.summary_text import MODELS_OF_MANY, markdown_summary, text_summary
+from hatchery.views.summary_text import MODELS_OF_MANY, MODELS_SHOWN, markdown_summary, text_summary
+
+
+def test_text_continues_in_a_further_block_when_the_models_do_not_fit(experiment: Any, tmp_path: Path) -> None:
+    names = [f"model_with_quite_a_long_name_{index}" for index in range(3)] + ["m" * 120]
+    for name in names:
+        run = experiment.add_model(name, 1, [])
+        experiment.add_finetuning(run, "cola", ("accuracy",), {12: ((0.7,), "")})
+    text = write(experiment, tmp_path)[3].read_text(encoding="ascii")
+    assert max(map(len, text.splitlines())) <= 100
+    assert all(name[:60] in text for name in names)
+    assert text.count("  cola ") > 1
 
 
 def test_from_five_models_on_these_are_the_rows_and_measures_continue_below(experiment: Any, tmp_path: Path) -> None:
@@ -59,6 +71,12 @@ def summary_of_many(models: int) -> Summary:
         ]
     )
     return summarised(SummarySettings("many", runs, tasks=("first", "second")), measured, {})
+
+
+def test_a_terminal_shows_all_of_a_few_models() -> None:
+    text = text_summary(summary_of_many(MODELS_SHOWN))
+    assert f"m{MODELS_SHOWN - 1} " in text or f"m{MODELS_SHOWN - 1}\n" in text
+    assert "more are in summary.csv" not in text
 
 
 def test_a_terminal_shows_the_first_of_many_models_and_says_how_many_more_there_are() -> None:

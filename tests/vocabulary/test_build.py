@@ -119,6 +119,7 @@ def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: R
     [
         ("", r"a\.csv: line 1: the table is empty"),
         (HEADER + "1,dog,1,Mother,old,NA\n", r"a\.csv: line 2: target_child_age: expected a number or NA, got 'old'"),
+        (HEADER + "1,dog,1\n", r"a\.csv: line 2: the row has another number of cells"),
         (HEADER + "1,...,1,Mother,NA,NA\n", "no word is accepted into the vocabulary"),
     ],
 )
@@ -129,6 +130,12 @@ def test_damaged_tables_are_one_error_that_names_the_place(
     with pytest.raises(SourceError, match=message):
         build(tmp_path / "v", source)
     assert not list((tmp_path / "v").iterdir())
+
+
+def test_damaged_lists_are_one_error_that_names_the_place(tmp_path: Path, register: Register, build: Build) -> None:
+    source = register("list", {"list.csv": "word,frequency\ndog,many\n"})
+    with pytest.raises(SourceError, match=r"list\.csv: line 2: frequency: expected a whole number, got 'many'"):
+        build(tmp_path / "v", source, kind="word_list")
 
 
 def test_a_dictionary_beside_a_word_list_is_refused(tmp_path: Path, register: Register, build: Build) -> None:

@@ -345,6 +345,18 @@ def test_a_corpus_of_a_selection_is_planned_and_its_raw_inputs_are_those_of_both
     assert {"aochildes", "nltk_brown", "aochildes_released"} <= names
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("corpus: demo\noptions: {format: text}\n", "options: cannot be set next to `corpus`"),
+    ],
+)
+def test_a_selection_of_both_kinds_is_refused(configuration: Path, text: str, message: str) -> None:
+    (configuration / "selections/mine.yaml").write_text(f"vocabulary: demo\nlevel: sentences\n{text}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        Project(configuration).check("selection", "mine")
+
+
 def test_a_corpus_that_is_selected_from_itself_is_told(configuration: Path) -> None:
     path = configuration / "selections/real_small_sentences.yaml"
     path.write_text(path.read_text().replace("corpus: real_small", "corpus: real_scaling"), encoding="utf-8")

@@ -9,6 +9,7 @@ from hatchery.analysis.aggregates import mean_and_error
 from hatchery.analysis.analyses import starts
 from hatchery.analysis.analyses.analysis import Study
 from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame, write_rows
+from hatchery.errors import ConfigError
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.views.figures.start_scores import panels_of
 
@@ -94,6 +95,11 @@ def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_differen
     assert "one/unigram, test, bleu, because the texts differ" in note
     assert "one/single, test, bleu, because some were chosen by the very text that they are scored on" in note
     assert "later" not in note and "zero" not in note
+
+
+def test_a_start_that_no_experiment_has_is_refused_with_the_nearest(started: Study) -> None:
+    with pytest.raises(ConfigError, match=r"against: got 'zeros', no run of this study; .*did you mean 'zero'"):
+        starts.ANALYSIS.check(starts.StartsSettings(against="zeros"), started)
 
 
 def test_the_figure_has_a_row_of_panels_for_every_test_set_and_area_of_an_experiment() -> None:

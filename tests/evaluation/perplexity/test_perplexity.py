@@ -29,7 +29,7 @@ from perplexity_cases import (
 )
 from stage_command import stage_command
 
-from hatchery.errors import EvaluationError, HatcheryError, ManifestError
+from hatchery.errors import ConfigError, EvaluationError, HatcheryError, ManifestError
 from hatchery.evaluation.perplexity.scoring import batches, chosen_sequences, drawn_sentences
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.evaluation.settings import PerplexitySettings
@@ -241,6 +241,17 @@ def test_a_model_without_a_recorded_objective_cannot_be_judged_by_its_own(
     assert measure(model, text, tmp_path / "common")
     with pytest.raises(ManifestError, match="the settings have no objective"):
         measure(model, text, tmp_path / "own", masking="own")
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"random_probability": 0.7, "keep_probability": 0.4}, "random_probability and keep_probability"),
+    ],
+)
+def test_impossible_settings_name_the_key(changes: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^perplexity\.{key}"):
+        typed_settings(**changes)
 
 
 def test_the_command_writes_the_same_table_twice(text: Text, make_model: ModelMaker, tmp_path: Path) -> None:

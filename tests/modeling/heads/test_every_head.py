@@ -182,12 +182,28 @@ def test_scores_and_losses_are_in_full_precision_under_autocast(make_head, cases
 @pytest.mark.parametrize(
     ("name", "n_labels", "options", "message"),
     [
+        ("sequence_clasification", 2, {}, "head: got 'sequence_clasification'"),
         ("regression", 2, {}, r"head\.regression: got n_labels 2"),
         ("sequence_classification", 2, {"pooling": "last"}, r"head\.sequence_classification\.pooling"),
     ],
 )
 def test_wrong_settings_are_named_by_their_key(make_encoder, name, n_labels, options, message):
     with pytest.raises(ConfigError, match=message):
+        build_task_model(name, make_encoder(), HeadContext(n_labels, 0.1, 1, 1), options)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_labels", "options", "message"),
+    [
+        ("sequence_classification", 0, {}, "n_labels"),
+        ("sequence_classification", 2, {"pooling": "position_linear", "n_positions": 0}, "n_positions"),
+        ("extractive_span", None, {"max_span_length": 0}, "max_span_length"),
+        ("span_classification", 2, {"n_spans": 0}, "n_spans"),
+        ("span_classification", 2, {"probe_size": 30}, "pooling_heads"),
+    ],
+)
+def test_impossible_sizes_are_named(make_encoder, name, n_labels, options, message):
+    with pytest.raises(ModelError, match=message):
         build_task_model(name, make_encoder(), HeadContext(n_labels, 0.1, 1, 1), options)
 
 

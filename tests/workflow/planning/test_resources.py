@@ -119,6 +119,7 @@ def test_impossible_facts_are_refused(arguments, message):
 # The configuration.
 
 MISTAKES = {
+    "unknown device": ({"planned_device": "h10"}, r"got 'h10'; did you mean 'h100'\? Allowed are: .*"),
     "type without GPUs": ({"gpu_type": "h100"}, "cluster.gpu_type: got 'h100', expected null with gpus_per_node 0"),
     "more memory than a node has": (
         {"gpus_per_node": 8, "gpu_memory_mb_per_node": 64000},

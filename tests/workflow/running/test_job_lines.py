@@ -52,6 +52,18 @@ def test_all_errors_of_a_call_that_keeps_going_stand_at_its_end(say: Say, folder
     ]
 
 
+def test_a_job_that_succeeds_at_a_later_attempt_is_no_error(say: Say, folder: Path) -> None:
+    (folder / "two.wrong").touch()
+    snakefile = folder / "Snakefile"
+    once = "test ! -e {wildcards.part}.wrong || (rm {wildcards.part}.wrong; exit 3)"
+    text = snakefile.read_text(encoding="utf-8")
+    snakefile.write_text(text.replace("test ! -e {wildcards.part}.wrong || exit 3", once), encoding="utf-8")
+    status, lines = say("--retries", "1", "--keep-going", "join", "results/explained.txt")
+    assert status == 1
+    assert any(line.endswith("part/two is tried again") for line in lines)
+    assert [line for line in lines if line.startswith("error: ") and "got 0" not in line] == []
+
+
 def test_a_job_of_slurm_has_one_line_with_its_number() -> None:
     lines = JobLines(sys.stderr, dict.values)
     started = {"event": LogEvent.JOB_INFO, "jobid": 7, "rule_name": "pretrain", "wildcards": {"run": "a-s1"}}
@@ -135,7 +147,6 @@ srun: error: task 0 exited
         ("1 %\rerror: a: b\n", "a: b"),
         ("error: first\nerror: second\nrm: done\n", "second"),
         (TRACEBACK, "safetensors.SafetensorError: no space left"),
-        ("Traceback (most recent call last):\n  File\nKeyboardInterrupt\n", "KeyboardInterrupt"),
         ("", None),
     ],
 )
@@ -155,6 +166,22 @@ def test_without_an_error_the_end_of_the_log_stands_for_it(tmp_path: Path) -> No
     silent = FailedJob("pretrain/x", (tmp_path / "none.log",), "ended with status 1")
     assert silent.line() == "pretrain/x: ended with status 1; its log is empty"
     assert FailedJob("pretrain/x", (), message="output is missing").line() == "pretrain/x: output is missing"
+
+
+@pytest.mark.parametrize(
+    ("exception", "ending"),
+    [
+        ("Command 'x' returned non-zero exit status 3.", "ended with status 3"),
+        ("Command 'x' returned non-zero exit status 137.", "killed by SIGKILL, often for want of memory"),
+        ("Command 'x' died with <Signals.SIGTERM: 15>.", "ended by SIGTERM"),
+    ],
+)
+def test_how_a_command_ended_is_told(exception: str, ending: str) -> None:
+    lines = JobLines(io.StringIO(), dict.values)
+    said = {"jobid": 1, "rule_name": "pretrain", "log": []}
+    lines.handle(makeLogRecord({"event": LogEvent.ERROR, "msg": exception, "thread": 1}))
+    lines.handle(makeLogRecord({"event": LogEvent.JOB_ERROR, "thread": 1, **said}))
+    assert lines.errors() == [f"error: job 1: {ending}; its log is empty"]
 
 
 def test_a_job_that_slurm_ended_is_told_with_its_state_and_the_log_that_says_something(
