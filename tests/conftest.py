@@ -23,8 +23,9 @@ hypothesis.settings.load_profile("untimed")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TESTS = REPOSITORY / "tests"
-# The folders whose files may run apart, and the other folders that take longest.
-DIVIDED, LONG = ("workflow", "training"), ("evaluation", "export", "views", "corpora", "modeling", "experiment")
+# The folders whose files may run apart, and the other folders and files that take longest.
+DIVIDED = ("workflow", "training")
+LONG = ("test_notebook.py", "benchmarks", "evaluation", "export", "views", "corpora", "modeling", "experiment")
 
 
 class FolderScheduling(LoadScopeScheduling):
