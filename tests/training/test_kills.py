@@ -26,7 +26,7 @@ from hatchery.training.telemetry import SECONDS, SPEED_FILE
 Make = Callable[..., Any]
 
 # One kill in every five steps; the last steps are left for the end of the run.
-STEPS, KILLS, STEPS_PER_KILL = 60, 10, 5
+STEPS, KILLS, STEPS_PER_KILL = 70, 10, 5
 # Every step is a checkpoint, so about half of a tiny run's time is spent on writing.
 RUNTIME = {
     "checkpoint_interval_steps": 1,

@@ -155,8 +155,8 @@ def may_be_gone(path: Path, damage: str, outcome: Outcome) -> bool:
     return path.name == "provenance.json" and damage in ("deleted", "unreadable") and outcome.status == 0
 
 
-def test_every_stage_that_the_tiny_experiment_has_is_in_the_matrix(commands: dict[str, list[Command]]) -> None:
-    assert set(commands) & set(STAGES) == set(STAGES) - ELSEWHERE
+def test_every_stage_is_in_the_matrix_or_has_no_use_in_the_tiny_experiment(commands: dict[str, list[Command]]) -> None:
+    assert set(commands) & set(STAGES) | ELSEWHERE == set(STAGES)
 
 
 @pytest.mark.parametrize("stage", sorted(set(STAGES) - ELSEWHERE))
