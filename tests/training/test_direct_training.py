@@ -1,10 +1,7 @@
-"""`hatchery.train`: the workflow's losses without an experiment, from any texts, with a model of one's own, and on."""
+"""`hatchery.train`: the workflow's losses without an experiment, from any texts, and going on after a stop."""
 
 import json
 import os
-import random
-import re
-import signal
 import subprocess
 import sys
 import time
@@ -13,40 +10,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from direct_cases import MODEL, SETTINGS, TOKENIZER, Small, Stops, texts, trained
 
 import hatchery
 from hatchery.artifacts.manifests import read_manifest
-from hatchery.errors import ConfigError, CorpusError, ManifestError, ModelError
+from hatchery.errors import ConfigError, CorpusError
 from hatchery.evaluation.direct.checkpoints import checkpoints_of
-from hatchery.tokenization.token_shards import TokenShards
-from hatchery.training import run
-from hatchery.training.objectives import objective_of, objective_settings
-from hatchery.training.own_model import OwnModel, may_read, own_model
-from hatchery.training.watchers import Watcher
-
-MODEL = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "position_bucket_size": 8,
-    "max_position_embeddings": 64,
-}
-TOKENIZER = {"kind": "wordpiece", "vocabulary_size": 300, "allow_smaller": True}
-SETTINGS: dict[str, Any] = {"steps": 12, "batch_size": 8, "sequence_length": 16, "evaluation_interval_steps": 4}
-
-
-def texts(number: int = 60) -> list[str]:
-    rng = random.Random(5)
-    verbs, nouns = ["sees", "likes", "finds", "carries", "draws"], ["dog", "child", "teacher", "river", "garden"]
-    sentence = lambda: f"the {rng.choice(nouns)} {rng.choice(verbs)} a {rng.choice(nouns)} ."  # noqa: E731
-    return ["\n".join(sentence() for _ in range(12)) for _ in range(number)]
 
 
 @pytest.fixture(autouse=True)
@@ -56,29 +28,7 @@ def _here(single_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def train(tmp_path: Path) -> Callable[..., Any]:
-    def trained(given: Any = None, into: str = "made", model: Any = MODEL, **changes: Any) -> Any:
-        chosen = {"tokenizer": TOKENIZER, "device": "cpu", **SETTINGS, **changes}
-        if "budget" in changes:
-            del chosen["steps"]
-        return hatchery.train(texts() if given is None else given, tmp_path / into, model, **chosen)
-
-    return trained
-
-
-class Small(nn.Module):
-    """Attention over embeddings, whose matrix is the output's as well."""
-
-    def __init__(self, vocabulary_size: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary_size, 16)
-        self.query, self.out = nn.Linear(16, 16), nn.Linear(16, vocabulary_size)
-        self.out.weight = self.embedding.weight
-        nn.init.normal_(self.out.weight, std=0.02)
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        states = self.embedding(input_ids)
-        read = F.scaled_dot_product_attention(self.query(states), states, states, attn_mask=attention_mask)
-        return self.out(states + read)
+    return lambda given=None, into="made", model=MODEL, **changes: trained(tmp_path / into, given, model, **changes)
 
 
 def test_texts_become_a_model_that_can_be_asked_and_a_curve(train: Any, tmp_path: Path) -> None:
@@ -154,144 +104,12 @@ def test_the_same_call_takes_what_is_finished_and_other_settings_train_anew(trai
     assert (first.folder / "training/corpus/manifest.json").stat().st_mtime_ns == corpus
 
 
-class Stops(Watcher):
-    def __init__(self, step: int) -> None:
-        self.left = step
-
-    def after_step(self, model: nn.Module) -> None:
-        self.left -= 1
-        if self.left == 0:
-            signal.raise_signal(signal.SIGINT)
-
-
 def test_ctrl_c_saves_a_checkpoint_from_which_the_same_call_goes_on(train: Any, capfd: Any) -> None:
     with pytest.raises(KeyboardInterrupt, match="stopped by SIGINT after step 7 of 12; a checkpoint is saved"):
         train(watchers=[Stops(7)])
     found = train()
     assert "continues after step 7" in capfd.readouterr().err
     assert found.curve.equals(train(into="whole").curve)
-
-
-def test_the_names_of_a_module_of_ones_own_decide_its_groups_of_parameters(
-    train: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Named(Small):
-        def __init__(self, vocabulary_size: int) -> None:
-            super().__init__(vocabulary_size)
-            self.head = nn.Linear(16, vocabulary_size)
-
-        def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-            return self.head(self.embedding(input_ids)) + super().forward(input_ids, attention_mask)
-
-    built: list[Any] = []
-    make = run.build_optimizer
-    monkeypatch.setattr(run, "build_optimizer", lambda *given: built.append(make(*given)) or built[0])
-    module = Named(300)
-    train(model=module, steps=1, optimizer={"name": "adamw", "weight_decay": 0.3, "head_weight_decay": 0.2})
-    decays = {id(p): group["weight_decay"] for group in built[0].param_groups for p in group["params"]}
-    assert {name: decays[id(parameter)] for name, parameter in module.named_parameters()} == {
-        **{"embedding.weight": 0.0, "query.weight": 0.3, "query.bias": 0.0},
-        **{"out.bias": 0.0, "head.weight": 0.2, "head.bias": 0.0},
-    }
-
-
-@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
-def test_a_module_of_ones_own_trains_in_the_same_loop_and_goes_on(train: Any, task: str, tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"objective": {"task": task}, "optimizer": {"name": "adamw", "learning_rate": 0.01}}
-    changes |= {"steps": 40, "runtime": {"checkpoint_interval_steps": 10}}
-    made = train(model=Small, into=task, **changes)
-    losses = made.curve["loss"].to_list()
-    assert losses[0] > losses[-1] + 0.5 and isinstance(made.module, Small)
-    again = train(model=Small, into=task, **changes)
-    assert all(torch.equal(a, b) for a, b in zip(made.module.parameters(), again.module.parameters(), strict=True))
-    assert made.module.out.weight is made.module.embedding.weight
-    with pytest.raises(KeyboardInterrupt):
-        train(model=Small, into="stopped", watchers=[Stops(13)], **changes)
-    assert train(model=Small, into="stopped", **changes).curve.equals(made.curve)
-
-
-@pytest.mark.parametrize("task", ["masked", "causal", "hybrid"])
-def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, train: Any, tmp_path: Path) -> None:
-    optimizer = {"name": "adamw", "learning_rate": 0.05}
-    made = train(model=Small, objective={"task": task}, optimizer=optimizer, precision="fp32")
-    texts = ["the dog sees a child .", "the dog sees child a ."]
-    scores = made.model.scores(texts)["score"].to_list()
-    pairs = hatchery.evaluate(made.module, [texts], tokenizer=made.folder)
-    assert pairs.tables["scores.parquet"].select("score_good", "score_bad").row(0) == tuple(scores)
-    assert pairs.facts["architecture"] == ("causal" if task == "causal" else "masked")
-    assert made.model.kinds == {"hybrid": ("masked", "causal")}.get(task, (task,))
-    words = hatchery.surprisals(made.module, texts, tokenizer=made.folder)
-    total = words.filter(sentence=1)["surprisal"].sum() * np.log(2)
-    assert total == pytest.approx(-scores[0], rel=1e-5)
-    asked = {"masking": "own", "splits": ["dev"], "sequence_length": 16}
-    tokens = made.folder / "training/tokens"
-    own = hatchery.evaluate(made.module, "perplexity", tokens, tokenizer=made.folder, **asked)
-    loss = own.tables["perplexity.csv"]["loss_nats"][0]
-    # Weights in memory have the last development loss of their training.
-    assert loss == pytest.approx(made.curve["development_loss"].drop_nulls()[-1], rel=1e-5)
-    if task != "causal":
-        assert made.model.fill("the dog ____ a child .")["rank"].to_list() == [1, 2, 3, 4, 5]
-    with pytest.raises(ManifestError, match="its model is the module Small, whose code is yours: pass the module"):
-        hatchery.evaluate(made.folder, [texts])
-    with pytest.raises(ConfigError, match=f"architecture: got 'x', but .* was trained with task {task}"):
-        hatchery.evaluate(made.module, [texts], tokenizer=made.folder, architecture="x")
-
-
-def test_the_module_and_the_watcher_of_the_documentation_train(train: Any, repository: Path) -> None:
-    named: dict[str, Any] = {}
-    blocks = (("python", "import torch.nn.functional as F"), ("extending", "from hatchery.training.watchers"))
-    for file, first in blocks:
-        (code,) = re.findall(rf"```python\n({re.escape(first)}.*?)(?:```|made =)", _text(repository, file), re.DOTALL)
-        exec(code, named)
-    made = train(model=named["Small"], steps=10, watchers=[named["GradientNoise"]()], precision="fp32")
-    assert made.curve["gradient_noise"].drop_nulls().len() == 1
-    assert isinstance(made.module, named["Small"])
-
-
-def _text(repository: Path, name: str) -> str:
-    return (repository / "docs" / f"{name}.md").read_text(encoding="utf-8")
-
-
-def test_a_module_of_ones_own_has_the_gradients_and_steps_of_a_loop_of_ten_lines(train: Any, tmp_path: Path) -> None:
-    module = Small(300)
-    start = {name: tensor.clone() for name, tensor in module.state_dict().items()}
-    seen: list[dict[str, Tensor]] = []
-
-    class Keeps(Watcher):
-        def after_step(self, model: nn.Module) -> None:
-            seen.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
-
-    changes: dict[str, Any] = {"objective": {"task": "causal", "segments": "documents"}, "watchers": [Keeps()]}
-    schedule = {"name": "constant", "warmup_fraction": 0.0, "final_fraction": 1.0}
-    optimizer = {"name": "adamw", "learning_rate": 0.01, "weight_decay": 0.0, "max_gradient_norm": None}
-    made = train(model=module, steps=3, optimizer=optimizer, schedule=schedule, **changes)
-    shards = TokenShards.open(made.folder / "training/tokens/manifest.json", "train")
-    examples = objective_of(objective_settings({"task": "causal", "segments": "documents"}, "")).examples(shards, 16)
-    by_hand = Small(300)
-    by_hand.load_state_dict(start)
-    adam = torch.optim.AdamW(by_hand.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-6, weight_decay=0.0)
-    order = np.argsort(np.random.Philox(np.random.SeedSequence([42, 0])).random_raw(len(examples)))
-    for step in range(3):
-        batch = examples.batch(42, 0, order[8 * step : 8 * step + 8])
-        ids, labels = batch["input_ids"], batch["labels"]
-        mask = torch.ones(ids.shape[1], ids.shape[1]).tril().bool() & batch["attention_mask"][:, None]
-        loss = F.cross_entropy(by_hand(ids, mask | torch.eye(ids.shape[1]).bool()).flatten(0, 1), labels.flatten())
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        assert made.curve["loss"][step] == pytest.approx(loss.item(), rel=1e-5)
-        found = {name.removeprefix("module."): tensor for name, tensor in seen[step].items()}
-        torch.testing.assert_close(found["query.weight"], by_hand.query.weight.detach(), rtol=1e-4, atol=1e-5)
-
-
-def test_a_token_reads_what_the_objective_lets_it_and_itself() -> None:
-    ids = torch.zeros(2, 3, dtype=torch.int64)
-    mask = torch.tensor([[True, True, False], [True, True, True]])
-    found = may_read(ids, mask, torch.tensor([True, False]))
-    assert found[0].tolist() == [[True, False, False], [True, True, False], [True, True, True]]
-    assert found[1].tolist() == [[True] * 3] * 3
-    pieces = torch.tensor([[[True, False], [False, False]]])
-    assert may_read(ids[:1, :2], pieces, None).tolist() == [[[True, False], [False, True]]]
 
 
 @pytest.mark.parametrize("kept", ["marks", "milestones"])
@@ -369,44 +187,6 @@ def test_what_train_returns_is_a_model_of_the_other_functions(train: Any, tmp_pa
     expected = hatchery.evaluate(module.module, pair, tokenizer=module.folder).tables["scores.parquet"]
     assert hatchery.evaluate(module, pair).tables["scores.parquet"].equals(expected)
     assert hatchery.surprisals(module, pair[0]).height == 12
-
-
-class Limited(Small):
-    """A module with learned positions."""
-
-    longest_input = 16
-
-    def __init__(self, vocabulary_size: int) -> None:
-        super().__init__(vocabulary_size)
-        self.positions = nn.Embedding(16, vocabulary_size)
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        return super().forward(input_ids, attention_mask) + self.positions.weight[: input_ids.shape[1]]
-
-
-def test_a_module_with_learned_positions_trains_on_inputs_that_it_can_hold(train: Any) -> None:
-    assert train(model=Limited, steps=2).curve.height == 2
-    with pytest.raises(ConfigError, match="sequence_length: got 17, expected at most 16, the longest_input of Limited"):
-        train(model=Limited, steps=2, sequence_length=17)
-    module = Limited(300)
-    module.longest_input = "16"  # type: ignore[assignment]
-    with pytest.raises(ConfigError, match="Limited: longest_input: got '16', expected a count of tokens"):
-        train(model=module, steps=2)
-
-
-def test_what_is_no_model_and_what_it_cannot_have_is_refused_in_one_line(train: Any) -> None:
-    with pytest.raises(ConfigError, match=r"model: got a function that returns a int, expected a torch\.nn\.Module"):
-        own_model(lambda size: size, 5)  # type: ignore[arg-type,return-value]
-    with pytest.raises(ConfigError, match="ReLU has no parameter that can be trained"):
-        own_model(nn.ReLU(), 5)
-    wrong = OwnModel(nn.Embedding(9, 4), 5)
-    wrong.module.forward = lambda ids, mask: torch.zeros(2, 3, 4)  # type: ignore[method-assign]
-    with pytest.raises(
-        ModelError, match=r"Embedding: its output has the shape \[2, 3, 4\], expected \[2, 3, V\] with V"
-    ):
-        wrong(torch.zeros(2, 3, dtype=torch.int64), None, torch.zeros(2, 3, dtype=torch.int64))
-    with pytest.raises(ConfigError, match="divergences: got True, which a module of your own does not have"):
-        train(model=Small, divergences=True)
 
 
 @pytest.mark.parametrize(
