@@ -27,8 +27,8 @@ from hatchery.modeling.language_model import UNLABELLED
 from hatchery.modeling.ltg.attention import DisentangledSelfAttention
 from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.compilation import compile_layers_
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.settings import OptimizerSettings
 
 
 @dataclass(frozen=True)

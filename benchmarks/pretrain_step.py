@@ -24,10 +24,10 @@ from hatchery.training.engine import Engine
 from hatchery.training.loop import StepMeasures, accumulate_gradients
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import Precision
 from hatchery.training.processes import prepare_device, process_group, select_device
-from hatchery.training.settings import OptimizerSettings
 from hatchery.training.topology import SINGLE_PROCESS
 
 LIMIT = 1.10

@@ -38,13 +38,14 @@ from hatchery.training.loop import train
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.causal import CausalSettings
 from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import resolve_precision
 from hatchery.training.processes import prepare_device, process_group, select_device
 from hatchery.training.record import RunRecord
 from hatchery.training.run_checkpoints import RunCheckpoints
 from hatchery.training.runtime_settings import RuntimeSettings
-from hatchery.training.settings import OptimizerSettings, OutputBiasSettings, PretrainSettings, ScheduleSettings
+from hatchery.training.settings import OutputBiasSettings, PretrainSettings, ScheduleSettings
 from hatchery.training.speed import Speedometer, peak_flops_of
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.telemetry import Telemetry

@@ -15,7 +15,7 @@ from hatchery.modeling.position_buckets import bucket_of_distance
 from hatchery.modeling.relative_positions import RelativePositions
 from hatchery.training.decay_groups import is_decayed, parameter_groups
 from hatchery.training.objectives.masked import pair_term
-from hatchery.training.settings import OptimizerSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 
 
 @pytest.mark.parametrize(("bucket_size", "max_positions"), [(32, 512), (8, 64)])

@@ -26,7 +26,7 @@ from hatchery.modeling.output_bias import (
 )
 from hatchery.modeling.output_report import language_model_measures, output_measures
 from hatchery.training.decay_groups import parameter_groups
-from hatchery.training.settings import OptimizerSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 
 VOCAB_SIZE = 2000
 

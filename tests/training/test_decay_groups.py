@@ -14,8 +14,8 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.training.decay_groups import is_decayed, parameter_groups
 from hatchery.training.lamb import Lamb
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.settings import OptimizerSettings
 
 SETTINGS = OptimizerSettings()
 # The BNC code: docs/papers/ltg-bert.md, "Optimiser".

@@ -16,9 +16,10 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 from hatchery.training.batches import TrainingBatches
 from hatchery.training.data_order import epoch_permutation
 from hatchery.training.engine import Engine, Update, recompute_layers_
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import Precision, resolve_precision
-from hatchery.training.settings import LongSequenceSettings, OptimizerSettings, TrainingSettings
+from hatchery.training.settings import LongSequenceSettings, TrainingSettings
 from hatchery.training.step_plan import StepPlan
 from hatchery.training.topology import SINGLE_PROCESS, Topology
 

@@ -26,8 +26,9 @@ from hatchery.training.learning_rates import learning_rate
 from hatchery.training.loop import divisors, loss_of
 from hatchery.training.objectives.causal import CausalObjective, CausalSettings
 from hatchery.training.objectives.hybrid import HybridObjective, HybridSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.settings import OptimizerSettings, ScheduleSettings
+from hatchery.training.settings import ScheduleSettings
 from hatchery.training.topology import SINGLE_PROCESS
 
 CPU = torch.device("cpu")

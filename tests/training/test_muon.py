@@ -15,8 +15,8 @@ from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.training import muon
 from hatchery.training.muon import Muon, orthogonalised
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
-from hatchery.training.settings import OptimizerSettings
 from hatchery.typed import build
 
 SHAPES = ((6, 6), (4, 10), (10, 4), (6, 6))

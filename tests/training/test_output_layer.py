@@ -24,11 +24,11 @@ from hatchery.training.decay_groups import parameter_groups
 from hatchery.training.development import DevelopmentSet
 from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.output_divergences import MEASURES, DivergenceProbe
 from hatchery.training.output_prior import larger_corpus_counts, prepare_output_, prior_distribution, unigram_of_run
 from hatchery.training.precision import resolve_precision
-from hatchery.training.settings import OptimizerSettings
 from hatchery.training.start_settings import OutputBiasSettings
 from hatchery.training.topology import SINGLE_PROCESS
 

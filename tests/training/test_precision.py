@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from hatchery.errors import CheckpointError, TrainingError
 from hatchery.modeling.families import model_config
 from hatchery.modeling.language_model import LanguageModel, initialise_
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import InPrecision, LossScaler, Precision, resolve_precision, slow_arithmetic
-from hatchery.training.settings import OptimizerSettings
 
 CPU = torch.device("cpu")
 SIZES = {"vocab_size": 40, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}

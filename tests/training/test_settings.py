@@ -12,8 +12,9 @@ from hatchery.training.milestones import words_seen
 from hatchery.training.objectives.hybrid import HybridSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.objectives.translation import TranslationSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.runtime_settings import runtime_settings
-from hatchery.training.settings import LongSequenceSettings, OptimizerSettings, TrainingSettings, pretrain_settings
+from hatchery.training.settings import LongSequenceSettings, TrainingSettings, pretrain_settings
 from hatchery.training.start_settings import BudgetSettings, OutputBiasSettings
 
 Factory = Callable[..., dict[str, Any]]

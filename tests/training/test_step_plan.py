@@ -18,9 +18,9 @@ from hatchery.errors import ConfigError
 from hatchery.training.data_order import DataOrder
 from hatchery.training.objectives.hybrid import HybridSettings
 from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.settings import (
     LongSequenceSettings,
-    OptimizerSettings,
     ScheduleSettings,
     TrainingSettings,
     pretrain_settings,

@@ -25,9 +25,9 @@ from hatchery.training.engine import Engine
 from hatchery.training.loop import LossAverage, StepMeasures, accumulate_gradients
 from hatchery.training.objectives import OBJECTIVES, objective_of
 from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.optimizers import build_optimizer
 from hatchery.training.precision import LossScaler, Precision
-from hatchery.training.settings import OptimizerSettings
 from hatchery.training.topology import SINGLE_PROCESS
 
 META = torch.device("meta")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from hatchery.training.settings import OptimizerSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 
 # Never decayed, unless all parameters are.
 BIASES_AND_NORMS = ("bias", "norm")

@@ -9,7 +9,7 @@ from torch import nn
 from hatchery.training.decay_groups import is_hidden_matrix, parameter_groups
 from hatchery.training.lamb import Lamb, PlainOptimizer
 from hatchery.training.muon import Muon
-from hatchery.training.settings import OptimizerSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 
 
 class AdamW(PlainOptimizer, torch.optim.AdamW):

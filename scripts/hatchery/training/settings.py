@@ -13,16 +13,12 @@ from typing import Annotated, Any, Literal, Self
 from hatchery.settings.base import (
     Count,
     Natural,
-    NonNegative,
-    Positive,
     Range,
     RefusedError,
     Settings,
     Share,
     ShareAboveZero,
-    ShareBelowOne,
     omitted_at_default,
-    omitted_defaults,
     refused,
     require,
 )
@@ -31,6 +27,7 @@ from hatchery.training.distillation_settings import DistillationChoice, Distilla
 from hatchery.training.milestones import BABYLM_MARKS
 from hatchery.training.objectives import ObjectiveSettings
 from hatchery.training.objectives.masked import MaskedSettings
+from hatchery.training.optimizer_settings import OptimizerSettings
 from hatchery.training.start_settings import (
     BudgetSettings,
     CurriculumChoice,
@@ -44,66 +41,6 @@ from hatchery.training.start_settings import (
     WordCount,
 )
 from hatchery.typed import build, stage_body
-
-
-@dataclass(frozen=True)
-class OptimizerSettings(Settings):
-    """Optimiser, its hyperparameters and its weight decay."""
-
-    name: Literal["lamb", "adamw", "muon", "normuon"] = "lamb"
-    """Optimiser; the papers use LAMB for pretraining. muon and normuon orthogonalise the updates of hidden weight
-    matrices; `others` optimises embeddings, vectors and heads."""
-    learning_rate: Positive = 0.01
-    """Peak learning rate."""
-    weight_decay: NonNegative = 0.1
-    """Coefficient of decoupled weight decay."""
-    beta1: ShareBelowOne = 0.9
-    """Decay rate of the running mean of the gradients."""
-    beta2: ShareBelowOne = 0.98
-    """Decay rate of the running mean of the squared gradients."""
-    epsilon: Positive = 1e-6
-    """Number added to the square root of the mean squared gradient."""
-    max_gradient_norm: Positive | None = 2.0
-    """Global L2 norm to which gradients are clipped; null disables clipping."""
-    decay: Literal["matrices", "weights", "all"] = "matrices"
-    """Parameters with weight decay. matrices: weight matrices. weights: all parameters except biases and norms
-    (GPT-BERT, with decay of mixing weights and embeddings). all: all parameters (reduced-vocabulary study)."""
-    tied_embedding: Literal["embedding", "output"] = "embedding"
-    """Weight-decay group of a tied word embedding; output is LTG-BERT's BNC code, with decay."""
-    head_weight_decay: NonNegative | None = None
-    """Weight decay of the language-model head; null uses weight_decay."""
-    cautious_decay: bool = omitted_at_default(False)
-    """Apply weight decay only to values that the update moves towards zero."""
-    decay_follows_rate: bool = omitted_at_default(False)
-    """Multiply weight decay by the current learning rate divided by its peak, so that both fall together."""
-    others: Literal["adamw", "lamb"] = omitted_at_default("adamw")
-    """With muon and normuon: optimiser of embeddings, vectors and heads."""
-    matrix_learning_rate: Positive | None = omitted_at_default(None)
-    """With muon and normuon: peak learning rate of hidden weight matrices. Their updates have a root mean square of
-    0.2, as Adam's updates. null uses learning_rate."""
-    momentum: ShareBelowOne = omitted_at_default(0.95)
-    """With muon and normuon: decay rate of the running mean of the gradients of hidden weight matrices."""
-    row_decay: ShareBelowOne = omitted_at_default(0.95)
-    """With normuon: decay rate of the running mean of each row's squared update."""
-
-    def __post_init__(self) -> None:
-        needs = {"others": "muon or normuon", "matrix_learning_rate": "muon or normuon", "momentum": "muon or normuon"}
-        defaults = omitted_defaults(OptimizerSettings)
-        for key, names in {**needs, "row_decay": "normuon"}.items():
-            value = getattr(self, key)
-            if value != defaults[key] and self.name not in names.split(" or "):
-                raise refused(key, value, f"no such key with name {self.name}; {names} has it")
-
-    @property
-    def orthogonalises(self) -> bool:
-        """True if the updates of hidden weight matrices are made orthogonal."""
-        return self.name in ("muon", "normuon")
-
-    @property
-    def is_plain_adamw(self) -> bool:
-        """True if PyTorch's AdamW does the whole update, the only optimiser that ZeRO can shard."""
-        return self.name == "adamw" and not (self.cautious_decay or self.decay_follows_rate)
-
 
 # Tokens per word if no count exists: that of the 16,384 subwords of the challenge's own baselines of 2025 (their steps
 # times their batches give 1.616 and 1.624).
