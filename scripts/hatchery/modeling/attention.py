@@ -43,7 +43,7 @@ class TokenCache:
 
 @dataclass
 class LayerCache:
-    """Keys and values [B, H, ., d] of one layer of a decoder: of the source, and of its own tokens."""
+    """Keys and values [B, H, ., d] of one layer of a decoder: of the source, and of the target's tokens so far."""
 
     source: tuple[Tensor, Tensor]
     own: TokenCache
@@ -95,7 +95,8 @@ class AttentionInputs(NamedTuple):
     None computes all queries. In evaluation mode only, and never with a packing.
     """
     cache: TokenCache | None = None
-    """If given, hidden states are those of the tokens after the tokens in this cache of the layer, which grows.
+    """If given, hidden states are those of new tokens, which follow the tokens in this cache of the layer and are added
+    to it.
 
     `positions` and `mask` are then those of these queries and all keys: [1, T, S] or [B, T, S].
     """

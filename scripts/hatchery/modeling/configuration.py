@@ -1,8 +1,8 @@
 """The common part of all families' configurations: sizes, positions, vocabulary rows, checks.
 
 A family defines its keys in a class of sizes, which are the allowed keys of a file in config/models/; its configuration
-adds values from tokenizer and objective. The module needs neither torch, so that planning can count a model's
-operations without loading it, nor other packages, so that exported models can include it.
+adds values from tokenizer and objective. The module needs neither torch, so that planning can count a model's FLOPs
+without loading it, nor other packages, so that exported models can include it.
 """
 
 import dataclasses
@@ -94,7 +94,7 @@ class EncoderSizes(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(EncoderSizes):
-    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
     vocab_size: Count
     """Number of subwords, special tokens included."""

@@ -23,7 +23,7 @@ class Encoder(nn.Module, ABC):
     """A pretrained model without the head that predicts words."""
 
     config: Any
-    """Has at least `hidden_size`, the width of all states, and `layer_norm_eps`."""
+    """Configuration with at least `hidden_size`, the width of all states, and `layer_norm_eps`."""
     longest_input: int | None = None
     """Maximum number of tokens of an input, including special tokens; None: no limit, or a limit known from the
     settings.

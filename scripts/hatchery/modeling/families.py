@@ -51,14 +51,12 @@ def with_token_ids(values: Mapping[str, Any], special: SpecialTokens) -> dict[st
 
 
 def forward_flops(config: ModelConfig, shape: PassShape) -> dict[str, float]:
-    """Return the operations of one forward pass by part of the model (see `flops.encoder_flops`); their sum is its
-    cost.
-    """
+    """Return the FLOPs of one forward pass by part of the model (see `flops.encoder_flops`); their sum is its cost."""
     return family_of(config).forward_flops(config, shape)
 
 
 def training_flops(config: ModelConfig, shape: PassShape) -> float:
-    """Return the operations of forward and backward of one pass: three times the forward products."""
+    """Return the FLOPs of one forward and backward pass: three times the FLOPs of the forward products."""
     return (1 + BACKWARD_FACTOR) * plain_sum(forward_flops(config, shape).values())
 
 
@@ -69,7 +67,7 @@ def training_flops_per_sequence(
     labelled_share: float,
     batch_size: int | None = None,
 ) -> float:
-    """Return the operations of training on one sequence of `sequence_length` tokens, forward and backward.
+    """Return the FLOPs of training on one sequence of `sequence_length` tokens, forward and backward.
 
     `model` are the settings of a model of any family without the vocabulary size. `labelled_share` is the share of the
     positions that are labelled: only these use the output layer. `batch_size` is the number of sequences of one forward
@@ -90,6 +88,8 @@ def training_flops_per_sequence(
 def teaching_flops_per_sequence(
     models: Sequence[Mapping[str, Any]], vocabulary_size: int, sequence_length: int, labelled_share: float
 ) -> float:
-    """Operations of the forward passes of teachers on one sequence; arguments as of `training_flops_per_sequence`."""
+    """Return the FLOPs of the forward passes of teachers on one sequence; arguments as of
+    `training_flops_per_sequence`.
+    """
     both = (training_flops_per_sequence(one, vocabulary_size, sequence_length, labelled_share) for one in models)
     return plain_sum(both) / (1 + BACKWARD_FACTOR)

@@ -1,8 +1,8 @@
 """The record of a family of models, which all code outside of the modules uses.
 
 A family is a folder with the name of the key `family`, with its modules, its configuration in `config.py` and its
-record `FAMILY` in `family.py`. The record needs no torch, so planning reads sizes, positions and operations without
-loading it.
+record `FAMILY` in `family.py`. The record needs no torch, so planning reads sizes, positions and FLOPs without loading
+it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,18 +44,18 @@ class Exported:
     classes: str
     """Prefix of the names of its classes."""
     title: str = ""
-    """The models of the family."""
+    """Name of the family's models, for readers."""
     base_size: str = ""
-    """Name of the model with these default sizes."""
+    """Name of the model that has the sizes in `sizes`, for readers."""
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """Sizes of a configuration without values."""
+    """Default sizes of an exported configuration."""
     further: tuple[str, ...] = (
         "ForSequenceClassification",
         "ForTokenClassification",
         "ForQuestionAnswering",
         "ForMultipleChoice",
     )
-    """Classes with other heads that the weights can be loaded into."""
+    """Suffixes of the classes with other heads into which the weights can be loaded."""
     bare: bool = True
     """True if a class without a head exists."""
 
@@ -65,8 +65,9 @@ class Exported:
         return f"hatchery_{self.module.removeprefix('modeling_')}"
 
     def auto_classes(self, language_models: Sequence[str]) -> dict[str, str]:
-        """Return the library's auto classes, each with the suffix of our class; `language_models` are the suffixes of a
-        model.
+        """Return the suffix of our class for each of the library's auto classes.
+
+        `language_models` are the suffixes of the language-model classes.
         """
         bare = {"AutoModel": "Model"} if self.bare else {}
         heads = (*language_models, *self.further)
@@ -88,15 +89,13 @@ class Family:
     modules: Callable[[], Modules]
     """Returns the modules; a function, so that torch is loaded only for a call."""
     forward_flops: Callable[[Any, PassShape], dict[str, float]]
-    """Returns the operations of one forward pass of a configuration by part of the model (see
-    `flops.encoder_flops`).
-    """
+    """Returns the FLOPs of one forward pass of a configuration by part of the model (see `flops.encoder_flops`)."""
     exported: Exported
     paper_flops: Callable[[Any, int, Sequence[tuple[int, int]]], float] = six_per_parameter_and_token
-    """Returns the operations of a whole training by the family's paper, for a configuration, its number of parameters,
-    and the number and length of the sequences.
+    """Returns the FLOPs of a whole training by the formula of the family's paper, for a configuration, its number of
+    parameters, and the number and length of the sequences.
     """
     paper_formula: str = "6 N D"
-    """The name of that formula."""
+    """Name of the formula of `paper_flops`."""
     token_ids: tuple[str, ...] = ()
-    """Special tokens whose ids in the tokenizer are keys of the configuration: "pad" is `pad_token_id`."""
+    """Roles of the special tokens whose ids are keys of the configuration: "pad" is `pad_token_id`."""

@@ -12,11 +12,12 @@ from typing import Literal
 from hatchery.modeling.configuration import ModelConfig
 
 FlopsPerSequence = Callable[[int, float], float]
-"""Operations of training on one sequence of a length with a share of labelled positions."""
+"""FLOPs of training on one sequence, from its length and the share of labelled positions."""
 
 BACKWARD_FACTOR = 2
-"""Ratio of training to forward operations: two products of the backward pass follow every y = x w, for the gradients of
-x and w.
+"""Ratio of the FLOPs of the backward pass to those of the forward pass.
+
+Two products of the backward pass follow every y = x w, for the gradients of x and w.
 """
 
 
@@ -43,7 +44,7 @@ def encoder_flops(
     position_rows: int = 0,
     feed_forward_matrices: int = 2,
 ) -> dict[str, float]:
-    """Return the operations of one forward pass of a stack of layers by part of the model; their sum is the cost of the
+    """Return the FLOPs of one forward pass of a stack of layers by part of the model; their sum is the cost of the
     pass.
 
     Embeddings of `projected_width` are projected to the hidden size (0: no projection); attention uses `position_rows`
@@ -69,8 +70,8 @@ def encoder_flops(
 
 
 def decoder_flops(config: ModelConfig, shape: PassShape, layers: int) -> float:
-    """Return the operations of one forward pass of `layers` decoder layers, which attend to the target and to the
-    encoded source.
+    """Return the FLOPs of one forward pass of `layers` decoder layers, which attend to the target and to the encoded
+    source.
     """
     size, inner, source = config.hidden_size, config.intermediate_size, shape.length
     target = source if shape.target_length is None else shape.target_length
@@ -87,7 +88,7 @@ def decoder_flops(config: ModelConfig, shape: PassShape, layers: int) -> float:
 
 
 def _product(rows: float, inner: float, columns: float) -> float:
-    """Return the operations of [rows, inner] @ [inner, columns]."""
+    """Return the FLOPs of [rows, inner] @ [inner, columns]."""
     return 2 * rows * inner * columns
 
 
@@ -110,7 +111,7 @@ def reduced_vocabulary_flops(
     vocabulary_rows: int = STUDY_VOCABULARY_ROWS,
     sequence_length: int = STUDY_SEQUENCE_LENGTH,
 ) -> float:
-    """Return the operations per sequence, forward and backward, as the reduced-vocabulary study counts them.
+    """Return the FLOPs per sequence, forward and backward, as the reduced-vocabulary study counts them.
 
     "code" reproduces the published totals: it omits attention's output projection and its weighted sum of values, and
     counts the vocabulary at every position and the embedding lookup as a product. "code_without_projection" drops the

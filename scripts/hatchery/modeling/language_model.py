@@ -38,7 +38,7 @@ class LanguageModelOutput(NamedTuple):
     targets: Tensor
     """int64 [M], the labels."""
     positions: Tensor
-    """Their positions in the batch, int64 [M]: b * T + t."""
+    """Positions of the labels in the batch, int64 [M]: b * T + t."""
     pair_logits: Tensor | None = None
     """fp32 [B], above 0 if the two texts of an input are predicted to belong together; None without sentence pairs."""
 
@@ -90,7 +90,8 @@ class LanguageModel(nn.Module):
         sequence is causal. With `pair_labels` int64 [B] pairs are classified, which needs the sentence-pair head.
         `labelled` are the `labelled_positions`, if the caller knows them.
         """
-        # Only about 15 % of the positions are labelled, and the product with the vocabulary is the widest of the model.
+        # Compute logits only at labelled positions: about 15 % of all positions, and the product with the vocabulary is
+        # the widest of the model.
         labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
         rows = labelled

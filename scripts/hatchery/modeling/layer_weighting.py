@@ -17,7 +17,7 @@ from hatchery.modeling.configuration import LayerWeightingName
 
 @dataclass(frozen=True)
 class LayerWeighting:
-    """A connection of the layers."""
+    """A rule that connects the layers."""
 
     layer_input: Literal["previous", "softmax", "sum", "unrestricted"]
     """The previous state; a learned convex combination of all earlier outputs; their plain sum (no parameters); or a
@@ -42,7 +42,9 @@ class LayerWeighting:
     """True if the heads read a combination of all outputs, appended as one more state, instead of the last output."""
 
     def sizes(self, n_layers: int) -> range:
-        """Return the numbers of weights of all consumers with learned weights, in a model of `n_layers` layers."""
+        """Return the number of weights of each consumer (a layer, a block or the heads), for a model of `n_layers`
+        layers.
+        """
         if self.layer_input == "softmax":
             return range(1, n_layers + self.output_mixture + 1)
         return range(2, 2 * n_layers + 2) if self.between_blocks else range(0)

@@ -197,7 +197,7 @@ class EncoderLayer(nn.Module):
                 2 * index + 1, output if self.feed_forward_norm is None else self.feed_forward_norm(output)
             )
         weighting = self.weighting
-        # Each of the two is computed, and normalised, only if it is read.
+        # Compute and normalise each of these two sums only if it is read.
         with_input = without_input = None
         if weighting.input_in_feed_forward or weighting.input_in_output:
             with_input = self._normalised(hidden + attention)

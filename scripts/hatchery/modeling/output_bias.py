@@ -3,9 +3,9 @@
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
 objectives". The bias is the link function of the marginal of the layer's own targets: softmax layers get a log-prior
 from counts, sigmoids a logit, regressions a mean. Every value is finite, even for labels that never occur, and is
-computed in double precision, in nats. Works on any linear layer (classifiers, sentence pairs, decoders) and on the
-language-model heads of all families. `check_output_bias` compares bit by bit, so it notices later changes by an
-initialiser, weight tying or loading.
+computed in double precision, in nats. The functions work on any linear layer (classifiers, sentence pairs, decoders)
+and on the language-model heads of all families. `check_output_bias` compares bit by bit, so it notices later changes by
+an initialiser, weight tying or loading.
 """
 
 import math

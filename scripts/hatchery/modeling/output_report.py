@@ -34,8 +34,8 @@ def output_measures(
     `weight` [V, d] and `bias` [V] are those of the output layer; norms ignore spare rows.
 
     With the prior `distribution` [n], n at most V (later rows are spare): `divergence_from_prior` is KL(prior || p) as
-    mean over the rows of `features`, `predicted_divergence` half the variance of the logits without bias, which holds
-    while that is small and the rows of the matrix are independent, and `bias_divergence_from_prior` is KL(prior ||
+    mean over the rows of `features`, `predicted_divergence` half the variance of the logits without bias, an
+    approximation for small values and independent rows of the matrix, and `bias_divergence_from_prior` is KL(prior ||
     softmax(bias)): 0 if the prior was set, and more after training changed the bias. With `frequencies` [n] of the
     labels, not smoothed: `prior_loss`, their cross-entropy under the prior, and `expected_first_loss`, that under p.
     With `targets` int64 [M]: `first_loss`.

@@ -28,7 +28,7 @@ def _recomputed(layer: nn.Module, forward: Any, run: Callable[..., Any], *inputs
         return forward(*inputs)
 
     def once(*given: Any) -> Any:
-        # A decoder's layer adds its keys and values to a cache, but here it runs twice.
+        # Copy the cache for each of the two runs, because a decoder's layer adds its keys and values to it.
         return forward(*(replace(one, own=replace(one.own)) if isinstance(one, LayerCache) else one for one in given))
 
     # The reentrant version returns no gradients to tensors inside tuples.

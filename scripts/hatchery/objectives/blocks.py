@@ -3,12 +3,13 @@ end.
 
 Source: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Packing" and "Masking"). A sequence contains the piece
 with its index, and pieces drawn at random until it is full; each token is predicted at the previous position, so input
-and labels are already shifted here. Here the fillers of a sequence, the part that is used, and the hidden tokens are
-drawn from seed, epoch and index of the sequence, so that a killed run continues exactly. The published code draws
-fillers without replacement, uses the part that was shown least, and first hides the tokens that were hidden least, by
-counts in memory that a restart loses. Packing, treatment and causal sequences have the published distribution. Without
-counts 1.6 to 2.0 % more tokens are hidden at sequences of 96 tokens, runs of hidden tokens are 4 to 7 % longer at rate
-0.3, and after ten epochs 1.5 % of the tokens were never hidden, but 0 % with counts.
+and labels are already shifted here. Here the fillers of a sequence, the part of each filler that is used, and the
+hidden tokens are drawn from seed, epoch and index of the sequence, so that a killed run continues exactly. The
+published code draws fillers without replacement, uses the part that was shown least, and first hides the tokens that
+were hidden least, by counts in memory that a restart loses. The packing, the replacement of hidden tokens and the
+causal sequences have the published distribution. Without counts 1.6 to 2.0 % more tokens are hidden at sequences of 96
+tokens, runs of hidden tokens are 4 to 7 % longer at rate 0.3, and after ten epochs 1.5 % of the tokens were never
+hidden, but 0 % with counts.
 """
 
 from dataclasses import replace
@@ -70,7 +71,7 @@ def draw_blocks(
     return blocks
 
 
-# Causal sequences use other draws than sequences with hidden tokens.
+# Number of the separate random stream of causal sequences.
 _CAUSAL_STREAM = 1
 
 
@@ -103,7 +104,7 @@ class BlockExamples(PaddedExamples):
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """Return whether sequences have no fillers."""
+        """Return whether sequences have no random fillers."""
         return not self._fills
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:

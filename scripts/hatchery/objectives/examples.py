@@ -66,7 +66,8 @@ class MaskedExamples(PaddedExamples):
         labelled_share: float = 1.0,
         adapts: bool = False,
     ) -> None:
-        """Create examples; without `rates`, all sequences have the share of hidden tokens of `masking`, or of the step.
+        """Create examples; without `rates`, all sequences have the share of hidden tokens of `masking`, or that of the
+        training step.
 
         `labelled_share` of the hidden tokens are labelled. With `adapts`, `masking` is a `PreferredMasking`, and
         batches contain the tensors for masking them again.
@@ -222,7 +223,7 @@ class TwoKinds(PaddedExamples):
     """The sequences of a split twice: indices below `len` have hidden tokens, those from `len` on are causal."""
 
     def __init__(self, hidden: PaddedExamples, causal: PaddedExamples, counted_together: bool = False) -> None:
-        """Create examples; `counted_together` is for batches of one kind only, either one."""
+        """Create examples; `counted_together` is for batches that contain only one of the two kinds."""
         super().__init__(hidden.padding, hidden.special)
         assert len(hidden) == len(causal), "both kinds are made of the same sequences"
         self._hidden, self._causal, self._counted_together = hidden, causal, counted_together
@@ -240,13 +241,13 @@ class TwoKinds(PaddedExamples):
         return self._hidden.same_in_every_epoch and self._causal.same_in_every_epoch
 
     def texts(self, seed: int, epoch: int, index: int) -> tuple[Segment, ...]:
-        """Return the text of sequence `index`, which is of the second kind after the last of the first."""
+        """Return the text of sequence `index`; from `len` on, indices are those of causal sequences."""
         if index >= len(self):
             return self._causal.texts(seed, epoch, index - len(self))
         return self._hidden.texts(seed, epoch, index)
 
     def example(self, seed: int, epoch: int, index: int, mask_rate: float | None = None) -> LabelledExample:
-        """Return sequence `index` of `epoch`, which is of the second kind after the last of the first."""
+        """Return sequence `index` of `epoch`; from `len` on, indices are those of causal sequences."""
         if index >= len(self):
             return self._causal.example(seed, epoch, index - len(self))
         return self._hidden.example(seed, epoch, index, mask_rate)

@@ -1,4 +1,5 @@
-"""Settings of shares of hidden tokens that every sequence draws, of the weights of labels, and of preferred subwords.
+"""Settings of the share of hidden tokens that every sequence draws, of the weights of labels, and of preferred
+subwords.
 
 A constant share is masked language modelling. A share drawn from the interval from 0 to 1, with the weights of the
 bound, is masked diffusion (Sahoo et al. 2024, arXiv:2406.07524; Shi et al. 2024, arXiv:2406.04329): if the share of

@@ -73,7 +73,7 @@ class Segment:
     def text_words(self, special: SpecialIds) -> int:
         """Return the number of words that begin in the segment, by the rule of its corpus.
 
-        For words between white space, no word begins at a special token, except the unknown token.
+        For whitespace-separated words, no word begins at a special token, except the unknown token.
         """
         counts = self.document.word_counts
         if counts is not None:

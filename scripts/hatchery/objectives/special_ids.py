@@ -27,7 +27,7 @@ class SpecialIds:
     n_special: int = 0
     """Ids below this number are special tokens."""
     unknown: int = -1
-    """The special token that represents text."""
+    """Id of the unknown token, the only special token that represents text."""
 
     @classmethod
     def of(cls, special: "SpecialTokens | SpecialIds") -> "SpecialIds":

@@ -62,7 +62,7 @@ class PreferredMasking:
         return hidden(ids, chosen(ids, choice, self.preferences, self.mask_probability), shown)
 
     def draws(self, ids: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return the `choice` of each token, float64 [n], and the ids shown in the places of hidden tokens, int64 [n].
+        """Return the `choice` of each token, float64 [n], and the ids shown in place of hidden tokens, int64 [n].
 
         A token with the probability p is hidden if its choice is more than 1 - p; the choice of a token that may not be
         hidden is 0.

@@ -125,7 +125,7 @@ class TranslationPairs:
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> "tuple[dict[str, Tensor], int]":
-        """Return the same batch, and the number of words between white space that begin in its sources and targets."""
+        """Return the batch of `batch`, and its number of words in sources and targets (see `words`)."""
         return self.batch(seed, epoch, indices, mask_rate), int(self.words(seed, epoch, indices).sum())
 
     @property
@@ -134,7 +134,7 @@ class TranslationPairs:
         return True
 
     def words(self, seed: int, epoch: int, indices: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the number of words between white space that begin in both sides of each pair, int64
+        """Return for each pair the number of whitespace-separated words in source and target together: int64
         [len(indices)].
         """
         return np.array([self._words(int(index)) for index in indices], dtype=np.int64)
@@ -193,7 +193,7 @@ class TranslationPairs:
         return np.array(cuts, dtype=np.int64)
 
     def _epoch_order(self, seed: int, epoch: int, budget: int) -> tuple[np.ndarray, np.ndarray]:
-        # Raw output of Philox, whose stream numpy guarantees, as in `training.data_order`.
+        # Use Philox's raw output, whose stream numpy guarantees, as in `training.data_order`.
         of_pairs, of_batches = np.random.SeedSequence([seed, epoch]).spawn(2)
         keys = np.random.Philox(of_pairs).random_raw(len(self))
         order = np.lexsort((keys, self.lengths[:, 0], self.lengths[:, 1]))

@@ -244,7 +244,7 @@ class HatcheryModel(WithTokenizer):
         return states.index_select(0, rows)
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        # A causal model computes every position.
+        # A causal model is scored at nearly all positions, so only a masked model restricts its last layer to `rows`.
         is_causal = self.architecture == "causal"
         rows = rows - self.predicted_before if self.predicted_before else rows
         return self.network.encoder.hidden_at(input_ids, None, rows, causal=is_causal, few=not is_causal)

@@ -50,7 +50,7 @@ class EncoderDecoderSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderConfig(EncoderDecoderSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
     pad_token_id: Natural = 1
     """Id of the padding token of the tokenizer; no token attends to it."""

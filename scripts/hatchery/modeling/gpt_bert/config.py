@@ -1,8 +1,8 @@
 """The sizes and choices that define GPT-BERT and its ablations.
 
 Source: GPT-BERT ("GPT or BERT: why not both?"), Table 2, after the published code (docs/papers/gpt-bert.md, "Model").
-Embedding, positions, feed-forward block and head are those of LTG-BERT; new are the gate of the attention and the
-weights between all blocks, each switched by a key. The module needs no torch.
+Embedding, positions, feed-forward block and head are those of LTG-BERT; the new parts are the gate of the attention and
+the weights between all blocks, each switched by a key. The module needs no torch.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class GptBertSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class GptBertConfig(GptBertSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
 
 @dataclass(frozen=True, kw_only=True)

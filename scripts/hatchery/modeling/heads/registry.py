@@ -35,7 +35,7 @@ from hatchery.typed import build
 
 
 class HeadDefinition(NamedTuple):
-    """One entry of the registry."""
+    """A head: the class of its options, whether it has a label set, and the function that builds its model."""
 
     options: type
     has_label_set: bool

@@ -2,8 +2,8 @@
 
 A pair is one input with separators, so it needs no head of its own. The default is the head published with LTG-BERT's
 checkpoints (norm, linear, GELU, norm, dropout, linear) on the first token, used for GLUE by ELC-BERT too; poolings and
-transforms of the other papers are values. A pooling makes one vector of a sequence's states; it requests only the
-states that it needs from the encoder, so that a pooling of a single position does not pay for the others.
+transforms of the other papers are values of the options. A pooling makes one vector of a sequence's states; it requests
+only the states that it needs from the encoder, so that a pooling of a single position does not pay for the others.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
 
 
 class FirstToken(nn.Module):
-    """The last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock)."""
+    """The last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock classifier)."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding at the
@@ -58,7 +58,7 @@ class LastToken(nn.Module):
     """
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; without tokens, a sequence has its first
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; a sequence without tokens gets its first
         state.
         """
         batch, length = input_ids.shape

@@ -8,10 +8,11 @@ span, and scales its mix.
 
 Mixes are learned convex combinations of all layers (LTG-BERT, Section 6.2 and Appendix C). Since sub-layers add to an
 un-normalised residual stream, the paper mixes the contributions of the layers, s_k = l_k - l_(k-1); the published code
-passes the layer outputs l_k to a module that is missing. Both readings are here; the weights are the paper's Table 5.
-"contributions" is the paper's reading if layers add up, and otherwise the output: with layer weighting (ELC-BERT) and
-after norms a state already is the contribution of its layer. In the attention over a span's tokens, a learned query
-against projected keys equals a linear score per token and head, which is learned here instead.
+passes the layer outputs l_k to a module that is missing. `layer_reading` chooses between these readings; the weights
+are those of the paper's Table 5. "contributions" is the paper's reading if layers add up, and otherwise the output:
+with layer weighting (ELC-BERT) and after norms a state already is the contribution of its layer. In the attention over
+a span's tokens, a learned query against projected keys equals a linear score per token and head, which is learned here
+instead.
 """
 
 from collections.abc import Sequence
@@ -31,9 +32,9 @@ from hatchery.modeling.norm_and_dropout import full_precision
 def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int | None = None) -> tuple[Tensor, Tensor]:
     """Return the flat positions int64 [N, W] (b * length + t) of the tokens of spans, and bool [N, W], True at tokens.
 
-    `spans` int64 [N, 2] are [start, end), `sentences` int64 [N] are the sequences, of `length` positions, of the spans.
-    W is `widest` if given, which no span may exceed; else the longest span's length if it is known without
-    synchronising with a device, else `length`.
+    `spans` int64 [N, 2] are [start, end), `sentences` int64 [N] are the indices of the spans' sequences, which have
+    `length` positions. W is `widest` if given, which no span may exceed; else the longest span's length if it is known
+    without synchronising with a device, else `length`.
     """
     start, end = spans[:, 0:1], spans[:, 1:2]
     if widest is None:
@@ -140,8 +141,8 @@ class SpanHead(nn.Module):
     """The trained part of the probe: from the layers' vectors to one score per label.
 
     The spans of a target share the projection unless the projections are separate. Because it is linear and the layer
-    weights sum to 1, it can be applied after the mix, with the cost of one layer instead of all, with the result of the
-    paper's projection before the mix.
+    weights sum to 1, it can be applied after the mix, at the cost of one layer instead of all layers, with the result
+    of the paper's projection before the mix.
     """
 
     def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:
@@ -196,11 +197,11 @@ class SpanClassifier(TaskModel):
         """Return scores [N, n_labels] of N targets in the sequences `input_ids` int64 [B, T], mask bool [B, T].
 
         `spans` int64 [N, n_spans, 2] are token positions [start, end), [CLS] being position 0; `sentences` int64 [N]
-        the sequences of the targets. `layers` [L, B, T, D], the result of `layer_vectors`, replace the ids if the
-        encoder is frozen and its states are known; positions are then those of their tokens. `widest`, the length of
-        the longest span, saves a GPU from using the maximum length. Raises EvaluationError for another number of spans,
-        and for spans that are empty or extend outside of the tokens; ModelError unless exactly one of ids and layers is
-        given.
+        are the indices of the targets' sequences. `layers` [L, B, T, D], the result of `layer_vectors`, replace the ids
+        if the encoder is frozen and its states are known; `spans` are then positions among the tokens of `layers`.
+        `widest`, the length of the longest span, saves a GPU from using the maximum length. Raises EvaluationError for
+        another number of spans, and for spans that are empty or extend outside of the tokens; ModelError unless exactly
+        one of ids and layers is given.
         """
         if (input_ids is None) == (layers is None):
             raise ModelError("inputs: expected exactly one of input_ids and layers")

@@ -42,9 +42,7 @@ class Target(Protocol):
     """Link function from a prior over the labels to an output bias (`output_bias.marginal_bias`); None without one."""
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the loss. Raises EvaluationError for labels that do not fit the scores (values only if reading them is
-        free).
-        """
+        """Return the loss. Raises EvaluationError for labels that do not fit the scores (values only on the CPU)."""
 
     def predictions(self, scores: Tensor) -> Tensor:
         """Return the labels that the scores predict."""
@@ -125,7 +123,7 @@ class RightChoice:
     softmax.
     """
 
-    # All choices share the bias, so it can prefer no choice.
+    # None, because all choices share the bias, so that it cannot prefer a choice.
     link: ClassVar[Link | None] = None
 
     independent: bool = False
@@ -149,7 +147,7 @@ class RightChoice:
 def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     if labels.shape != scores.shape:
         raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(scores.shape)}")
-    # A bool cannot hold UNLABELLED, and an unsigned label has no sign.
+    # Convert the labels first, because Boolean and unsigned labels cannot be equal to UNLABELLED, which is negative.
     labels = labels.to(scores.dtype)
     labelled = labels != UNLABELLED
     if can_read_values(labels) and bool((labelled & (labels != 0) & (labels != 1)).any()):

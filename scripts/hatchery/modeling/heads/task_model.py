@@ -105,7 +105,7 @@ class HeadContext:
     """Inputs of a head other than its options."""
 
     n_labels: int | None
-    """Labels of the task, in the order of the outputs; None for heads that have no label set."""
+    """Number of labels of the task; None for heads without a label set."""
     dropout: float
     seed: int
     pad_id: int
@@ -209,8 +209,9 @@ def initialise_as_pytorch_(head: nn.Module, seed: int) -> None:
 def initialise_fresh_(module: nn.Module, seed: int, prefix: str = "") -> None:
     """Draw the weights of all linear layers inside `module` and set their biases to 0.
 
-    LTG-BERT's truncated normal, with the width of each layer's input in place of the hidden size, which is equal in
-    heads as wide as the encoder. The stream of a weight is named `prefix` and its name inside `module`.
+    The weights are drawn from LTG-BERT's truncated normal, with the input width of each layer in place of the hidden
+    size (equal in heads as wide as the encoder). The random stream of a weight is named by `prefix` and the weight's
+    name inside `module`.
     """
     for name, child in module.named_modules():
         if isinstance(child, nn.Linear):

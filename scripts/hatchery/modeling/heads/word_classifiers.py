@@ -1,12 +1,12 @@
 """Heads for words: labels of each word, labels of marked words, and the position of an answer.
 
-- `TokenClassifier`: one of K classes at every token, for labelled words (their first subword, say). Source: Devlin et
-  al. 2019 with any of the transforms; LTG-BERT itself asks about words by edge probing.
+- `TokenClassifier`: one of K classes at every token, for labelled words (at their first subword). Source: Devlin et
+  al. 2019 with any of the transforms; LTG-BERT itself probes words by edge probing.
 - `WordClassifier`: one of K classes for given words, from the mean of the last states of their pieces (parts of speech
   in BabyLM's multilingual track; docs/papers/babylm-2026.md, "The multilingual track").
 - `MarkedWordsClassifier`: one class for words that are marked: whether a word has the same meaning in two sentences
   (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the marked words' vectors with
-  that of [CLS]; LTG-BERT reads [CLS] alone (Appendix B.1). A word of several subwords is their mean here, without
+  that of [CLS]; LTG-BERT reads only [CLS] (Appendix B.1). A word of several subwords is their mean here, without
   parameters.
 - `ExtractiveSpan`: the first and the last token of the answer. Source: Devlin et al. 2019, Section 4.2: two scores per
   token, two cross-entropies; the prediction is the best pair in the right order. Spans are half-open [start, end)
@@ -111,9 +111,9 @@ class WordClassifier(TaskModel):
     ) -> Tensor:
         """Return scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T], mask bool [B, T].
 
-        `spans` int64 [N, 1, 2] are token positions [start, end), `sentences` int64 [N] the sequences of the words;
-        `widest` is the length of the longest span. Raises EvaluationError for spans that are empty or extend outside of
-        the tokens.
+        `spans` int64 [N, 1, 2] are token positions [start, end), `sentences` int64 [N] the indices of the words'
+        sequences; `widest` is the length of the longest span. Raises EvaluationError for spans that are empty or extend
+        outside of the tokens.
         """
         check_spans(spans, sentences, token_mask(input_ids, attention_mask))
         states = self.encoder(input_ids, attention_mask)[-1]
@@ -158,7 +158,7 @@ class OneSpan:
     A row of two UNLABELLED is ignored. Questions without an answer point at [CLS], [0, 1), if [CLS] is a candidate.
     """
 
-    # All positions share both biases, so they can prefer no position.
+    # None, because all positions share the biases, so that they cannot prefer a position.
     link: ClassVar[Link | None] = None
 
     max_span_length: int = 30

@@ -29,7 +29,7 @@ class Blocks(NamedTuple):
 
 
 FORWARD = QUERY_GRADIENT = KEY_GRADIENT = Blocks(64, 64, 4, 1)
-"""The fastest of nine on an H200, at 128 and at 512 tokens (docs/gpu.md)."""
+"""The fastest of nine block sizes on an H200, at 128 and at 512 tokens (docs/gpu.md)."""
 FULL_PRECISION = Blocks(32, 32, 4, 1)
 """Smaller blocks, because larger blocks do not fit in fp32."""
 
@@ -198,7 +198,7 @@ def _gradients(ctx: Any, gradient: Tensor | None, _: Tensor | None) -> tuple[Ten
     tensors, n_heads = ctx.saved_tensors, ctx.numbers[1]
     found = _attention_backward(gradient, *tensors, *ctx.numbers)
     query_key, n_rows = tensors[0], tensors[2].shape[1]
-    # [B, H, T, d] each.
+    # Queries and keys, [B, H, T, d] each.
     query, key = query_key.unflatten(-1, (2, n_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
     of_tables = [
         torch.matmul(by_row.transpose(2, 3), of).sum(dim=0)[:, :n_rows]
@@ -238,7 +238,7 @@ class _Call(NamedTuple):
         strides, kind = (0, 0, 0), "none"
         if mask is not None:
             kind = "keys" if mask.dim() == 2 else "pairs"
-            # [1, T, T] applies to all sequences.
+            # A mask [1, T, T] applies to all sequences, so its stride between sequences is 0.
             strides = (0 if len(mask) == 1 else mask.stride(0), mask.stride(1), mask.stride(-1))
         threshold = round(probability * 2**32)
         numbers = length, position_key.shape[1], scale, threshold, 1 / (1 - threshold / 2**32)

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
-# Finite, so that a query that may attend to no key does not spread NaN.
+# Score of hidden pairs, finite so that a query that may attend to no key does not spread NaN.
 HIDDEN = tl.constexpr(-1.0e30)
 
 
@@ -237,7 +237,7 @@ def query_gradient_kernel(
             towards = tl.where(kept, towards * kept_scale, 0.0)
         of_scores = found * (towards - delta[:, None])
         found_gradient += tl.dot(of_scores.to(keys.dtype), keys, input_precision=PRECISION)
-        # The rows from r on are those of the keys up to i - (first distance of r).
+        # The rows from r on belong to the keys up to i - (first distance of r).
         behind += _up_to(tl.cumsum(of_scores, 1), i[:, None] - of_row[None, :] - start, N)
     after = tl.gather(behind, tl.zeros([M, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((behind - after) * scale).to(keys_of_rows.dtype)
@@ -325,7 +325,7 @@ def key_gradient_kernel(
         value_found += tl.dot(dropped.to(incoming.dtype), incoming, input_precision=PRECISION)
         of_scores = found * (towards - delta[None, :])
         key_found += tl.dot(of_scores.to(queries.dtype), queries, input_precision=PRECISION)
-        # The rows before r are those of the queries before j + (first distance of r).
+        # The rows before r belong to the queries before j + (first distance of r).
         before += _up_to(tl.cumsum(of_scores, 1), j[:, None] + of_row[None, :] - 1 - start, M)
     after = tl.gather(before, tl.zeros([N, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((after - before) * scale).to(keys.dtype)

@@ -3,7 +3,7 @@
 Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both. The
 defaults are the final model; every ablation of LTG-BERT's Table 2 that concerns the architecture is a value of one
 field. Two models with equal configurations have the same parameters under the same names. The module needs no torch, so
-that planning can count a model's operations without loading it.
+that planning can count a model's FLOPs without loading it.
 """
 
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ class LtgBertSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class LtgBertConfig(LtgBertSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,7 +78,8 @@ class Embedding(nn.Module):
         positions = self.position_embedding.weight[:length]
         if mask is not None and mask.dim() == 2:
             places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)
-            # Not a lookup, because its gradient would sum the sequences in another order than without padding.
+            # Not an embedding lookup, because its gradient would sum the sequences in another order than without
+            # padding.
             positions = positions.expand(len(mask), -1, -1).take_along_dim(places[:, :, None], dim=1)
         return self.dropout(self.word_layer_norm(words + positions)), None
 

@@ -3,7 +3,7 @@
 Source: the common part of ModernBERT (Warner et al. 2024, arXiv:2412.13663) and Llama (Touvron et al. 2023,
 arXiv:2302.13971) : rotary positions, pre-norm layers without biases, and gated feed-forward blocks. The normalised
 queries and keys are those of Qwen3 (arXiv:2505.09388). The defaults are Llama's block with these norms, for masked and
-causal models alike. The switches are off by default, and each has the key of its name.
+causal models alike. The other features are switches, which are off by default.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class ModernSizes(EncoderSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class ModernConfig(ModernSizes, ModelConfig):
-    """A model. Raises ConfigError, naming key and value, if the values do not describe a model."""
+    """Configuration of a model. Raises ConfigError, naming key and value, if the values do not describe a model."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ smaller.
 
 
 class ModernEmbedding(nn.Module):
-    """Word embedding, with a norm if the configuration asks for one, and dropout."""
+    """Word embedding, with a norm if the configuration has `embedding_norm`, and dropout."""
 
     def __init__(self, config: ModernConfig) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class ModernEmbedding(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, input_ids: Tensor) -> Tensor:
-        """Return vectors [B, T, D] of `input_ids`, as `word_vectors` takes them."""
+        """Return vectors [B, T, D] of `input_ids`, as in `word_vectors`."""
         vectors = word_vectors(self.word_embedding, input_ids)
         embedded: Tensor = self.dropout(vectors if self.layer_norm is None else self.layer_norm(vectors))
         return embedded
