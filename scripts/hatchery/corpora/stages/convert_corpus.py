@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hatchery.artifacts.manifests import StageRun
 from hatchery.corpora.settings import ConvertSettings
+from hatchery.job_spec import Paths
 from hatchery.raw.listings import source_of
 from hatchery.stage import Stage
 from hatchery.typed import build, keys_of, stage_body
@@ -14,6 +15,7 @@ from hatchery.typed import build, keys_of, stage_body
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
+    from hatchery.workflow.outputs import Outputs
 
 
 def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
@@ -26,10 +28,18 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     return {**keys_of(block, only=ConvertSettings), "sources": sources, "languages": block.languages if cut else None}
 
 
-def evaluation_data(project: "Project", corpus: str) -> tuple[str, ...]:
-    """Return the raw inputs whose text the corpus leaves out."""
-    chosen = project.corpus(corpus).decontamination
-    return () if chosen is None else chosen.data
+def conversion_inputs(of: "Outputs", project: "Project", corpus: str) -> dict[str, Paths]:
+    """Return the source manifests of a corpus's sources, of its sentence model, and of the evaluation data whose lines
+    the corpus leaves out, if there are any.
+    """
+    block = project.corpus(corpus)
+    found: dict[str, Paths] = {
+        "source": {each.name: of("register_source", source=source_of(each)) for each in of.part(corpus, "sources")},
+        "sentence_model": of.source(block.sentence_model),
+    }
+    if block.decontamination is not None:
+        found["evaluation"] = {name: of("register_source", source=name) for name in block.decontamination.data}
+    return found
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
@@ -51,11 +61,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 @Stage(
     version=1,
     settings=corpus_settings,
-    inputs=lambda of, project, corpus: {
-        "source": {each.name: of("register_source", source=source_of(each)) for each in of.part(corpus, "sources")},
-        "sentence_model": of.source(project.corpus(corpus).sentence_model),
-        "evaluation": {name: of("register_source", source=name) for name in evaluation_data(project, corpus)},
-    },
+    inputs=conversion_inputs,
     outputs={"output": "results/corpora/{corpus}/manifest.json"},
     input_names={"sentence_model": "sentence model"},
     files_read=files_read,
