@@ -131,6 +131,16 @@ def test_an_exported_folder_and_a_folder_of_the_library_have_the_numbers_of_ours
         assert hatchery.model(folder).scores(TEXTS).equals(hatchery.model(made(name)).scores(TEXTS))
 
 
+def test_a_bound_of_a_model_that_saw_one_share_of_hidden_tokens_says_so(made):
+    pairs = [pair[:2] for pair in PAIRS]
+    found = hatchery.evaluate(made("hybrid"), pairs, scoring="diffusion")
+    reason = (
+        "the bound is loose: 'diffusion' hides 0 to 100 % of the tokens, and the model was trained with 15 % hidden"
+    )
+    assert set(found.rows["settings"]) == {reason}
+    assert set(hatchery.evaluate(made("hybrid"), pairs, scoring="pll").rows["settings"]) == {""}
+
+
 @pytest.mark.parametrize(("name", "kind"), [("masked", "MaskedLM"), ("causal", "CausalLM"), ("hybrid", "MaskedLM")])
 def test_an_exported_model_that_the_library_loaded_has_the_numbers_of_its_folder(name, kind, made, tmp_path):
     opened = open_model(made(name))
