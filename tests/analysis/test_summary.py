@@ -254,7 +254,8 @@ def test_chance_is_told_as_the_rows_have_it(experiment: Any) -> None:
         "tracking": "Accuracy in percent by phenomenon; chance is 20.",
         "piqa": "Accuracy in percent by phenomenon; chance is 25 to 50.",
         "blimp": "Accuracy in percent by phenomenon; chance is 50.",
-        "wug": "Spearman's correlation with the preferences of people in percent by phenomenon; chance is 0.",
+        "wug": "Spearman's correlation with human preferences in percent by phenomenon; chance is 0.",
     }
     (told,) = [note for note in general_notes(summary) if note.startswith("A blind guess")]
-    assert "of the candidates of an item it has 20 to 50 % right" in told and "a correlation of 0" in told
+    assert "among the candidates of an item, it is correct in 20 to 50 % of items" in told
+    assert "its correlation is 0" in told

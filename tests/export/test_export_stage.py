@@ -132,14 +132,14 @@ def test_the_card_says_what_the_files_say(pretrained, export_settings, summary, 
     assert read_manifest(pretrained("ltg")).digest in card
     parameters = sum(p.numel() for p in load_language_model(pretrained("ltg").parent).parameters())
     assert f"{parameters:,} parameters" in card
-    assert "no limit on the length" in card
+    assert "the input length is not limited" in card
 
 
 @pytest.mark.parametrize(
     ("variant", "said"),
     [
         ("roberta_tied", "at most 64 tokens"),
-        ("hybrid_ltg", "what it says of a hidden token stands at the position before it"),
+        ("hybrid_ltg", "prediction of a masked token is at the position before it"),
     ],
 )
 def test_the_example_of_the_card_runs(hub, exported, variant, said, monkeypatch, capsys):
@@ -233,7 +233,7 @@ def test_the_card_names_what_the_library_asks_for_to_train(hub, exported, tmp_pa
     except ImportError as error:
         assert "accelerate" in str(error)
     card = (exported("ltg") / "README.md").read_text(encoding="utf-8")
-    assert "`Trainer` needs `accelerate` besides" in card
+    assert "The `Trainer` of `transformers` also needs `accelerate`" in card
 
 
 def test_without_a_summary_the_card_says_so(exported):

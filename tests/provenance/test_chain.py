@@ -56,7 +56,7 @@ def test_an_input_that_was_made_anew_is_named_with_both_digests(toy: Any) -> Non
     chain = chain_of(toy)
     assert chain.problems == [
         "results/exp/pretraining/elc_bert-s1/manifest.json: input 'tokens': results/tokens/toy/toy/manifest.json has "
-        f"changed since it was read: its digest is {new[:12]}, recorded was {old[:12]}"
+        f"changed since it was read: its digest is {new[:12]}, expected {old[:12]}"
     ]
     assert stages(chain)[-1] == "source"
     assert "missing" in stages(chain)
@@ -88,17 +88,17 @@ def test_a_deleted_manifest_is_one_line_and_the_rest_is_still_followed(toy: Any)
     shutil.rmtree(toy.manifest("corpora/toy").parent)
     chain = chain_of(toy)
     assert chain.problems == [
-        f"results/tokens/toy/toy/manifest.json: input 'corpus': nothing in results/ or resources/ has the digest "
-        f"{digest}: deleted, or made anew since"
+        f"results/tokens/toy/toy/manifest.json: input 'corpus': no file in results/ or resources/ has the digest "
+        f"{digest}: it was deleted or made again"
     ]
     assert stages(chain) == ["score_minimal_pairs", "pretrain", "encode_corpus", "missing", "source"]
 
 
 def test_an_edited_or_damaged_manifest_and_a_digest_that_nothing_or_too_much_has_are_named(toy: Any) -> None:
     assert chain_of(toy, "0123456789ab").problems == [
-        "here: nothing in results/ or resources/ has the digest 0123456789ab: deleted, or made anew since"
+        "here: no file in results/ or resources/ has the digest 0123456789ab: it was deleted or made again"
     ]
-    assert "beginning of several digests" in follow(ManifestIndex(toy.folder), [""], "here").problems[0]
+    assert "the digests of several files begin with" in follow(ManifestIndex(toy.folder), [""], "here").problems[0]
     corpus = toy.manifest("corpora/toy")
     write_text(corpus, corpus.read_text(encoding="utf-8").replace("plain_text", "plain_texts"))
     assert len(chain_of(toy).problems) == 1
@@ -150,7 +150,7 @@ def test_generated_raw_files_lead_to_their_generator_and_are_compared_with_it(to
         write_text(folder / "toy/a.txt", "generated otherwise\n")
         run.add_output(folder / "toy/a.txt")
     assert generated_problems(chain_of(toy, sha256_file(source))) == [
-        "resources/sources/embedded_toy.json: 'a.txt': resources/embedded/manifest.json has another checksum"
+        "resources/sources/embedded_toy.json: 'a.txt': another checksum than in resources/embedded/manifest.json"
     ]
 
 

@@ -198,8 +198,8 @@ def test_the_page_names_no_host_no_home_and_no_folder_outside_the_project(
 def test_what_is_gone_is_named_on_the_page(toy: Any) -> None:
     toy.manifest("tokens/toy/toy").unlink()
     text = page(toy)
-    assert "Not found, or different" in text
-    assert "input &#39;tokens&#39;: nothing in results/ or resources/ has the digest" in text
+    assert "Missing or changed files" in text
+    assert "input &#39;tokens&#39;: no file in results/ or resources/ has the digest" in text
 
 
 def test_names_from_files_cannot_break_the_page(toy: Any) -> None:

@@ -67,7 +67,7 @@ def test_latex_has_no_command_in_any_part_of_a_cell_nor_at_the_beginning_of_a_ro
     assert r"\input{/etc" not in text and text.count(r"\textbackslash{}input\{/etc/passwd\}\%\$\&") == 2
     assert r"{\tiny (4/5 \& x)}" in text
     assert "{*star} & 1" in text and "{[x]} & 2" in text
-    with pytest.raises(ConfigError, match="without a known command"):
+    with pytest.raises(ConfigError, match="without known LaTeX command"):
         table(["m"], [["\x1b[31m"]]).latex("t", "t")
 
 

@@ -80,7 +80,7 @@ def test_one_seed_is_no_lead() -> None:
     one = {"seeds": 1, "n": 1, "sampling_deviation": 0.5}
     rows = row("a", PAIRS, 80.0, None, **one), row("b", PAIRS, 60.0, None, **one)
     sentence = (
-        "The numbers differ on pairs (A 80.0, B 60.0), but with one pretraining seed a lead may be that of the seed."
+        "The numbers differ on pairs (A 80.0, B 60.0), but with one pretraining seed a lead may be due to the seed."
     )
     assert answer(scores(*rows), [PAIRS]) == [sentence]
     # One model of several seeds does not change that.

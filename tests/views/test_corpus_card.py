@@ -237,7 +237,7 @@ def test_without_published_sizes_and_tokens_the_card_has_no_such_parts(tmp_path:
     assert "published sizes" not in page
     assert "Languages: not stated." in page
     assert "terms of the sources are not stated" in page
-    assert "Nothing was left out." in page
+    assert "No text was excluded." in page
     assert "Size by source" not in page
     assert "| all |" not in (tmp_path / "card" / "card.md").read_text(encoding="utf-8")
     assert "subwords" not in rows_of(tmp_path / "card" / "statistics.csv")[0]
@@ -260,7 +260,7 @@ def test_a_corpus_of_sequences_shows_what_was_selected(tmp_path: Path) -> None:
 def test_a_corpus_without_any_word_has_a_card(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "corpus", [("x", "odd", "train", "..."), ("y", "empty", "train", "")])
     described(corpus, tmp_path / "card")
-    assert "There are none." not in (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
+    assert "There are no samples." not in (tmp_path / "card" / "card.html").read_text(encoding="utf-8")
 
 
 def test_a_long_document_is_cut_at_line_ends_and_loses_nothing() -> None:
@@ -314,7 +314,7 @@ def test_a_damaged_shard_is_named(two_sources: Path, tmp_path: Path) -> None:
 
 def test_a_shard_with_other_columns_or_another_split_is_named(two_sources: Path, tmp_path: Path) -> None:
     shard = two_sources.parent / "train-00000-of-00002.parquet"
-    with pytest.raises(CorpusError, match=r"document 'a/1' is of split 'train'"):
+    with pytest.raises(CorpusError, match=r"document 'a/1' has the split 'train'"):
         list(read_documents(shard, "dev"))
     pq.write_table(pq.read_table(shard).drop(["n_words"]), tmp_path / "less.parquet")
     with pytest.raises(CorpusError, match=r"less\.parquet: lacks the column 'n_words'"):

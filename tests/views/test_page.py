@@ -90,7 +90,7 @@ def test_the_headline_has_the_averages_beside_the_published_values_in_the_order_
     assert "70.2 ± 1.2 n=4, 2 failed (71.5 without) published 70.0: within" in words
     assert "58.0 n=1 published 60.0: not comparable" in words
     assert "Of the 3 numbers that have a published counterpart: 1 within, 1 below, 1 not comparable." in words
-    assert "Models that others pretrained: roberta" in words
+    assert "Imported models: roberta" in words
 
 
 def test_the_paradigm_average_is_in_the_headline_where_it_differs(site: Site) -> None:
@@ -238,7 +238,7 @@ def test_a_model_of_others_is_not_told_of_as_pretrained_here(tmp_path: Path) -> 
     site.add_baseline("roberta")
     site.day = "2024-02-29"
     text = site.write([row for row in ROWS if not row.startswith("elc")])
-    assert "Models that others pretrained: roberta" in text and "The model was pretrained on" in text
+    assert "Imported models: roberta" in text and "The model was pretrained on" in text
 
 
 def test_every_model_says_what_it_would_write_into_a_gap(written: Site) -> None:
@@ -329,7 +329,7 @@ def test_a_file_that_is_no_drawing_is_named_and_no_page_is_left(site: Site) -> N
     broken = site.results / "phenomena.svg"
     write_text(broken, "<html></html>")
     write_checksums([broken])
-    with pytest.raises(EvaluationError, match=r"phenomena\.svg: not an SVG"):
+    with pytest.raises(EvaluationError, match=r"phenomena\.svg: expected an SVG"):
         compose_page(PageSettings("demo", ""), site.page_inputs(figures=[broken]), site.page)
     assert not site.page.exists()
 
@@ -361,7 +361,7 @@ def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Sit
     assert "The experiment has 250 models. Averages are shown of the first 200 of them" in words
     assert "glue; the first 500 of 3,500" in words
     assert text.count('<th scope="row">m199</th>') == 1
-    assert "more numbers of summary.csv are left out here" in read_page(site.results / "provenance.html").text
+    assert "more numbers of summary.csv are not on this page" in read_page(site.results / "provenance.html").text
     assert link_problems(site.page)[0] == []
 
 

@@ -56,7 +56,7 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
         [" ltg_bert: optimizer.learning_rate ", " 0.01 ", " 0.001 "]
     ]
     assert without.count("|") == 5 * 4, "nothing else differs"
-    assert "Their settings are the same." in shown(side_by_side(project, ("demo", "demo"), results))
+    assert "The experiments have equal settings." in shown(side_by_side(project, ("demo", "demo"), results))
     assert "There are no results of demo and other yet: make run EXPERIMENT=demo" in without
     rows = [row("clear", 60.0, 1.0, 3), row("noise", 60.0, 9.0, 3), row("same", 60.0, 1.0, 3)]
     # Equal numbers are left out, and not counted.
@@ -69,7 +69,7 @@ def test_settings_and_numbers_that_differ_stand_in_one_table(configuration: Path
     some, everything = (shown(side_by_side(project, names, results, every)) for every in (False, True))
     reach = stats.t.ppf(0.975, 4) * math.sqrt(2 / 3)
     assert f"**+5.0** ({5 - reach:+.1f} to {5 + reach:+.1f})" in some
-    assert "demo: noise" not in some and "Left out are 1 that differ by no more than their noise" in some
+    assert "demo: noise" not in some and "Differences that are within noise are not shown: 1;" in some
     assert "+5.0 (-15.4 to +25.4)" in everything
     # Numbers that do not compare have a dash, and a note that says why.
     apart = [replace(rows[0], basis=f"precision: {name}") for name in ("fp32", "tf32")]

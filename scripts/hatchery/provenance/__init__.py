@@ -1,1 +1,1 @@
-"""The way from a number back to the raw data: the chain of manifests that a cell of a table was computed from."""
+"""The provenance of a number: the manifests from which a cell of a table was computed, back to the raw data."""

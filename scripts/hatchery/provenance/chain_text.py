@@ -1,6 +1,7 @@
-"""A chain as a tree for the terminal, with the settings of each manifest at its first occurrence only.
+"""A provenance chain as a tree for the terminal, and as JSON.
 
-Also as JSON for machines: the row, every manifest once with all its settings, and the mismatches.
+The tree shows the settings of each manifest only at its first occurrence. The JSON contains the row of the summary,
+each manifest once with all its settings, and the problems (missing or changed files).
 """
 
 import textwrap
@@ -18,7 +19,7 @@ NAMED_OUTPUTS = 4
 
 @dataclass
 class _Branch:
-    """A title, its lines, and the branches below it."""
+    """A node of the drawn tree: a title, lines of text below it, and child branches."""
 
     title: str
     lines: list[str] = field(default_factory=list)
@@ -26,10 +27,10 @@ class _Branch:
 
 
 def tree_text(title: str, chain: Chain, full: bool = False) -> str:
-    """Return the whole chain below `title`, ending in a newline.
+    """Return the chain as a tree below `title`; the text ends in a newline.
 
-    Unless `full`, settings are shortened, a further run of a stage shows only its differences from the first one, and
-    only the first few raw files of a source are listed.
+    Unless `full`, settings are shortened, a further run of a stage shows only the differences from its first run, and
+    only the first raw files of a source are listed.
     """
     writer = _Writer(chain, full)
     root = _Branch(title, branches=[writer.branch(link) for link in chain.roots])
@@ -44,7 +45,7 @@ class _Writer:
         self._first: dict[str, Node] = {}
 
     def branch(self, link: Link) -> _Branch:
-        """Return the branch of a link, in full at its first occurrence."""
+        """Return the branch of an input; its lines and children are only shown at its first occurrence."""
         node = self._chain.nodes[link.digest]
         label = f"{link.name}: " if link.name else ""
         title = f"{label}{self._title(node)}"
@@ -94,7 +95,7 @@ class _Writer:
 
 
 def source_facts(place: str, node: Node) -> list[str]:
-    """Return the place of a source (`place`), its size, its licence, its terms and its origin."""
+    """Return lines with the path (`place`), size, licence, terms and origin of a raw source."""
     source = node.source
     assert source is not None
     count = len(source.files)
@@ -135,7 +136,7 @@ def _children(branches: Sequence[_Branch]) -> Iterable[str]:
 
 
 def chain_json(row: Mapping[str, object], chain: Chain, problems: Sequence[str]) -> dict[str, object]:
-    """Return a JSON object with `row`, `manifests` (the digests in the row), `nodes` by digest and `problems`."""
+    """Return a JSON object with the summary `row`, its `manifests` (digests), the `nodes` by digest, and `problems`."""
     return {
         "row": dict(row),
         "manifests": [link.digest for link in chain.roots],

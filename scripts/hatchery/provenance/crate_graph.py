@@ -1,7 +1,7 @@
-"""The graph of an RO-Crate: entities with identifiers that refer to each other, and the files in the crate.
+"""The metadata graph of an RO-Crate: entities that refer to each other by identifier, and the files in the crate.
 
-RO-Crate 1.1 writes the graph as flat JSON-LD. Files that the crate does not hold, such as weights and raw text, are
-named by their SHA-256 (RFC 6920).
+RO-Crate 1.1 writes the graph as flattened JSON-LD. Files that are not in the crate, such as weights and raw text, are
+identified by their SHA-256 (RFC 6920).
 """
 
 import base64
@@ -20,14 +20,14 @@ FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".txt": "text/plain",
 }
-"""Media types by file suffix; the types that Python knows depend on the machine."""
+"""Media types by file suffix; Python's `mimetypes` is not used, because it depends on the machine."""
 BYTES = "application/octet-stream"
 
 Entity = dict[str, Any]
 
 
 def reference(identifier: str) -> dict[str, str]:
-    """Return a link to an entity of the crate."""
+    """Return a JSON-LD reference to the entity with this identifier."""
     return {"@id": identifier}
 
 
@@ -42,15 +42,14 @@ def _format(name: str) -> str:
 
 @dataclass
 class Crate:
-    """The metadata of a crate by the entities' identifiers, and the content of the files that it holds."""
+    """The entities of a crate by identifier, and the contents of the files in the crate by path."""
 
     entities: dict[str, Entity] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, identifier: str, kind: str | list[str], /, **properties: Any) -> str:
-        """Add an entity without empty properties and return its identifier.
-
-        A list of one item is replaced by the item.
+        """Add an entity and return its identifier; empty properties are omitted, and a list of one item becomes the
+        item.
         """
         filled = {name: value for name, value in properties.items() if value not in (None, "", [])}
         for name, value in filled.items():
@@ -59,7 +58,10 @@ class Crate:
         return identifier
 
     def file(self, path: str, sha256: str, size: int) -> str:
-        """Add a file that the crate does not hold; one of several paths is its name, the others are alternate names."""
+        """Add a file that is not in the crate, and return its identifier.
+
+        If several paths have the same bytes, the first is the name, and the others are alternate names.
+        """
         identifier = named_by_digest(sha256)
         known = self.entities.get(identifier)
         if known is None:
@@ -71,11 +73,11 @@ class Crate:
         return identifier
 
     def held(self, place: str, content: bytes, /, **properties: Any) -> str:
-        """Add a file that the crate holds at `place`."""
+        """Add a file with its content at the path `place` in the crate, and return its identifier."""
         self.files[place] = content
         facts = {"sha256": hashlib.sha256(content).hexdigest(), "contentSize": str(len(content))}
         return self.add(place, "File", **{**facts, "encodingFormat": _format(place), "name": place, **properties})
 
     def metadata(self) -> dict[str, Any]:
-        """Return the content of the crate's metadata file."""
+        """Return the content of `ro-crate-metadata.json`."""
         return {"@context": list(CONTEXTS), "@graph": list(self.entities.values())}

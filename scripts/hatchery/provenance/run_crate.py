@@ -1,8 +1,9 @@
 """The metadata of an RO-Crate of a run: its workflow, its results, and the inputs and outputs of each stage.
 
 The metadata follow RO-Crate 1.1 and the profile Provenance Run Crate 0.5, which includes the profiles of workflows and
-of workflow runs. Each manifest of the chain is a `CreateAction`. Because people share crates, the metadata name no
-host, no user and no folder outside of the project. Identifiers follow from digests: equal results give equal crates.
+of workflow runs. Each manifest of the chain is a `CreateAction`. Because crates are shared, the metadata name no host,
+no user and no folder outside of the project. Identifiers are derived from digests, so equal results produce equal
+crates.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,14 +35,15 @@ LANGUAGE = "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"
 SNAKEMAKE = "https://snakemake.github.io"
 WORKFLOW_TYPE = "https://bioschemas.org/profiles/ComputationalWorkflow/1.0-RELEASE"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
-"""Licence of the workflow; results have no licence of ours."""
+"""Licence of the workflow; Hatchery gives results no licence."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The subject of a crate: an experiment or a study, its description, and texts of files that the crate holds.
+    """The subject of a crate: name and description of an experiment or a study, and the files that the crate contains.
 
-    `results` are paths in the project, `workflow` is the Snakefile, and `version` is that of Hatchery.
+    `results` are paths in the project, `workflow` is the Snakefile, `configuration` and `readme` are texts of files,
+    and `version` is Hatchery's.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Run:
 
 
 def run_crate(run: Run, chain: Chain) -> Crate:
-    """Return the crate of a run, with the chain from its numbers back to raw files.
+    """Return the crate of a run; `chain` is the provenance chain from its numbers back to raw files.
 
     The description of the crate states the number of missing or changed files.
     """
@@ -74,13 +76,15 @@ def run_crate(run: Run, chain: Chain) -> Crate:
 
 
 def _in_order(chain: Chain) -> list[str]:
-    """Return the digests of the chain, each after the digests that it was made from."""
+    """Return the digests of the chain in topological order: inputs precede the results made from them."""
     made_from = {digest: [link.digest for link in node.inputs] for digest, node in chain.nodes.items()}
     return list(TopologicalSorter(made_from).static_order())
 
 
 def _facts(node: Node) -> Mapping[str, Any]:
-    """Return time and software of a stage's run; empty if the facts are damaged, which the chain records."""
+    """Return time and software of a stage's run, from `provenance.json`; empty if this file is damaged, which
+    `chain.problems` reports.
+    """
     assert node.path is not None
     try:
         return volatile_facts(node.path)
@@ -89,7 +93,7 @@ def _facts(node: Node) -> Mapping[str, Any]:
 
 
 def _packages(facts: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the versions of each package with which the stages were run, in order."""
+    """Return the versions, sorted, of each package with which the stages were run."""
     found: dict[str, set[str]] = {}
     for entry in facts:
         for package, version in entry.get("packages", {}).items():
@@ -114,7 +118,7 @@ def _add_skeleton(crate: Crate, run: Run) -> None:
 
 
 def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
-    """Add a manifest with its outputs, or a raw input with its files; return its `@id`, by which stages refer to it."""
+    """Add the manifest of a stage with its outputs, or a raw input with its files, and return its identifier."""
     if node.manifest is not None and node.path is not None:
         for output in node.manifest.outputs:
             crate.file(_name(chain, output.path), output.sha256, output.bytes)
@@ -135,7 +139,7 @@ def _add_node(crate: Crate, chain: Chain, node: Node) -> str:
             hasPart=[reference(part) for part in parts],
         )
     if node.path is None:
-        # Summaries name manifests by the beginnings of their digests.
+        # The digest of a missing manifest may only be known up to its beginning, so it cannot be a URI (RFC 6920).
         return crate.add(f"#missing-{node.digest}", "CreativeWork", name="a file that is missing or has changed")
     return crate.file(_name(chain, node.path), node.digest, node.path.stat().st_size)
 
@@ -145,7 +149,7 @@ def _is_inside(chain: Chain, path: Path) -> bool:
 
 
 def _name(chain: Chain, path: Path) -> str:
-    """Return a path in the project; for a file outside only its name."""
+    """Return a path relative to the project; for a file outside of the project, only its name."""
     return chain.shown(path) if _is_inside(chain, path) else path.name
 
 
@@ -247,7 +251,7 @@ def _add_runs(
     times: Sequence[str],
     versions: Sequence[str],
 ) -> None:
-    """Add the run of the whole workflow, of its engine, and of each step."""
+    """Add actions for the run of the workflow, for Snakemake's run, and for the run of each step."""
     controls = []
     for action in actions:
         step = crate.entities[action]["instrument"]["@id"].replace("#stage-", "#step-")
@@ -280,7 +284,7 @@ def _add_runs(
 
 def _complete_root(crate: Crate, run: Run, chain: Chain, raw: Sequence[str], times: Sequence[str]) -> None:
     entities = crate.entities
-    # Stages that read different files of a raw input have entities of their own.
+    # A raw input has several entities if stages read different files of it, so duplicates are removed.
     said = [f"{entities[name]['name']}: {entities[name].get('license', 'not stated')}" for name in raw]
     licences = dict.fromkeys(said)
     gone = len(chain.problems)

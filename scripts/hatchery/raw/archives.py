@@ -1,8 +1,8 @@
 """Safe unpacking of zip and tar archives from untrusted sources.
 
-Nothing is written outside the target folder, no link or device is made, no file takes the place of another, and the
-number of written bytes is limited. Every refusal names the archive and the member. After an error the caller removes
-the target folder, which it has created under a temporary name.
+Nothing is written outside the target folder, no link or device is created, no file is replaced, and the number of
+written bytes is limited. Each error names the archive and the member. After an error, the caller removes the target
+folder, which has a temporary name.
 """
 
 import bz2
@@ -28,14 +28,14 @@ HIDDEN = (".", "__MACOSX")
 
 @dataclass(frozen=True)
 class ArchiveLimits(Settings):
-    """Maximum size of an archive."""
+    """Limits for the unpacking of an archive."""
 
     unpacked_bytes: Count = 200_000_000_000
-    """Maximum total size of the unpacked members, in bytes; the largest archives of the papers unpack to 20 GB."""
+    """Maximum total size of the unpacked members in bytes; the largest archives of the papers have 20 GB unpacked."""
 
 
 def is_hidden(path: str) -> bool:
-    """Return whether a relative path is a system's own file or is in a folder of the system (`.DS_Store`,
+    """Return True if a relative path is a file of the operating system, or inside a folder of it (`.DS_Store`,
     `__MACOSX/`).
     """
     return any(part.startswith(HIDDEN) for part in PurePosixPath(path).parts)
@@ -62,20 +62,19 @@ def archive_suffix(name: str) -> str | None:
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file has the suffix of a zip archive, or the content of a zip archive and no other archive
-    suffix.
-    """
+    """Return True if a file has the suffix of a zip archive, or is a zip archive without an archive suffix."""
     return archive_suffix(path.name) == ".zip" or (archive_suffix(path.name) is None and zipfile.is_zipfile(path))
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a path is a file with an archive suffix, or a zip archive of any name."""
+    """Return True if a path is a file with an archive suffix, or a zip archive with any name."""
     return path.is_file() and (archive_suffix(path.name) is not None or is_zip(path))
 
 
 def zipped_sizes(archive: Path) -> dict[str, int]:
-    """Return the sizes of a zip archive's files by name, without hidden files; empty if the file is not a zip archive
-    or is damaged.
+    """Return the unpacked sizes in bytes of a zip archive's files by name, without files of the operating system.
+
+    Empty if the file is damaged or not a zip archive.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -98,8 +97,8 @@ class _Member(NamedTuple):
 def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
     """Unpack the files of `archive` into the folder `target`.
 
-    Existing files are never replaced. Raises SourceError naming the archive and the member for anything unsafe, damaged
-    or too large, for the name of an existing file, and if the disk is full.
+    Existing files are never replaced. Raises SourceError, which names the archive and the member, for members that are
+    unsafe, damaged, too large or have the name of an existing file, and if the disk is full.
     """
     suffix = ".zip" if is_zip(archive) else archive_suffix(archive.name)
     if suffix is None:
@@ -116,9 +115,9 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with member.open() as content, path.open("xb") as output:
                     shutil.copyfileobj(content, output, _BLOCK_BYTES)
-            place = f"what follows the member {member.name!r}: "
+            place = f"after the member {member.name!r}: "
     except _DAMAGED as error:
-        raise SourceError(f"{archive}: is damaged: {place}{str(error) or 'it ends too early'}") from error
+        raise SourceError(f"{archive}: is damaged: {place}{str(error) or 'the archive ends too early'}") from error
     except OSError as error:
         # bz2 and gzip report damaged data with a bare OSError.
         state = "is damaged" if error.errno is None else f"cannot be unpacked into {target}"
@@ -126,7 +125,9 @@ def unpack(archive: Path, target: Path, limits: ArchiveLimits) -> None:
 
 
 def _check(archive: Path, member: _Member, total: int, limits: ArchiveLimits) -> None:
-    """Raise SourceError unless a member is a file inside the target, and the total so far is within the limits."""
+    """Raise SourceError unless a member is a file inside the target folder, and `total`, the number of unpacked bytes
+    including this member, is within the limits.
+    """
     path, reason = PurePosixPath(member.name), ""
     if path.is_absolute() or ".." in path.parts:
         reason = "has a path that leads outside the archive"
@@ -150,21 +151,21 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 class _TarHeader(tarfile.TarInfo):
-    """A header that raises an error if it is missing or damaged; the library would take it for the end of the
+    """A tar header that raises an error if it is missing or damaged; `tarfile` would treat it as the end of the
     archive.
     """
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
-        """Return the next header, as the library does. Two blocks of zeros mark the end; the library reads one
-        block.
+        """Return the next header. At the end of the archive, read the second block of zeros too, which `tarfile` leaves
+        unread.
         """
         try:
             return super().fromtarfile(tarfile)
         except EOFHeaderError:
             raise
         except HeaderError as error:
-            raise ReadError(f"no header of a member and no end mark: {error}") from error
+            raise ReadError(f"expected the header of a member or the end of the archive: {error}") from error
 
 
 def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Member]:
@@ -174,6 +175,6 @@ def _tar_members(archive: Path, opener: Callable[[Path], Any]) -> Iterator[_Memb
             for info in opened:
                 if not info.isdir():
                     yield _Member(info.name, info.isreg(), info.size, partial(opened.extractfile, info))
-        # The checksum of the compression follows the padding.
+        # The stream is read to its end, because the checksum of the compression follows the padding.
         while stream.read(_BLOCK_BYTES):
             pass

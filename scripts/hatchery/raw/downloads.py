@@ -1,8 +1,8 @@
-"""Downloads of files that resume after interruptions and are compared with their expected size and SHA-256.
+"""Downloads of files that resume after interruptions and are checked against an expected size and SHA-256.
 
-Downloaded bytes are kept in `.<file>.partial`, with the server's version of the file in a second file. So a file that
-changed meanwhile is fetched from its beginning and never assembled from two versions. A file gets its name only after
-its checksum was verified; a file with another checksum is removed.
+Downloaded bytes are stored in `.<file>.partial`, and the version that the server states for the file (ETag or date) in
+a second file. If the version changes in between, the download starts again, so a file is never assembled from two
+versions. The file gets its name only after its checksum was verified; a file with another checksum is removed.
 """
 
 import json
@@ -22,12 +22,12 @@ from hatchery.errors import SourceError
 from hatchery.progress import Progress
 from hatchery.raw.settings import Download
 
-# Maximum number of consecutive attempts without a new byte; an attempt that receives bytes restarts the count.
+# Maximum number of consecutive attempts that receive no byte; an attempt that receives bytes resets the count.
 ATTEMPTS = 6
 LONGEST_PAUSE_SECONDS = 60.0
 _TIMEOUT_SECONDS = (30.0, 60.0)
 _TRANSIENT_STATUS = (408, 425, 429, 500, 502, 503, 504)
-# The block during which a connection breaks is lost.
+# Blocks are small, because the current block is lost if the connection breaks.
 _BLOCK_BYTES = 64 << 10
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
@@ -35,7 +35,7 @@ Pause = Callable[[float], None]
 
 
 class _TransientError(Exception):
-    """An error that may disappear with a retry; `after_seconds` if the server sent a delay."""
+    """An error that a retry may resolve; `after_seconds` is the delay that the server requests, if any."""
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -43,11 +43,11 @@ class _TransientError(Exception):
 
 
 def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
-    """Make sure that the file is in `folder`, and return its path.
+    """Download the file into `folder` unless it is already there, and return its path.
 
-    An interrupted transfer is continued, up to ATTEMPTS times in a row without a new byte. Raises SourceError when the
-    server does not have the file, has one of another size or checksum, or cannot be reached, and when the disk is full;
-    a file with another checksum is removed, and an incomplete file is kept for the next run.
+    An interrupted transfer is resumed, with at most ATTEMPTS consecutive attempts that receive no byte. Raises
+    SourceError if the server lacks the file or cannot be reached, if the file has another size or checksum, or if the
+    disk is full. A file with another checksum is removed; an incomplete file is kept for the next run.
     """
     target = folder / download.file_name
     if target.exists() and target.stat().st_size == download.bytes and sha256_file(target) == download.sha256:
@@ -60,7 +60,8 @@ def fetch(download: Download, folder: Path, pause: Pause = time.sleep) -> Path:
         _transfer(session, download, partial, pause)
         sha256 = partial.finished()
         if sha256 != download.sha256 and partial.stitched:
-            # If a server sends no version, the parts may come from two versions: download once more from the beginning.
+            # If the server states no version, the parts may be from different versions, so the download is repeated
+            # once from the beginning.
             partial.drop()
             _transfer(session, download, partial, pause)
             sha256 = partial.finished()
@@ -98,7 +99,7 @@ def _transfer(session: requests.Session, download: Download, partial: "_Partial"
 
 
 def _attempt(session: requests.Session, download: Download, partial: "_Partial", progress: "_MegabyteProgress") -> None:
-    """Request the missing bytes once. Raises _TransientError or errors of requests that a retry may resolve."""
+    """Request the missing bytes once. If a retry may help, raises _TransientError or an error of `requests`."""
     headers = {"Accept-Encoding": "identity"}
     if partial.size:
         headers["Range"] = f"bytes={partial.size}-"
@@ -110,7 +111,7 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
             partial.begin(_version(response))
         else:
             partial.stitched = True
-        # Some servers describe a .tar.gz as a gzip-encoded .tar; write its bytes without decoding.
+        # Some servers describe a .tar.gz as a gzip-encoded .tar; without this header, the bytes are not decoded.
         response.raw.headers.pop("Content-Encoding", None)
         progress.jump(partial.size)
         with partial.path.open("ab") as output:
@@ -126,7 +127,10 @@ def _attempt(session: requests.Session, download: Download, partial: "_Partial",
 
 
 def _start(response: requests.Response, download: Download, partial: "_Partial") -> int:
-    """Return the offset of the first byte in the response: 0 or the size of the partial file."""
+    """Return the offset in the file of the response's first byte: 0, or the size of the partial file.
+
+    Raises SourceError or _TransientError if the response cannot be used.
+    """
     status = response.status_code
     if status in _TRANSIENT_STATUS:
         raise _TransientError(f"the server answers {status} {response.reason}", _retry_after(response))
@@ -152,7 +156,7 @@ def _start(response: requests.Response, download: Download, partial: "_Partial")
 
 
 def _version(response: requests.Response) -> str:
-    """Return the version that a later request can name to resume this one: a strong ETag, or the date of the file."""
+    """Return the version of the file that a resuming request can state: a strong ETag, or the file's date."""
     tag = response.headers.get("ETag", "")
     return tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
 
@@ -171,7 +175,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Partial:
-    """The beginning of a file, and its version."""
+    """The partially downloaded file, and the version that the server stated for it."""
 
     def __init__(self, path: Path, download: Download) -> None:
         self.path = path
@@ -180,7 +184,7 @@ class _Partial:
         note = self._read_note()
         self.version: str = note.get("version", "")
         self.stitched = self.size > 0
-        """True if the bytes may come from more than one response."""
+        """True if the bytes may come from several responses."""
         if {key: note.get(key) for key in self._of} != self._of or self.size > download.bytes:
             self.drop()
 
@@ -189,7 +193,7 @@ class _Partial:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def begin(self, version: str) -> None:
-        """Start with no bytes, for the version that the server sent."""
+        """Start an empty partial file for the version that the server stated."""
         self.path.unlink(missing_ok=True)
         write_json(self._note, {**self._of, "version": version})
         self.version, self.stitched = version, False
@@ -200,7 +204,7 @@ class _Partial:
         self.version, self.stitched = "", False
 
     def finished(self) -> str:
-        """Return the SHA-256 of the whole file after syncing it to disk."""
+        """Sync the downloaded file to disk and return its SHA-256."""
         with self.path.open("rb+") as handle:
             os.fsync(handle.fileno())
         return sha256_file(self.path)
@@ -218,14 +222,14 @@ class _Partial:
 
 
 class _MegabyteProgress(Progress):
-    """Progress in whole megabytes of a file whose download may restart."""
+    """Progress of a download, in whole megabytes; the count may go back if the download restarts."""
 
     def __init__(self, download: Download, initial_bytes: int) -> None:
         done = initial_bytes // 1_000_000
         super().__init__(download.bytes // 1_000_000, download.file_name, "MB", initial=done)
 
     def jump(self, bytes_done: int) -> None:
-        """Set the number of bytes so far."""
+        """Set the number of downloaded bytes."""
         if steps := bytes_done // 1_000_000 - self.done:
             self.update(steps)
 
@@ -233,7 +237,7 @@ class _MegabyteProgress(Progress):
 def _check_space(folder: Path, missing_bytes: int) -> None:
     free = shutil.disk_usage(folder).free
     if missing_bytes > free:
-        raise SourceError(f"{folder}: the disk has {free:,} bytes free, {missing_bytes:,} are still to come")
+        raise SourceError(f"{folder}: the disk has {free:,} bytes free, but the download needs {missing_bytes:,} more")
 
 
 @contextmanager

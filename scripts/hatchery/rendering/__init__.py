@@ -1,1 +1,1 @@
-"""Rendering for people: one table in every format, pages and cards from templates, and the common parts of drawings."""
+"""Rendering of output for readers: tables in every format, pages and cards from templates, common parts of drawings."""

@@ -22,10 +22,10 @@ def version() -> str:
 
 @cache
 def how_to_cite() -> str:
-    """Return a sentence with the citation for pages and cards."""
+    """Return a sentence that says how to cite Hatchery, for pages and cards."""
     cited = _citation()
     authors = ", ".join(author["name"] for author in cited["authors"])
     return (
         f"To cite: {authors}, {cited['title']}, version {cited['version']} ({cited['date-released']}), and the papers "
-        f"whose experiments, data and tasks were used; its {FILE.name} lists those that it reproduces."
+        f"whose experiments, data and tasks were used; {FILE.name} of Hatchery lists the papers that it reproduces."
     )

@@ -1,8 +1,8 @@
-"""Common parts of all figures except the look of each model: font size, legends, and files without a date.
+"""Common parts of all figures, except the style of each model: font sizes, legends, and reproducible files.
 
-A figure of a page is drawn twice, for wide screens and for phones, and its one file contains both drawings. An SVG of
-the same numbers has the same bytes: identifiers are hashed with a fixed salt, and neither time nor software version is
-written.
+Figures of a page are drawn twice, for wide screens and for phones, and one SVG file contains both drawings. Equal
+numbers produce byte-identical files: identifiers are hashed with a fixed salt, and files contain neither time nor
+software version.
 """
 
 import io
@@ -30,24 +30,22 @@ from hatchery.rendering.style import ModelStyle, Style
 from hatchery.rendering.templates import NARROW_ID, prefixed_ids
 
 Keywords = dict[str, Any]
-"""Keyword arguments of a call of Matplotlib, such as `Axes.plot`."""
+"""Keyword arguments of a Matplotlib function, such as `Axes.plot`."""
 
 MUTED = "#595959"
 GRID = "#D9D9D9"
 LIGHT = 0.65
-# Approximate width of the letters of a remark, in points.
+# Approximate font size of a remark, in points, from which its wrapping is computed.
 REMARK = 8
 MOST_NAMED = 3
-# Largest width that a phone shows without reducing the letters.
+# Maximum width, in inches, that a phone shows without shrinking the letters.
 NARROW_INCHES = 3.8
 
 
 def outline(colour: str) -> str:
-    """Return the colour for a line on white: darker if the colour is so light (yellow, light greys) that it is hard
-    to see.
-    """
+    """Return a colour for lines on white: the given colour, or a darker shade of it if it is light (yellow, greys)."""
     red, green, blue = to_rgb(colour)
-    # Relative luminance (Rec. 709).
+    # The weighted sum is the relative luminance (Rec. 709).
     if 0.2126 * red + 0.7152 * green + 0.0722 * blue < LIGHT:
         return colour
     return to_hex((0.6 * red, 0.6 * green, 0.6 * blue))
@@ -55,7 +53,7 @@ def outline(colour: str) -> str:
 
 @contextmanager
 def figure_style(style: Style) -> Iterator[None]:
-    """Set fonts, lines and SVG options for all drawing and saving in the block, and restore them after it."""
+    """Set Matplotlib's fonts, lines and SVG options within a `with` block, and restore them after it."""
     size = style.font_size
     parameters: Any = {
         "font.family": "DejaVu Sans",
@@ -73,7 +71,7 @@ def figure_style(style: Style) -> Iterator[None]:
         "grid.color": GRID,
         "grid.linewidth": 0.6,
         "hatch.linewidth": 0.6,
-        # The resolution of SVG and PDF.
+        # SVG and PDF have 72 points per inch.
         "figure.dpi": 72,
         "svg.hashsalt": "hatchery",
         "svg.fonttype": "path",
@@ -96,10 +94,10 @@ def save_drawings(
     remark: str = "",
     pdf: Path | None = None,
 ) -> None:
-    """Write the drawing for `style` to `path` (and as `pdf`), together with the drawing for a phone's width.
+    """Write an SVG file with the drawing for `style` and a drawing for a phone's width; also write the first as `pdf`.
 
-    The file shows the first drawing; the second is in it as a `symbol`, which a page may show instead. There is no
-    second drawing if the figure is narrow already. A remark, for example on omitted models, is above the drawing.
+    Viewers show the first drawing. The second is stored as a `symbol`, which a page may show instead; it is omitted if
+    `style` is already narrow. A remark, for example on omitted models, is printed above the drawing.
     """
     with figure_style(style):
         figure = draw(style)
@@ -113,7 +111,7 @@ def save_drawings(
 
 
 def save_svg(figure: Figure, path: str | Path, title: str) -> None:
-    """Write the figure to `path` atomically; the bytes depend only on the figure. Call inside `figure_style`."""
+    """Write the figure to `path` as SVG, atomically and reproducibly. Call inside `figure_style`."""
     write_text(path, _svg(figure, title))
 
 
@@ -123,8 +121,7 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
         figure.suptitle(text, fontsize="small", color=MUTED)
     FigureCanvasSVG(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        # The layout is computed once: saving would compute it twice, and again for each format, which takes most of
-        # the time.
+        # The layout, which takes most of the time, is computed once here. Otherwise, each saving computes it twice.
         engine.execute(figure)
         figure.set_layout_engine(None)
     buffer = io.StringIO()
@@ -133,7 +130,7 @@ def _svg(figure: Figure, title: str, remark: str = "") -> str:
 
 
 def _pdf(figure: Figure, title: str) -> bytes:
-    """Return the last drawing of the figure as PDF, with text that stays text; the bytes contain no time."""
+    """Return the figure as it was last drawn, as PDF, in which text is not converted to paths and no time is stored."""
     buffer = io.BytesIO()
     metadata: Any = {"Title": title, "Creator": "Hatchery", "Producer": None, "CreationDate": None}
     figure.savefig(buffer, format="pdf", metadata=metadata)
@@ -141,7 +138,7 @@ def _pdf(figure: Figure, title: str) -> bytes:
 
 
 def _with_symbol(wide: str, narrow: str) -> str:
-    """Return the document `wide` with the drawing of `narrow` in a symbol; their ids must differ."""
+    """Return the SVG document `wide` with the drawing of `narrow` added as a symbol; ids of the latter get a prefix."""
     inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
     sizes = re.search(r'<svg[^>]*?(viewBox="[^"]*")', inside)
     assert sizes is not None
@@ -152,7 +149,7 @@ def _with_symbol(wide: str, narrow: str) -> str:
 
 
 def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path, title: str, remark: str = "") -> None:
-    """Write a figure with `save_drawings`, the wide drawing also as PDF next to it, and their checksums."""
+    """Write a figure as SVG with `save_drawings`, next to it the wide drawing as PDF, and checksums of both files."""
     pdf = Path(path).with_suffix(".pdf")
     save_drawings(draw, style, path, title, remark, pdf)
     write_checksums([path, pdf])
@@ -161,7 +158,7 @@ def save_figure(draw: Callable[[Style], Figure], style: Style, path: str | Path,
 def legend_columns(labels: Sequence[str], style: Style) -> int:
     """Return the number of legend entries that fit side by side below a figure.
 
-    A glyph is about 0.6 of the font size wide.
+    The width of a letter is estimated as 0.6 of the font size.
     """
     longest = max(len(line) for label in labels for line in label.split("\n"))
     entry_points = style.font_size * 0.9 * (0.6 * longest + 5)
@@ -169,7 +166,7 @@ def legend_columns(labels: Sequence[str], style: Style) -> int:
 
 
 def entry_rows(labels: Sequence[str], style: Style) -> int:
-    """Return the number of rows of a legend's entries."""
+    """Return the number of rows of a legend below the figure with the entries `labels`."""
     return -(-len(labels) // legend_columns(labels, style))
 
 
@@ -180,25 +177,26 @@ def legend_rows(handles: Sequence[Artist], style: Style) -> int:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], style: Style) -> None:
-    """Draw one legend below the figure that is read row by row, in the order of `handles`."""
+    """Draw one legend below the figure; its entries are in the order of `handles`, row by row."""
     labels = [_legend_label(handle, style) for handle in handles]
     for handle, label in zip(handles, labels, strict=True):
         handle.set_label(label)
     columns, rows = legend_columns(labels, style), entry_rows(labels, style)
-    # Matplotlib fills a legend column by column, the first columns longer by one, so the entries are transposed.
+    # Matplotlib fills a legend column by column, and the first columns may be longer by one. Therefore the entries are
+    # transposed.
     grid = [handles[row * columns : (row + 1) * columns] for row in range(rows)]
     transposed = [line[column] for column in range(columns) for line in grid if column < len(line)]
     figure.legend(handles=transposed, loc="outside lower center", ncols=columns)
 
 
 def _legend_label(handle: Artist, style: Style) -> str:
-    """Return the label of an entry, on several lines if it would be wider than the figure."""
+    """Return the label of a legend entry, wrapped if it would be wider than the figure."""
     size = style.font_size * 0.9
     return wrapped(str(handle.get_label()), style.width_inches * 72 - 5 * size, size)
 
 
 def wrapped(text: str, width_points: float, font_size: float) -> str:
-    """Break a name after spaces, underscores and hyphens into lines of at most about `width_points`."""
+    """Return a name, wrapped after spaces, underscores and hyphens into lines of at most about `width_points`."""
     limit = max(8, int(width_points / (font_size * 0.58)))
     lines = [""]
     for piece in re.findall(r"[^ _-]*[ _-]?", text):
@@ -209,12 +207,12 @@ def wrapped(text: str, width_points: float, font_size: float) -> str:
 
 
 def most_lines(labels: Sequence[str]) -> int:
-    """The number of lines of the longest label."""
+    """Return the maximum number of lines of a label."""
     return max((label.count("\n") + 1 for label in labels), default=1)
 
 
 def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
-    """Name the models without numbers next to the title of a panel; do nothing if all models have numbers."""
+    """Write the names of `models`, which have no numbers in a panel, next to its title; do nothing if empty."""
     if models:
         named = ", ".join(models) if len(models) <= MOST_NAMED else f"{len(models)} models"
         text = wrapped(f"not evaluated: {named}", style.width_inches * 72 * 0.5, style.font_size * 0.8)
@@ -222,12 +220,12 @@ def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
 
 
 def no_measurements(axes: Axes, text: str = "no measurements") -> None:
-    """Write the reason for an empty panel into its middle."""
+    """Write `text`, the reason why a panel is empty, into its centre."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=MUTED)
 
 
 def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **line: Any) -> list[Line2D]:
-    """Return a legend entry for the line of every model."""
+    """Return the legend entries of the models' lines."""
     return [
         Line2D([], [], color=looks[model].colour, linestyle=looks[model].dashes, label=label, **line)
         for model, label in labels.items()
@@ -235,9 +233,9 @@ def line_handles(labels: Mapping[str, str], looks: Mapping[str, ModelStyle], **l
 
 
 def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label: str, **bar: Any) -> Colorbar:
-    """Draw a colour scale below the panels of `grid`."""
+    """Draw a colour bar below the panels of `grid`, and return it."""
     made = figure.colorbar(mapping, ax=grid, location="bottom", aspect=40, **bar)
-    # Matplotlib would store the scale as a bitmap; faces without edges of their own colour would show thin gaps.
+    # By default, Matplotlib stores the colour bar as a bitmap. Edges in the colours of the faces close thin gaps.
     if made.solids is not None:
         made.solids.set(rasterized=False, edgecolor="face")
     made.set_label(label)
@@ -245,8 +243,9 @@ def colour_bar(figure: Figure, mapping: ScalarMappable, grid: np.ndarray, label:
 
 
 def colour_on(fill: np.ndarray) -> str:
-    """Return black or white, by the relative luminance of the RGBA background (Rec. 709), so that numbers are
-    readable.
+    """Return the text colour, black or white, that is readable on the RGBA background `fill`.
+
+    The choice depends on the relative luminance (Rec. 709).
     """
     red, green, blue, _ = fill
     return "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.45 else "black"

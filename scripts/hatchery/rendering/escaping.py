@@ -1,6 +1,6 @@
-"""Text escaped for the format in which it is shown: Markdown, HTML and LaTeX.
+"""Escaping of text for Markdown, HTML and LaTeX.
 
-Words, samples and names come from texts of strangers, so no part of them may reach a page as markup.
+Words, samples and names come from foreign texts, so no part of them may be interpreted as markup.
 """
 
 import re
@@ -26,7 +26,7 @@ _LATEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    # Without commands, the older font encodings print other characters for the bar and the angle brackets.
+    # Older LaTeX font encodings print other characters for a bar and angle brackets, so these become commands.
     "|": r"\textbar{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
@@ -42,7 +42,7 @@ _LATEX = {
     "”": "''",
     "…": r"\ldots{}",
 }
-# The commands of combining marks that LaTeX puts on a letter.
+# LaTeX commands of combining accents.
 _LATEX_MARKS = {
     "\u0300": r"\`",
     "\u0301": r"\'",
@@ -56,12 +56,12 @@ _LATEX_MARKS = {
 
 
 def html_text(text: str) -> Markup:
-    """Escape text for an HTML element or a quoted attribute; `Markup` is unchanged."""
+    """Return text escaped for an HTML element or a quoted attribute; `Markup` is returned unchanged."""
     return text if isinstance(text, Markup) else escape(visible(text))
 
 
 def readable(name: str) -> str:
-    """Convert a name of the configuration to words."""
+    """Return a name from the configuration with spaces instead of underscores."""
     return name.replace("_", " ")
 
 
@@ -73,36 +73,41 @@ def listed(names: Iterable[str]) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Escape like `html_text`, for names in narrow columns: lines may break after an underscore."""
+    """Return text escaped as by `html_text`, in which lines may break after underscores, for names in narrow columns."""
     return Markup(re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text)))
 
 
 def markdown_text(text: str, foreign: bool = True) -> str:
-    """Escape text on one line of Markdown, also inside a table: it has no meaning as Markdown or HTML.
+    """Return text on one line, escaped so that Markdown, also in a table, does not interpret it as Markdown or HTML.
 
-    Text that is not `foreign`, such as names and notes of our own, is escaped only as needed, so that the file itself
-    stays readable.
+    Text that is not `foreign`, such as our own names and notes, is escaped only as needed, so that the file is
+    readable.
     """
     escaped = _FOREIGN_MARKDOWN if foreign else _OWN_MARKDOWN
     return escaped.sub(r"\\\1", " ".join(visible(text).split()))
 
 
 def markdown_paragraph(text: str) -> str:
-    """Escape like `markdown_text` for foreign text at the beginning of a line, so that it begins no heading or list."""
+    """Return foreign text escaped as by `markdown_text`, for the beginning of a line, where it might begin a heading or
+    list.
+    """
     return _BLOCK.sub(r"\1\\\2", markdown_text(text))
 
 
 def latex_text(text: str) -> str:
-    """Convert text to ASCII without LaTeX commands. Raises ConfigError for a character without a command."""
+    """Return text as ASCII in which LaTeX interprets no character as a command.
+
+    Raises ConfigError for a non-ASCII character without a known LaTeX command.
+    """
     written = "".join(map(_latex_character, " ".join(visible(text).split())))
     if not written.isascii():
         strange = sorted({character for character in written if not character.isascii()})
-        raise ConfigError(f"LaTeX: {text!r} has {', '.join(strange)}, characters without a known command; use ASCII")
+        raise ConfigError(f"LaTeX: {text!r} contains {', '.join(strange)}, without known LaTeX command; use ASCII")
     return written
 
 
 def _latex_character(character: str) -> str:
-    """Return the command of a character or of a letter with an accent; the character itself without a command."""
+    """Return the LaTeX command of a character or of a letter with an accent; the character itself if it has no command."""
     if character in _LATEX:
         return _LATEX[character]
     letter, *marks = list(unicodedata.normalize("NFD", character))

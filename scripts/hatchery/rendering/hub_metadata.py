@@ -1,15 +1,18 @@
-"""The front matter of cards: metadata of a model or data set in the vocabulary of the Hugging Face hub."""
+"""The front matter of cards: metadata of a model or data set, with keys and values of the Hugging Face hub."""
 
 import json
 from collections.abc import Iterable, Mapping
 
 UNKNOWN_LICENCES = ("", "none", "not stated", "unknown")
 POWERS_OF_TEN = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-"""Bounds of the hub's size categories, in rows, from a thousand on."""
+"""Upper bounds of the hub's size categories of data sets, in rows."""
 
 
 def front_matter(entries: Mapping[str, object]) -> list[str]:
-    """Return lines of YAML between the two `---` of a card; empty values are left out. JSON is valid YAML."""
+    """Return the lines of YAML between the two `---` of a card, without empty values.
+
+    Values are written as JSON, which is valid YAML.
+    """
     return [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entries.items() if value]
 
 
@@ -22,10 +25,10 @@ def licence_entries(licences: Iterable[str]) -> dict[str, object]:
 
 
 def licence_id(licences: Iterable[str]) -> str:
-    """Return the licence in the hub's vocabulary.
+    """Return the hub's identifier of the licence of a model or data set made from sources under `licences`.
 
-    It is `unknown` if a source has no licence, `apache-2.0` for generated data alone, and `other` in all other cases:
-    a program cannot decide which terms of its data bind a model.
+    It is `unknown` if a source has no licence, `apache-2.0` if all sources are generated, and `other` in all other
+    cases, because a program cannot decide which licence terms of the data apply to a model.
     """
     found = set(licences)
     if not found or any(map(is_unknown, found)):
@@ -34,7 +37,7 @@ def licence_id(licences: Iterable[str]) -> str:
 
 
 def is_unknown(licence: str) -> bool:
-    """Return True if the name of a licence means that none is known, or that each document has its own."""
+    """Return True if the text `licence` means that no licence is known, or that each document has its own."""
     text = licence.lower().strip()
     return text in UNKNOWN_LICENCES or text.startswith(("none;", "not stated", "that of each"))
 

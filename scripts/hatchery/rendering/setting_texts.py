@@ -1,4 +1,4 @@
-"""Settings as words: nested values as dotted keys, long ones shortened, and the differences between two of them."""
+"""Settings as text: nested values with dotted keys, shortened values, and the differences between two settings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +14,10 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting that changed; None on a side that does not have it.
+    """A setting that changed: its dotted key, and its old and new value; None if the old or new settings lack it.
 
-    If many named entries were added or removed, `counts` has their numbers.
+    If many entries were added or removed, `counts` is a text with the numbers of these entries, and both values are
+    None.
     """
 
     key: str
@@ -32,9 +33,9 @@ class Difference:
 
 
 def flatten(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return every value under its dotted key, as text.
+    """Return all values as text, by dotted key.
 
-    Entries of lists of objects are keyed by their `name` or index.
+    In a dotted key, an entry of a list of mappings is identified by its `name` or index.
     """
     return {key: _text(value) for key, value in _leaves("", settings)}
 
@@ -59,14 +60,14 @@ def shorten(text: str, length: int = VALUE_LENGTH) -> str:
 
 
 def described(settings: Mapping[str, Any]) -> list[str]:
-    """Return `key: value` for every single setting under its dotted key, without stage and version."""
+    """Return `key: value` for each setting, with dotted keys, except for the stage's name and version."""
     return [f"{key}: {value}" for key, value in flatten(stage_body(settings)).items()]
 
 
 def brief(settings: Mapping[str, Any]) -> list[str]:
-    """Return a summary of settings: single values together, then a text for each group; empty values are left out.
+    """Return a summary of settings: one text with all single values, then a text for each mapping or list of mappings.
 
-    Long values are shortened. For a list of named entries, only the names are listed.
+    Empty values are omitted and long texts are shortened. For a list of named entries, only the names are listed.
     """
     single: list[str] = []
     groups: list[str] = []
@@ -98,8 +99,8 @@ def _inner(value: Any) -> str:
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
     """Return the changes from `old` to `new`: the stage's version, then other values, then added or removed keys.
 
-    For entries of a list with names, and for more than a few keys of one place, only the numbers of added and removed
-    ones are returned.
+    For lists of named entries, and for mappings with more than _FEW added or removed values, only the numbers of added
+    and removed entries are returned.
     """
     found = list(_compared("", old, new))
     found.sort(key=lambda one: (one.key != "stage_version", None in (one.old, one.new), one.new == "null"))
@@ -107,7 +108,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Differen
 
 
 _FEW = 6
-"""Maximum number of added or removed values of one place that are listed one by one."""
+"""Maximum number of added and removed values of a mapping that are listed individually."""
 
 
 def _compared(prefix: str, old: Any, new: Any) -> Iterator[Difference]:
@@ -150,7 +151,7 @@ def _named(value: Any) -> bool:
 
 
 def _entries(value: Any) -> dict[str, Any] | None:
-    """Return the entries of a value by key, name or index; None if it is a single value."""
+    """Return the entries of a mapping by key, or of a list by name or index; None for a single value."""
     if _named(value):
         return {str(entry["name"]): entry for entry in value}
     if _listed(value):

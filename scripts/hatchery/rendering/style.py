@@ -1,7 +1,7 @@
-"""The look that all figures share, as a setting, and that of each model in figures, tables and cards.
+"""The style that all figures share, as settings, and the style of each model in figures, tables and cards.
 
-Separate from the drawing, because settings and pages do not import Matplotlib. Colours are those of Okabe and Ito
-(Color Universal Design, 2008), which colour-blind readers can distinguish.
+This file is separate from the drawing, because settings and pages do not import Matplotlib. Colours are those of Okabe
+and Ito (Color Universal Design, 2008), which colour-blind readers can distinguish.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ GREYS = ("#4D4D4D", "#808080", "#B3B3B3", "#262626", "#D9D9D9")
 HATCHES = ("", "//", "xx", "..", "\\\\", "++")
 Dashes = Literal["-", "--", ":", "-."]
 DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.")
-# Without diamonds, which mark published values.
+# Diamonds are not in the list, because they mark published values.
 MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "*", "h")
 
 
 @dataclass(frozen=True)
 class Style(Settings):
-    """Style of all figures. Font sizes are in points; heights depend on the content."""
+    """Style of all figures; their heights depend on the content."""
 
     width_inches: Annotated[float, Range(ge=2, le=40)] = 9
-    """Width of every figure in inches."""
+    """Width of the figures in inches."""
     font_size: Annotated[float, Range(ge=4, le=40)] = 10
     """Font size in points."""
     colours: Literal["okabe_ito", "grey"] = "okabe_ito"
@@ -34,9 +34,9 @@ class Style(Settings):
 
 @dataclass(frozen=True)
 class ModelStyle:
-    """Look of one model in every figure; hatch and dashes change when the colours repeat.
+    """Style of one model in all figures; hatch and dashes distinguish models with the same colour.
 
-    The marker changes from model to model, so that dots can be distinguished in grey print as well.
+    The marker changes from model to model, so that dots can also be distinguished in grey print.
     """
 
     colour: str
@@ -46,9 +46,9 @@ class ModelStyle:
 
 
 def model_styles(models: Sequence[str], style: Style) -> dict[str, ModelStyle]:
-    """Return a look for every model, by its place in the configuration."""
+    """Return the style of each model, which depends on its position in `models`."""
     palette = OKABE_ITO if style.colours == "okabe_ito" else GREYS
-    # In grey, hatches and dashes distinguish the models from the first one on.
+    # With the palette of colours, hatch and dashes change after a full cycle; with greys, from model to model.
     stride = len(palette) if style.colours == "okabe_ito" else 1
     return {
         model: ModelStyle(

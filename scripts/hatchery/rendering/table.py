@@ -1,7 +1,7 @@
-r"""A table for people: columns, groups of rows, caption and notes, in every format in which tables are shown.
+r"""A table for display: columns, groups of rows, caption and notes, with methods for every output format.
 
-Cells are plain text, or a `Cell` with a deviation, a remark, bold face or a link; every format escapes them by its own
-rules. `Markup` is HTML from a template; a table that contains it can only be shown as HTML.
+A cell is plain text, or a `Cell` with a deviation, a remark, bold face or a link; each format escapes it. A cell may
+also be `Markup`, HTML from a template; then the table can only be shown as HTML.
 """
 
 import textwrap
@@ -20,9 +20,10 @@ from hatchery.sanitize import csv_text, visible
 NOT_COMPARABLE = "†"
 MOST_COLUMNS_OF_A_PHONE = 3
 _HEADING_CHARACTERS = 16
-# For LaTeX: cells of words longer than this are wrapped, in columns with this share of the line.
+# In LaTeX, columns with cells longer than this number of characters are wrapped; together they have this share of the
+# line width.
 _CHARACTERS_ON_A_LINE, _SHARE_OF_SENTENCES = 60, 0.8
-# LaTeX tables with more rows leave space only for small notes.
+# LaTeX tables with more rows than this have smaller notes, and are limited to the height of the page.
 _LINES_WITH_NOTES = 40
 
 Item = TypeVar("Item")
@@ -30,7 +31,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, and whether its cells are words (flush left, may wrap) or numbers (flush right)."""
+    """A column: its heading, and whether its cells are words (left-aligned, may wrap) or numbers (right-aligned)."""
 
     heading: str
     words: bool = False
@@ -38,9 +39,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A field with more than text: `text ± deviation (remark)`, bold, a link, or a number that is not comparable.
-
-    `spoken` is the tooltip of a link.
+    """A cell with more than text: `text ± deviation (remark)`, bold face, code, a link, a mark for numbers that are not
+    `comparable`. `spoken` is the tooltip of the link.
     """
 
     text: str
@@ -58,7 +58,7 @@ Content = str | Cell
 
 @dataclass(frozen=True)
 class Row:
-    """A row with a name to which other pages can link."""
+    """A row with an HTML anchor, to which other pages can link."""
 
     cells: Sequence[Content]
     anchor: str = ""
@@ -66,7 +66,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows in one group, below a heading that may be empty."""
+    """A group of rows below a heading that may be empty."""
 
     rows: Sequence[Sequence[Content] | Row]
     heading: Content = ""
@@ -74,9 +74,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. `caption` is shown above it and names it for screen readers; `label` only names it for screen readers.
+    """A table for display. `caption` is shown above the table and read by screen readers, `label` is only read by them.
 
-    `foreign` is true if cells hold text from outside, `names` if they are names of the configuration, which may be
+    `foreign` is True if cells contain foreign text, `names` if cells are names from the configuration, which may be
     wrapped after an underscore.
     """
 
@@ -88,7 +88,7 @@ class Table:
     foreign: bool = False
     names: bool = False
     kind: str = field(default="", kw_only=True)
-    """Class of the HTML element, for the style of a page."""
+    """CSS class of the HTML element."""
 
     @property
     def rows(self) -> list[Row]:
@@ -101,11 +101,11 @@ class Table:
         return [column.heading for column in self.columns]
 
     def csv(self) -> str:
-        """Return the texts of all cells under the headings as CSV; formulas of spreadsheets are escaped."""
+        """Return headings and texts of all cells as CSV; texts that spreadsheets would read as formulas are escaped."""
         return csv_text(self.headings, ([_plain(cell) for cell in row.cells] for row in self.rows))
 
     def records(self) -> list[dict[str, str]]:
-        """Return the texts of all cells of each row by heading, and the heading of its group as `group`."""
+        """Return one mapping per row: the texts of its cells by heading, and the heading of its group as `group`."""
         return [
             {"group": _plain(group.heading), **dict(zip(self.headings, map(_plain, _row(row).cells), strict=True))}
             for group in self.groups
@@ -113,7 +113,7 @@ class Table:
         ]
 
     def markdown(self, aligned: bool = False) -> str:
-        """Return the table without caption in Markdown; with `aligned`, its columns are aligned in the file, too."""
+        """Return the table without caption in Markdown; with `aligned`, cells are padded so that columns align."""
         header = [markdown_text(text, self.foreign) for text in self.headings]
         rows = [header, [":--" if column.words else "--:" for column in self.columns]]
         for group in self.groups:
@@ -130,11 +130,11 @@ class Table:
 
     def _markdown(self, cell: Content) -> str:
         if isinstance(cell, Markup):
-            raise TypeError("a table with cells of HTML has no other format")
+            raise TypeError("a table with HTML cells can only be shown as HTML")
         if not isinstance(cell, Cell):
             return markdown_text(cell, self.foreign)
         text = markdown_text(cell.text, self.foreign)
-        # A code span has no escapes, so a text that would end the span or the cell is shown as plain text.
+        # Nothing can be escaped in a code span, so a text that would end the span or the cell is shown as plain text.
         code = cell.code and not set(cell.text) & set("`|\r\n")
         text = f"`{visible(cell.text)}`" if code else f"[{text}]({cell.link})" if cell.link else text
         parts = [f"**{text}**" if cell.bold else text, f"± {cell.deviation}" if cell.deviation else ""]
@@ -142,10 +142,10 @@ class Table:
         return " ".join(filter(None, parts)) + ("" if cell.comparable else NOT_COMPARABLE)
 
     def html(self, swatches: Mapping[str, str] | None = None) -> Markup:
-        """The table in a box that scrolls by itself; the first cell of every row is its heading. Of more than
-        MOST_COLUMNS_OF_A_PHONE columns, a phone shows a line for each cell.
+        """Return the table as HTML, in a box that scrolls horizontally; the first cell of each row is its heading.
 
-        `swatches` are colours of names: where one of these is all that a cell or a heading says, it has its swatch.
+        If there are more than MOST_COLUMNS_OF_A_PHONE columns, a phone shows a line for each cell. `swatches` are
+        colours by name; a cell or heading that consists of such a name is preceded by a swatch of the colour.
         """
         groups = [(group.heading, [_row(row) for row in group.rows]) for group in self.groups]
         shown = breakable if self.names else html_text
@@ -159,11 +159,11 @@ class Table:
         )
 
     def latex(self, title: str, label: str, wrap: bool = False) -> str:
-        """Return a `table` environment with booktabs, caption, label and notes; ends in a newline.
+        """Return a LaTeX `table` environment with caption, label and notes; the text ends in a newline.
 
-        It needs `booktabs`, and `graphicx` to shrink tables wider than the line. `title` names the table and the
-        paper; with `wrap`, columns of sentences are wrapped and the table is not shrunk. All text is escaped to ASCII,
-        so that any engine compiles it.
+        It needs the packages `booktabs` and, to shrink tables wider than the line, `graphicx`. `title` names the table
+        in the caption. With `wrap`, columns of sentences are wrapped and the table is not shrunk. All text is escaped
+        to ASCII, so that every LaTeX engine compiles it.
         """
         sides, long = "".join(self._latex_sides(wrap)), len(self.rows) > _LINES_WITH_NOTES
         caption = self.caption.removesuffix(".")
@@ -171,15 +171,15 @@ class Table:
             rf"% {title}, with our numbers. Needs \usepackage{{booktabs}} and \usepackage{{graphicx}}.",
             r"\begin{table}[p]",
             r"\centering",
-            # The document classes expect captions below, and leave no space under a caption above.
+            # Document classes expect captions below tables, so they leave no space below a caption above a table.
             r"\setlength{\belowcaptionskip}{4pt}",
             rf"\caption{{{latex_text(f'{caption} ({title}).')}}}",
             rf"\label{{tab:{label}}}",
             r"\scriptsize",
             r"\setlength{\tabcolsep}{3pt}",
-            # A table of many rows is also limited to the height of the page, with its caption and notes.
+            # A table of many rows is also limited in height, so that table, caption and notes fit on a page.
             *([_WITHIN_HEIGHT] if long else []),
-            # At most as wide as the line, and at most its natural size.
+            # The table is shrunk to the line width, but never enlarged.
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{{sides}}}",
             r"\toprule",
@@ -199,17 +199,17 @@ class Table:
             ]
         lines += [r"\bottomrule", r"\end{tabular}}" + "}" * long]
         if self.notes:
-            # Notes in LaTeX have no code.
+            # In LaTeX, backquotes around code are removed from notes.
             sentences = (f"{note.removesuffix('.')}.".replace("`", "") for note in self.notes)
             notes, size = " ".join(map(latex_text, sentences)), r"\tiny" if long else r"\scriptsize"
-            # In a box of its own, because a caption is as wide as the page and the notes are long.
+            # The notes are in a separate box as wide as the line, because they are too long for the caption.
             lines += [r"\par\smallskip", rf"\begin{{minipage}}{{\linewidth}}{size} {notes}\end{{minipage}}"]
         return "\n".join([*lines, r"\end{table}"]) + "\n"
 
     def latex_or_reason(self, title: str, label: str, wrap: bool = False) -> str:
-        """Return the table as `latex` does, or a LaTeX comment that names the character without a known command.
+        """Return the table as LaTeX or, if a character has no LaTeX command, a LaTeX comment that names this character.
 
-        The other forms of the table, and the other tables, do not depend on this character.
+        So other formats and other tables can still be written.
         """
         try:
             return self.latex(title, label, wrap)
@@ -218,7 +218,7 @@ class Table:
             return reason.encode("ascii", "replace").decode("ascii")
 
     def _latex_sides(self, wrap: bool) -> list[str]:
-        """Return the column specification of LaTeX; wrapped columns of sentences share most of the width."""
+        """Return the LaTeX column specifications; with `wrap`, columns of sentences share most of the line width."""
         cells = [[_plain(row.cells[index]) for row in self.rows] for index in range(len(self.columns))]
         sentences = [
             wrap and column.words and max(map(len, texts), default=0) > _CHARACTERS_ON_A_LINE
@@ -229,9 +229,10 @@ class Table:
         return [width if wraps else "l" if column.words else "r" for column, wraps in pairs]
 
     def text(self, widths: Sequence[int]) -> list[str]:
-        """Return the rows as lines of a terminal, headings first: columns of these widths, without trailing blanks.
+        """Return the table as lines for a terminal, headings first; columns have the given `widths` in characters.
 
-        The width of a number includes the gap before it; longer texts are truncated with two dots.
+        The width of a column includes the gap before it. Longer texts are truncated and end in two dots. Lines have no
+        trailing spaces.
         """
         sides = [column.words for column in self.columns]
         rows = [self.headings, *([_plain(cell) for cell in row.cells] for row in self.rows)]
@@ -242,7 +243,7 @@ class Table:
 
 
 _WITHIN_HEIGHT = r"\resizebox*{!}{\ifdim\totalheight>0.75\textheight 0.75\textheight\else\totalheight\fi}{%"
-# Landscape with narrow margins: the widest table of a paper has thirteen columns of numbers.
+# Pages are landscape with narrow margins, because the widest table of a paper has thirteen columns of numbers.
 _PREAMBLE = r"""% Shows all tables, from the files in this folder.
 \documentclass[10pt]{article}
 \usepackage{booktabs}
@@ -253,8 +254,9 @@ _PREAMBLE = r"""% Shows all tables, from the files in this folder.
 
 
 def latex_of_files(numbers: Iterable[tuple[str, int]]) -> str:
-    """Return a document that includes the files of tables with these names in its folder, one per page, with their
-    numbers.
+    """Return a LaTeX document that includes the files `<name>.tex` next to it, one table per page.
+
+    `numbers` are (name, number) of the tables; the number is printed in the caption.
     """
     inputs = (
         f"\\setcounter{{table}}{{{number - 1}}}\n\\input{{{name}.tex}}\n\\clearpage\n" for name, number in numbers
@@ -263,7 +265,7 @@ def latex_of_files(numbers: Iterable[tuple[str, int]]) -> str:
 
 
 def as_json(table: Table) -> dict[str, Any]:
-    """Return a table as JSON, for a stage that shows it later; the anchors of rows are left out."""
+    """Return a table as a JSON object, without anchors of rows, for a stage that shows the table later."""
     written = asdict(table)
     for group in written["groups"]:
         group["rows"] = [row["cells"] if isinstance(row, dict) else row for row in group["rows"]]
@@ -293,15 +295,19 @@ def table(
     foreign: bool = False,
     names: bool = False,
 ) -> Table:
-    """Return a table of one group; `words` are the indices of the columns of words, or the number of leading ones."""
+    """Return a table with one group of rows.
+
+    `words` are the indices of the columns of words, or the number of columns of words before the columns of numbers.
+    """
     worded = range(words) if isinstance(words, int) else [index % len(header) for index in words]
     columns = [Column(heading, index in worded) for index, heading in enumerate(header)]
     return Table(columns, [Group(list(rows))], caption, label, (), foreign, names)
 
 
 def divided(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
-    """Split the items in their order into the smallest number of parts with at most `most` items, of about equal
-    size.
+    """Split the items, in their order, into the smallest number of parts with at most `most` items each.
+
+    The parts have about equal sizes.
     """
     parts = -(-len(items) // most)
     bounds = [round(index * len(items) / parts) for index in range(parts + 1)] if parts else []
@@ -309,12 +315,12 @@ def divided(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
 
 
 def shortened(text: str, width: int) -> str:
-    """Return the text, or its beginning and two dots if it is wider."""
+    """Return the text, or its beginning followed by two dots if it is longer than `width`."""
     return text if len(text) <= width else text[: width - 2] + ".."
 
 
 GAP = 2
-"""Number of blanks between the columns of a terminal."""
+"""Number of spaces between columns on a terminal."""
 
 
 def _fitted(text: str, width: int, words: bool) -> str:
@@ -339,20 +345,20 @@ def _lined_up(rows: Sequence[Sequence[str]], words: Sequence[bool]) -> list[list
 
 
 def _latex_heading(text: str) -> str:
-    """Return the heading of a column of numbers, a long one on several lines."""
+    """Return the LaTeX heading of a column of numbers, wrapped if it is long."""
     lines = textwrap.wrap(text, _HEADING_CHARACTERS, break_long_words=False, break_on_hyphens=False)
     parts = [latex_text(line) for line in lines]
     return parts[0] if len(parts) == 1 else r"\shortstack[r]{" + r" \\ ".join(parts) + "}"
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    # A bracket or a star at the beginning of a row would be read as the option of the preceding line break.
+    # LaTeX would read a bracket or star at the beginning of a row as an option of the preceding line break.
     return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in cells) + r" \\"
 
 
 def _latex_cell(cell: Content, column: Column) -> str:
     if not isinstance(cell, Cell):
-        # Among numbers, a hyphen is a range, or marks a missing number.
+        # In columns of numbers, a hyphen denotes a range or a missing number, so it becomes a dash.
         return latex_text(cell) if column.words else latex_text(cell).replace("-", "--")
     number = latex_text(cell.text) if column.words else _latex_number(cell.text)
     parts = [rf"\textbf{{{number}}}" if cell.bold else number]
@@ -364,5 +370,5 @@ def _latex_cell(cell: Content, column: Column) -> str:
 
 
 def _latex_number(text: str) -> str:
-    # A single dash marks a missing number.
+    # A hyphen without digits denotes a missing number, so it becomes a dash and not a minus sign.
     return "--" if text == "-" else latex_text(text).replace("-", "$-$").replace("+", "$+$")

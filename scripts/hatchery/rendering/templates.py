@@ -1,13 +1,13 @@
-"""Pages and cards as Jinja2 templates, from `templates/` next to this file, and drawings embedded in them.
+"""Pages and cards from Jinja2 templates in `templates/` next to this file, and drawings embedded in pages.
 
-Inserted values are escaped: as HTML in `*.html.j2`, as Markdown in `*.md.j2`; only `Markup` is not. An unknown name is
-an error, never an empty place.
+Inserted values are escaped, except for `Markup`: as HTML in `*.html.j2`, as Markdown in `*.md.j2`. An undefined
+variable is an error.
 
-A page contains the SVG files themselves, so that page and file cannot disagree. A file may hold a second drawing for
-phones (`drawing.save_drawings`); the page then shows the drawing that fits.
+A page embeds the contents of SVG files, so that page and file cannot differ. A file may contain a second drawing for
+phones (`drawing.save_drawings`); then the page shows the drawing that fits the window.
 
-A card is a page of short sections, each with prose of our own, tables, figures and texts. Its Markdown version omits
-figures and texts.
+A card is a page of short sections with prose, tables, figures and sample texts. Its Markdown version omits figures and
+sample texts.
 """
 
 import re
@@ -45,13 +45,13 @@ def _script() -> Markup:
 
 
 def _script_digest() -> str:
-    """Return the source that a page's security policy allows: the SHA-256 of the one script, in base64."""
+    """Return the script source that a page's content security policy allows: the base64 SHA-256 of the only script."""
     return f"sha256-{b64encode(sha256(_script().encode()).digest()).decode()}"
 
 
 @cache
 def _environment(html: bool) -> "Environment":
-    # Imported here, because commands that show no page need not wait for it.
+    # Jinja2 is imported here, so that commands without pages start faster.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -72,12 +72,12 @@ def _environment(html: bool) -> "Environment":
 
 
 def anchor(text: str) -> str:
-    """Return the id of a heading."""
+    """Return the HTML id of the heading with this text."""
     return "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in text.lower()).split())
 
 
 def coded(text: str) -> Markup:
-    """Convert prose of our own to HTML, in which `this` is code."""
+    """Return prose as HTML; text in backquotes becomes code."""
     parts = [html_text(part) for part in text.split("`")]
     return Markup("").join(Markup("<code>{}</code>").format(p) if n % 2 else p for n, p in enumerate(parts))
 
@@ -91,7 +91,7 @@ def _markdown(value: Any) -> Any:
 
 
 NARROW_ID = "narrow"
-# Letters grow with a drawing: above this factor they would be larger than those of headings.
+# Maximum factor by which a drawing is enlarged; with a larger factor, its letters would be larger than headings.
 MOST_ENLARGED = 1.35
 _POINTS = re.compile(r'<svg\b[^>]*?\bwidth="([\d.]+)pt"')
 _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</symbol>\n?', flags=re.DOTALL)
@@ -100,13 +100,13 @@ _SYMBOL = re.compile(rf'<symbol id="[^"]*{NARROW_ID}" (viewBox="[^"]*")>(.*?)</s
 def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -> Markup:
     """Return the SVG file at `path` as a figure of an HTML page; its caption is also its alternative text.
 
-    The paragraphs of `explanation` can be unfolded. Raises EvaluationError if the file is missing or not an SVG.
+    The paragraphs of `explanation` are folded. Raises EvaluationError if the file is missing or not an SVG.
     """
     text = read_text(path)
     start = text.find("<svg")
     if start < 0 or "</svg>" not in text:
-        raise EvaluationError(f"{path}: not an SVG drawing")
-    # Ids are unique within one drawing only, and several drawings share the page.
+        raise EvaluationError(f"{path}: expected an SVG drawing")
+    # Ids get a prefix, because they are only unique within a drawing, and a page contains several drawings.
     drawing = prefixed_ids(text[start:], f"{path.stem}-")
     name, described = readable(path.stem), f"caption-{path.stem}"
     narrow: dict[str, object] | None = None
@@ -130,12 +130,12 @@ def embedded_figure(path: Path, caption: str, explanation: Sequence[str] = ()) -
 
 
 def prefixed_ids(svg: str, prefix: str) -> str:
-    """Return the drawing with `prefix` before every id and every reference to one."""
+    """Return the SVG with `prefix` before each id and each reference to an id."""
     return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}", svg)
 
 
 def read_text(path: Path) -> str:
-    """Read the text of a file that a page shows. Raises EvaluationError if it cannot be read."""
+    """Return the text of a file that a page shows. Raises EvaluationError if the file cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -143,13 +143,13 @@ def read_text(path: Path) -> str:
 
 
 def _most_pixels(points: float) -> int:
-    """Return the width that keeps a drawing from growing too large."""
+    """Return the maximum width, in CSS pixels, of a drawing that is `points` wide."""
     return round(points * 4 / 3 * MOST_ENLARGED)
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text of the corpus, with the known facts about it."""
+    """A sample text of a corpus; the heading names its origin."""
 
     heading: str
     text: str
@@ -157,7 +157,7 @@ class Text:
 
 @dataclass
 class Section:
-    """One section of a card; its prose is ours, and may have marks of Markdown."""
+    """One section of a card; `prose` is written by us and may contain Markdown."""
 
     title: str
     prose: list[str] = field(default_factory=list)
@@ -171,5 +171,5 @@ def card_html(title: str, description: str, sections: Sequence[Section]) -> str:
 
 
 def card_markdown(title: str, description: str, sections: Sequence[Section], front_matter: Sequence[str] = ()) -> str:
-    """Return title, prose and tables of the card in Markdown, below `front_matter`, lines of YAML."""
+    """Return the card as Markdown, without figures and sample texts; `front_matter` are lines of YAML above it."""
     return render("card.md.j2", title=title, description=description, sections=sections, front_matter=front_matter)

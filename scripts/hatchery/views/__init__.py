@@ -1,1 +1,1 @@
-"""Views of an experiment for people: figures, tables of the papers, summaries, cards and the page."""
+"""Output for readers of an experiment: figures, tables of the papers, summaries, cards and the page."""

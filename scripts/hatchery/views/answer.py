@@ -1,6 +1,6 @@
 """The answer of an experiment in sentences: the leading model on each average, derived from the rows of the summary.
 
-Each verdict is that of `Scores.best`, so a sentence and the bold numbers of a table cannot disagree.
+`Scores.best` decides which models lead, here and for the bold numbers of tables, so sentences and tables agree.
 """
 
 import math
@@ -14,11 +14,11 @@ from hatchery.evaluation.basis import differing
 from hatchery.rendering.escaping import listed
 
 MOST_NAMED = 3
-"""Maximum number of measures and models that a sentence names; the number of the others follows."""
+"""Maximum number of averages or models that a sentence names; of further ones, it gives only the number."""
 
 
 def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return the sentences for the averages of an experiment; none if no average has numbers of two models."""
+    """Return the sentences on the averages of an experiment; empty if no average was measured for two models."""
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
     single_seeds: list[str] = []
@@ -31,7 +31,8 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
             leaders = tuple(model for model in rows if model in best)
             leads.setdefault(leaders, []).append(f"{measure.label} ({_numbers(scores, measure, rows, leaders)})")
             continue
-        # `best` requires several seeds of the leaders; this asks for the leader with the given seeds alone.
+        # `best` names leaders only if they have several seeds. `_one_seed_decides` checks whether this requirement is
+        # the only reason that no model leads.
         seeds = single_seeds if _one_seed_decides(scores, measure, rows) else open_measures
         seeds.append(f"{measure.label} ({_numbers(scores, measure, rows, ())})")
     sentences = []
@@ -43,13 +44,13 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
         sentences.append(f"No model leads beyond noise on {_few(open_measures)}.")
     if single_seeds:
         sentences.append(
-            f"The numbers differ on {_few(single_seeds)}, but with one pretraining seed a lead may be that of the seed."
+            f"The numbers differ on {_few(single_seeds)}, but with one pretraining seed a lead may be due to the seed."
         )
     return sentences + _guessing(scores, headline)
 
 
 def _numbers(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow], leaders: Sequence[str]) -> str:
-    """Return the leaders' numbers, then those of the next models with their names."""
+    """Return the leaders' means, then the names and means of the next models, as text."""
     sign = direction(measure.metric)
     others = sorted((model for model in rows if model not in leaders), key=lambda model: -sign * _mean(rows[model]))
     named = others[: max(1, MOST_NAMED - len(leaders))]
@@ -66,7 +67,7 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return whether a model would lead with several seeds of each model, or one run with unknown noise hides it."""
+    """Return True if a model would lead if each model had several seeds, or if the noise of a single run is unknown."""
     if all(row.seeds > 1 for row in rows.values()):
         return False
     if any(row.noise == math.inf for row in rows.values()):
@@ -76,9 +77,7 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 
 
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return the sentence that names the models which are not better than a blind guess, beyond noise, on any
-    average.
-    """
+    """Return a sentence that names the models that no average shows to be better than a blind guess beyond noise."""
     beats: dict[str, list[bool]] = {}
     for measure in headline:
         sign = direction(measure.metric)
@@ -95,7 +94,7 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
 
 
 def _few(measures: Sequence[str]) -> str:
-    """Return undecided measures with their numbers; only their number if there are more than MOST_NAMED."""
+    """Return the undecided averages as a list in words; only their count if there are more than MOST_NAMED."""
     return listed(measures) if len(measures) <= MOST_NAMED else f"{len(measures)} averages"
 
 

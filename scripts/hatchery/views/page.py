@@ -1,9 +1,9 @@
-"""One static page for an experiment or a study, for readers who did not run it.
+"""The static HTML page of an experiment or a study, for readers who did not run it.
 
-The first screen states the comparison, gives the answer in sentences derived from rows, and draws the averages and the
-learning curves. Every number of ours links to its row on the page of provenance, which links to manifests and raw
-files. The page loads no other files. Its one script sorts and filters tables; without it, all content is readable.
-Equal results give equal bytes.
+The first screen states the comparison, gives the answer in sentences, and draws averages and learning curves. Each of
+our numbers links to its row on the provenance page, which links to manifests and raw files. The page loads no other
+files. Its only script sorts and filters tables; without the script, all content is readable. Equal results produce
+byte-identical pages.
 """
 
 import json
@@ -49,7 +49,7 @@ from hatchery.views.summary_notes import SummaryNotes, read_notes
 
 COMPARED_SHOWN = 500
 MOST_OPEN = 15
-"""Maximum number of rows of a suite whose table is unfolded at first."""
+"""Maximum number of rows of a suite whose tables are initially unfolded."""
 MOST_IN_LEGEND = 12
 _AVERAGES = (AVERAGE_METRIC, RUN_AVERAGE_METRIC)
 _AVERAGE_TASKS = (AVERAGE, PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
@@ -128,7 +128,7 @@ def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None
 
 
 def _units(headline: Sequence[Measure]) -> str:
-    """Return the units of the headline numbers."""
+    """Return a text with the units of the averages in the first section."""
     metrics = [measure.metric for measure in headline]
     scores = [SHOWN_METRICS[metric] for metric in SHOWN_METRICS if metric in metrics]
     units = ["perplexity per labelled token"] if PERPLEXITY in metrics else []
@@ -140,9 +140,9 @@ def _units(headline: Sequence[Measure]) -> str:
 
 
 def _swatches(settings: PageSettings) -> dict[str, str]:
-    """Return the colour of each model in figures, by the names of the model and its runs in tables.
+    """Return the colour of each model in figures, by the labels of the model and its runs in tables.
 
-    Empty if figures colour sets of models.
+    Empty if figures colour models by set.
     """
     if settings.sets:
         return {}
@@ -156,7 +156,7 @@ def _swatches(settings: PageSettings) -> dict[str, str]:
 def _question(
     settings: PageSettings, scores: Scores, inputs: PageInputs, pretrained: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
-    """Return facts on the question that the page answers: models, suites and corpora by their names for people."""
+    """Return the values for the template's description of the comparison: models, suites and corpora by label."""
     trained = models_in_order(settings.runs)
     compared = trained or scores.models
     own = [row for row in pretrained if row["steps"] is not None]
@@ -184,7 +184,7 @@ def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
 
 
 def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableView], list[Path]]:
-    """Return the tables of a paper, with our times below the tables that print times, and their files."""
+    """Return the tables of a paper, and their files; `times` is a note below tables that print training times."""
     if manifest is None:
         return [], []
     made = read_manifest(manifest)
@@ -196,12 +196,12 @@ def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableVie
 
 
 def _suites(tables: ScoreTables) -> list[tuple[str, list[Table], bool]]:
-    """Return the title of each suite, its tables, and whether they are short enough to be unfolded at first."""
+    """Return (title, tables, initially unfolded) of each suite; short tables are unfolded."""
     found, all_keys = [], tables.scores.keys()
     for suite in tables.scores.suites():
         keys = [key for key in all_keys if key[0] == suite]
         metrics = list(dict.fromkeys(metric for _, _, metric in keys))
-        # Averages first, then the tasks metric by metric.
+        # Rows of averages come first, then the tasks, sorted by metric.
         metrics.sort(key=lambda metric: _AVERAGES.index(metric) if metric in _AVERAGES else len(_AVERAGES))
         keys.sort(key=lambda key: (key[1] not in _AVERAGE_TASKS, metrics.index(key[2])))
         averages = sum(key[1] in _AVERAGE_TASKS for key in keys)
@@ -220,7 +220,7 @@ def _row_name(key: Key, metrics: Sequence[str]) -> str:
 
 
 def _compared(scores: Scores, notes: SummaryNotes) -> list[Table]:
-    """Return a table for each suite with published values, with at most COMPARED_SHOWN comparisons of a suite."""
+    """Return a table for each suite with published values, with at most COMPARED_SHOWN comparisons per suite."""
     made = []
     for suite, rows in scores.compared().items():
         body = [

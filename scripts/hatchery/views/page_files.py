@@ -1,7 +1,7 @@
-"""Parts of an experiment's page from other files: figures, sizes of corpora, and examples of sentences by models.
+"""Parts of an experiment's page from other files: figures, sizes of corpora, and sentences written by models.
 
-Addresses are relative to the page, so that a folder of results can be moved or sent. Examples are in one table: the
-sentences are those of the stage `fill_sentences`, equal for all models of one corpus, tokenizer and objective.
+Links are relative to the page, so that a folder of results can be moved or sent. The sentences are outputs of the stage
+`fill_sentences`. Models with equal corpus, tokenizer and objective have equal prompts, and share a table.
 """
 
 import os
@@ -24,22 +24,22 @@ from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED_LABEL, decla
 
 
 def address(target: Path, page: Path) -> str:
-    """Return the address of the file `target` on `page`, not yet escaped."""
+    """Return the link from `page` to the file `target`, as a relative path that is not yet escaped."""
     relative = Path(os.path.relpath(target.absolute(), page.absolute().parent))
     return quote(relative.as_posix())
 
 
-# Used only for drawings whose legend contains the mark, too.
+# Sentences appended to the caption of drawings whose legend contains the marker.
 MARKS = {PUBLISHED_LABEL: "Open diamonds are published values.", FAILED_LABEL: "Hollow marks are failed runs."}
 
 
 def figure_of(path: Path) -> Markup:
-    """Return the figure with its caption, a sentence for every mark in it, and its explanation.
+    """Return the figure as HTML, with its caption, a sentence for each marker in its legend, and its explanation.
 
-    Raises ManifestError if it was altered.
+    Raises ManifestError if the figure's file was altered.
     """
     drawing = read_text(verified_view(path))
-    # Matplotlib draws letters as paths, and writes every text into a comment next to it.
+    # Matplotlib draws letters as paths, and writes each text as a comment next to its paths.
     marks = [sentence for label, sentence in MARKS.items() if f"<!-- {label} -->" in drawing]
     declared = declared_figures()[path.stem]
     return embedded_figure(path, " ".join([declared.caption, *marks]), declared.paragraphs)
@@ -72,11 +72,11 @@ MODELS_SHOWN = 12
 def examples_section(
     written: Mapping[str, Path], runs: Sequence[SeededRun], swatches: Mapping[str, str] | None = None
 ) -> str:
-    """Return tables of sentences as HTML, with a row for every model; empty without examples.
+    """Return tables of sentences written by models as HTML, with a row for each model; empty without sentences.
 
-    `written` are the manifests of the stage by the name of a run. Of a model with several pretraining seeds, the first
-    is shown; of many models, the first MODELS_SHOWN. `swatches` are colours by the names of models. Raises
-    ManifestError and EvaluationError for a damaged result.
+    `written` are the manifests of `fill_sentences` by name of the run. For a model with several pretraining seeds, only
+    the first seed is shown; of many models, only the first MODELS_SHOWN. `swatches` are colours by label of the model.
+    Raises ManifestError and EvaluationError for a damaged result.
     """
     speakers: dict[str, str] = {}
     for run in runs:

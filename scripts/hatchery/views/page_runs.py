@@ -1,8 +1,9 @@
-"""The pretrained models of an experiment on its page: a row each from `runs.parquet`, and a section to unfold.
+"""The pretrained models of an experiment on its page: for each, a row from `runs.parquet` and a folded section.
 
-The only facts on time and place here are the day, and the duration below paper tables that print it; the others are on
-the page of provenance. So the page of equal results has equal bytes until a model is trained again. A section has
-losses by step, settings, and FLOPs; settings that all trained models share are shown once.
+A section contains losses by step, settings, and FLOPs; settings that all trained models share are shown once. The only
+times on the page are the day of training, and the training times below paper tables that print them. All other times,
+and machines, are on the provenance page. Therefore pages of equal results are byte-identical until a model is trained
+again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,15 +41,16 @@ def runs(
     page: Path,
     places: Collection[str],
 ) -> Table:
-    """Return a row for each of the first RUNS_SHOWN runs of `runs.parquet`; the page has `details` of these runs.
+    """Return a table with the first RUNS_SHOWN runs of `runs.parquet`.
 
-    `places` are the digests of the manifests on the page of provenance.
+    `details` names the runs with a section on the page. `places` are the digests of the manifests on the provenance
+    page.
     """
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
         short = row["manifest"][:SHORT_DIGEST]
         name = Cell(titled(row), link=f"#run-{quote(row['run'])}" if row["run"] in details else "")
-        # The page of provenance of a large experiment omits some manifests.
+        # The provenance page of a large experiment omits some manifests.
         place = f"#m-{short}" if row["manifest"] in places else ""
         losses = [_loss(row[key]) for key in LOSSES]
         made_from = Cell(short, link=f"{address(provenance, page)}{place}")
@@ -58,13 +60,14 @@ def runs(
 
 
 def titled(row: Mapping[str, Any]) -> str:
-    """Return the name of a run on a page."""
+    """Return the name of a run on a page: the model's label and, if there are several, the seed."""
     return str(row["label"]) if row["seed"] is None else f"{row['label']}, seed {row['seed']}"
 
 
 def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the day (UTC) on which the models of these rows were trained, or the first and the last; empty if
-    unknown.
+    """Return the day (UTC) on which the models of `rows` were trained, or the first and the last day, as text.
+
+    Empty if the days are unknown.
     """
     days = sorted(day for row in rows if (day := _day(row["day"])) is not None)
     if not days:
@@ -74,16 +77,19 @@ def pretrained_on(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the training time of the models of these rows in minutes, averaged over seeds; empty if unknown."""
+    """Return a sentence with the training time of the models of `rows` in minutes, averaged over seeds.
+
+    Empty if all times are unknown.
+    """
     minutes: dict[str, list[float]] = {}
     for row in rows:
-        # Models that were only initialised, or are a milestone of another run, have the time 0.
+        # Models that were only initialised, and milestones of other runs, have a training time of 0.
         if row["seconds"]:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
-    # Two digits for the minutes (or fractions) of tiny models.
+    # Below one minute, two significant digits are shown, for tiny models.
     listed = "; ".join(f"{label} {mean:,.1f}" if mean >= 1 else f"{label} {mean:.2g}" for label, mean in means.items())
-    return listed and f"Training time of ours in minutes, all attempts together: {listed}"
+    return listed and f"Training time of our models in minutes, all attempts together: {listed}"
 
 
 def _day(text: str | None) -> date | None:
@@ -102,7 +108,7 @@ def _count(value: int | None) -> str:
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
-    """Return the tokens of the run and, separately, those that its initial weights had seen."""
+    """Return the number of tokens of the run and, separately, the number that its initial weights had seen, as text."""
     if row["initial"] != "weights":
         return _count(row["tokens"])
     earlier = row["earlier_tokens"]
@@ -116,12 +122,12 @@ def _loss(value: float | None) -> str:
 POINTS = 100
 WIDTH, HEIGHT = 400, 130
 QUALIFYING_MEASURES = ("initial_model", "early_stopping")
-"""Measures of a run that change the meaning of its other numbers."""
+"""Measures of a run that are needed to interpret its other numbers."""
 
 
 @dataclass(frozen=True)
 class RunDetails:
-    """The section to unfold below a run: its losses as a drawing, empty without losses, and a table."""
+    """The folded section of a run: its losses as a drawing (empty without losses), and a table of other values."""
 
     name: str
     title: str
@@ -132,13 +138,13 @@ class RunDetails:
 def run_details(
     rows: Sequence[Mapping[str, Any]], manifests: Mapping[str, Path], curves: Path
 ) -> tuple[Table, list[RunDetails]]:
-    """Return the settings that all trained runs share, and the details of each run that has a manifest.
+    """Return a table of the settings that all trained runs share, and the section of each run in `manifests`.
 
-    `rows` are those of `runs.parquet`, `curves` is `curves.parquet`. Raises ManifestError for a damaged file.
+    `rows` are the rows of `runs.parquet`, `curves` is `curves.parquet`. Raises ManifestError for a damaged file.
     """
     read = {row["run"]: read_manifest(manifests[row["run"]]) for row in rows if row["run"] in manifests}
     settings = {name: flatten(stage_body(manifest.settings)) for name, manifest in read.items()}
-    # A model that was only initialised has few settings, so nothing would be shared with it.
+    # Models that were only initialised have few settings, so they are ignored when shared settings are determined.
     trained = [settings[row["run"]] for row in rows if row["run"] in read and row["steps"]] or list(settings.values())
     shared = {
         key: text for key, text in next(iter(trained), {}).items() if all(own.get(key) == text for own in trained)
@@ -163,7 +169,7 @@ def _table(rows: Sequence[tuple[str, str]], label: str) -> Table:
 
 
 def _losses(curves: Path, runs: Sequence[str]) -> pl.DataFrame:
-    """Return mean losses of runs in at most POINTS equal intervals of steps."""
+    """Return the mean training losses of `runs` in at most POINTS equal intervals of steps."""
     rows = read_frame(curves, CURVES, ("run", "step", "loss", "development_loss"), run=runs)
     interval = pl.col("step") * POINTS // (pl.col("step").max().over("run") + 1)
     return rows.group_by("run", interval.alias("interval"), maintain_order=True).agg(pl.all().mean()).drop("interval")

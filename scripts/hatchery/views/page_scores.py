@@ -1,6 +1,6 @@
-"""The scores of an experiment as tables of a page, next to the published ones, each linked to its origin.
+"""The scores of an experiment as tables of a page, next to published values.
 
-The link leads to the row on the page of provenance, and from there to the manifests.
+Each score links to its row on the provenance page, and from there to the manifests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,19 @@ OVERVIEW = "Suite averages"
 
 
 class ScoreTables:
-    """Tables of scores whose numbers link to `provenance`, the address of that page."""
+    """Makes tables of scores whose numbers link to the provenance page."""
 
     def __init__(self, scores: Scores, provenance: str) -> None:
-        """Initialise with an address relative to the page of the tables."""
+        """Initialise with the address of the provenance page, relative to the page of the tables."""
         self.scores, self._provenance = scores, provenance
         self._places = {row.selectors: place for place, row in enumerate(scores.rows)}
 
     def tables(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
-        """Return tables of measures (rows) by models (columns); from ROWS_FROM models on, models are the rows.
+        """Return tables with `measures` as rows and models as columns; with ROWS_FROM or more models, models are rows.
 
-        The first `averages` rows are separated from the rest. The best of a row are bold, and the score of a blind
-        guess is the last column. Of many models, the first MODELS_OF_MANY are shown.
+        The first `averages` measures are separated from the rest. The best scores of a measure are bold, and the score
+        of a blind guess is the last column (or row). Of more than MOST_MODELS models, the first MODELS_OF_MANY are
+        shown.
         """
         models = self.scores.with_numbers(measures)
         if len(self.scores.models) > MOST_MODELS:
@@ -41,9 +42,7 @@ class ScoreTables:
         return [self._models_as_columns(label, models, measures, averages)]
 
     def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
-        """Return tables of averages with a caption: of many models the first ROWS_SHOWN, below the name of their
-        set.
-        """
+        """Return tables of averages with a caption; of many models, the first ROWS_SHOWN, grouped by their set."""
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)
         models = self.scores.with_numbers(measures)
@@ -53,7 +52,7 @@ class ScoreTables:
         self, label: str, models: Sequence[str], measures: Sequence[Measure], averages: int, caption: str = ""
     ) -> Table:
         table, guesses = self._table(measures, models, caption)
-        # A long name may break at the ends of its words; otherwise it would push the last columns out of sight.
+        # Long names may wrap between words; otherwise they would push the last columns out of the window.
         lines = (*(replace(line, label=breakable(line.label)) for line in table.lines), *guesses)
         turned = replace(table, blocks=(Block("", lines),)).turned()
         parts = (turned.lines[:averages], turned.lines[averages:])
@@ -72,7 +71,7 @@ class ScoreTables:
             table, guesses = self._table(part, models, caption)
             groups = {"": [*guesses]} if guesses else {}
             for line in table.lines:
-                # The heading represents the experiment of a study, too.
+                # The heading of the set also names the experiment, so labels omit it.
                 group = (sets or {}).get(line.model, "")
                 name = line.label.rpartition("/")[2] if group else line.label
                 groups.setdefault(group, []).append(replace(line, label=breakable(name)))
@@ -83,7 +82,7 @@ class ScoreTables:
     def _table(
         self, measures: Sequence[Measure], models: Sequence[str], caption: str
     ) -> tuple[ScoreTable, tuple[Line, ...]]:
-        """Return models as lines, and the line of blind guesses."""
+        """Return a table with models as lines, and separately the line of blind guesses (empty without guesses)."""
         shown = self.scores.present(measures)
         guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))
         return table_of(self.scores, shown, models, caption, best=True), guesses
@@ -92,20 +91,20 @@ class ScoreTables:
         return table.shown(self.cell, label, kind="scores")
 
     def cell(self, score: Score) -> str:
-        """Return our number as a link, runs and failures, and below it the published value with the verdict."""
+        """Return a cell as HTML: our number as a link, runs and failures, and the published value with the verdict."""
         if (row := score.row) is None:
             return score.without_number
-        # The page of provenance contains only the first rows.
+        # The provenance page contains only the first rows, so other numbers have no link.
         address = f"{self._provenance}#{quote(row.anchor)}" if self._places[row.selectors] < PROVENANCE_ROWS else ""
         return render("number.html.j2", score=score, row=row, address=address)
 
     def left_out(self) -> str:
-        """Return a sentence on omitted models of a page with many models; empty if all are shown."""
+        """Return a sentence on the models that a page with many models omits; empty if all models are shown."""
         count = len(self.scores.models)
         if count <= MOST_MODELS:
             return ""
         shown = f"the first {ROWS_SHOWN} of " if count > ROWS_SHOWN else "all "
         return (
-            f"The experiment has {count:,} models. Averages are shown of {shown}them, single tasks of the first "
-            f"{MODELS_OF_MANY}; summary.csv has every number of every model."
+            f"The experiment has {count:,} models. Averages are shown for {shown}them, single tasks for the first "
+            f"{MODELS_OF_MANY}; summary.csv contains every number of every model."
         )

@@ -11,7 +11,7 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class Part(Settings):
-    """Facts on one experiment of a study for the study's page."""
+    """Description and corpus of an experiment of a study, for the study's page."""
 
     description: str
     corpus: str
@@ -21,43 +21,43 @@ class Part(Settings):
 class PageSettings(Settings):
     """Texts and order of a page; `runs` are in the order of the models, `parts` are the experiments of a study.
 
-    `style` is that of the figures, in whose colours the page shows the models.
+    `style` is the style of the figures; the page shows models in the colours of the figures.
     """
 
     experiment: str
     description: str
     runs: tuple[SeededRun, ...] = ()
     parts: dict[str, Part] = field(default_factory=dict)
-    # If there are many models, the set of each model of a grid, for people.
+    # Label of the set of each model of a grid; only given if there are many models.
     sets: dict[str, str] = field(default_factory=dict)
     style: Style = field(default_factory=Style)
 
 
 @dataclass(frozen=True)
 class PageInputs:
-    """Inputs of a page; figures in their order, corpus cards by corpus, manifests of runs by name."""
+    """Input files of a page: figures in the order of the page, corpus cards by corpus, manifests of runs by name."""
 
     summary: Path
     # The summary as text, to which the page links.
     markdown: Path
-    # The notes on the numbers.
+    # The notes on the numbers, as data.
     notes: Path
     # The page to which every number links.
     provenance: Path
-    # The manifests on that page, by digest.
+    # List of the digests of the manifests on the provenance page.
     places: Path | None = None
     figures: Sequence[Path] = ()
     cards: Mapping[str, Path] = field(default_factory=dict)
     runs: Path | None = None
     curves: Path | None = None
     pretraining: Mapping[str, Path] = field(default_factory=dict)
-    # The tables of a paper, if the experiment repeats one.
+    # The tables of a paper, if the experiment replicates a paper.
     tables: Path | None = None
     # Sentences that the models wrote.
     filled: Mapping[str, Path] = field(default_factory=dict)
     costs: Sequence[Path] = ()
     # The table of all surprisals, if the experiment has texts under `surprisal`.
     surprisals: Sequence[Path] = ()
-    # The pages of the experiments of a study, and its findings.
+    # The pages of the experiments of a study, and the analyses of the study.
     parts: Mapping[str, Path] = field(default_factory=dict)
     analyses: Mapping[str, Path] = field(default_factory=dict)

@@ -1,8 +1,9 @@
-"""One static page for an experiment: every number with links to its manifests, down to the raw files.
+"""The static provenance page of an experiment: each number with links to its manifests, down to the raw files.
 
-A row of the summary has the anchor `summary_rows.row_anchor`, a manifest `m-` and the first digits of its digest.
-Facts that change from run to run (times, versions) are in one section at the end; the rest follows from the results.
-Because people share pages, no host is named, no folder of the user outside the project, and a home folder is `~`.
+The anchor of a summary row is `summary_rows.row_anchor`; the anchor of a manifest is `m-` and the first digits of its
+digest. Values that change from run to run (times, versions) are in one section at the end; all other content follows
+from the results. Because pages are shared, they name no host and no folder outside the project, and a home folder is
+written as `~`.
 """
 
 import re
@@ -30,7 +31,7 @@ _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "pytho
 
 
 def places_of(chain: Chain) -> set[str]:
-    """Return the manifests on the page, by digest: all sources, and the first stages."""
+    """Return the digests of the manifests on the page: all raw sources, and the first MOST_STAGES results of stages."""
     stages = [digest for digest, node in chain.nodes.items() if node.manifest is not None]
     return {*stages[:MOST_STAGES], *(digest for digest, node in chain.nodes.items() if node.source is not None)}
 
@@ -66,7 +67,7 @@ def _readers(chain: Chain) -> dict[str, list[Node]]:
 
 
 def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) -> Table:
-    """Return every row with links to its manifests."""
+    """Return a table of summary rows with links to the manifests from which they were made."""
     by_beginning: dict[str, list[Node]] = {}
     for node in chain.nodes.values():
         by_beginning.setdefault(node.short, []).append(node)
@@ -74,7 +75,7 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
     for row in rows:
         nodes = [node for digest in row.digests for node in by_beginning.get(digest[:SHORT_DIGEST], ())]
         links = Markup(", ").join(_link(node, places) for node in nodes)
-        # Long names break after an underscore, so that the links stay in sight.
+        # Long names may wrap after an underscore, so that the column of links stays in the window.
         names = [breakable(name) for name in row.selectors]
         numbers = [row.printed(column) for column in _ROW_COLUMNS[len(SELECTORS) :]]
         shown.append(Row([*names, *numbers, links], row.anchor))
@@ -84,7 +85,7 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
 
 
 def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, object]:
-    """Return the content of a manifest for its section on the page."""
+    """Return the template's values for the section of a manifest."""
     found: dict[str, object] = {
         "node": node,
         "path": chain.shown(node.path),
@@ -112,7 +113,7 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
 
 
 def _place(chain: Chain, root: Path) -> str:
-    """Return the place of raw files; for places outside the project only the name of the last folder."""
+    """Return the folder of raw files; outside the project, only the name of the last folder, as `.../name`."""
     shown = chain.shown(root)
     return f".../{root.name}" if Path(shown).is_absolute() else shown
 
@@ -142,7 +143,7 @@ def _volatile(stages: Sequence[Node], places: Collection[str]) -> Table:
 
 
 def _link(node: Node, places: Collection[str]) -> Markup:
-    """Return the name of a manifest with a link to its section; manifests that are missing or left out have no link."""
+    """Return the name of a manifest as a link to its section; without link if the page has no section for it."""
     if node.digest in places:
         return Markup('<a href="#m-{}">{}</a>').format(node.short, html_text(_name(node)))
     return Markup("{} <code>{}</code>").format(html_text(_name(node)), node.short)

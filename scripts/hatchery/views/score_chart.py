@@ -1,7 +1,7 @@
-"""The chart of an experiment's averages: a row for each measure, a dot for each model, drawn by the page itself.
+"""The chart of an experiment's averages, drawn in HTML and CSS: a row for each average, a dot for each model.
 
-Dots, ranges and marks are placed in percent of the width of their row, so the chart fits every window, follows the
-colours of the window's mode, and prints. The table below the chart has the same numbers for screen readers.
+Positions of dots, ranges and markers are in percent of the width of a row, so the chart fits every window, follows
+light and dark mode, and can be printed. The table below the chart gives the same numbers to screen readers.
 """
 
 import math
@@ -13,8 +13,8 @@ from hatchery.analysis.scores import Measure, Scores
 from hatchery.analysis.summary_rows import SummaryRow, decimals_of, summarised_text
 
 MOST_MODELS, MOST_LINES = 12, 20
-"""An experiment with more models has no chart; its figures show them. With more dots than lines, the dots of a measure
-share one line, and a legend names the models."""
+"""MOST_MODELS is the maximum number of models of a chart; pages of larger experiments have no chart. If there are more
+than MOST_LINES dots, the dots of an average share one line, and a legend names the models."""
 MOST_TICKS = 6
 NO_COLOUR = "currentColor"
 """Colour of models without a colour in figures."""
@@ -22,10 +22,10 @@ NO_COLOUR = "currentColor"
 
 @dataclass(frozen=True)
 class Dot:
-    """One number: the model's name and colour, the mean as text and its place; places are percent of the row.
+    """The mean of one model: its label and colour, the mean as text, and positions in percent of the row's width.
 
-    `low` and `high` bound the deviation over runs or, for a single run, the 95 % interval over its items; `published`
-    is the place of the published mean. A missing value is None.
+    `place` is the position of the mean, `published` that of the published mean. `low` and `high` are the ends of the
+    deviation over runs or, for a single run, of the 95 % interval over items. Missing positions are None.
     """
 
     model: str
@@ -39,7 +39,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """The dots of one measure; `guess` is the place of a blind guess, if all models share one."""
+    """The dots of one average; `guess` is the position of the blind guess, None if models have different ones."""
 
     label: str
     dots: tuple[Dot, ...]
@@ -48,7 +48,7 @@ class ChartRow:
 
 @dataclass(frozen=True)
 class Panel:
-    """Rows that share an axis, whose `ticks` are places with their texts."""
+    """Rows that share an axis; `ticks` are (position, text)."""
 
     rows: tuple[ChartRow, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -56,27 +56,27 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """The panels, and the legend of a chart whose dots share lines: names and colours of models."""
+    """The panels, and the legend (colours by label of the model), which is empty if each dot has its own line."""
 
     panels: tuple[Panel, ...]
     legend: Mapping[str, str]
 
     @property
     def has_guess(self) -> bool:
-        """Return whether a row marks a blind guess."""
+        """Return True if a row marks a blind guess."""
         return any(row.guess is not None for panel in self.panels for row in panel.rows)
 
     @property
     def has_published(self) -> bool:
-        """Return whether a dot has a published mean."""
+        """Return True if a published mean is marked."""
         return any(dot.published is not None for panel in self.panels for row in panel.rows for dot in row.dots)
 
 
 def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> Chart | None:
-    """Return the chart: percentages share one axis, every other measure has its own.
+    """Return the chart: averages in percent share one axis, each other average has its own axis.
 
-    `colours` are those of models by label. Measures of a single model are left out if there are others. Return None
-    without numbers, and for more than MOST_MODELS models.
+    `colours` are colours by label of the model. Averages of a single model are only drawn if there are no others.
+    Return None if there are no averages, or more than MOST_MODELS models.
     """
     known = [measure for measure in scores.present(headline) if scores.with_means(measure)]
     measures = [measure for measure in known if len(scores.with_means(measure)) > 1] or known
@@ -100,13 +100,16 @@ def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[st
 
 
 def _axis(index: int, measure: Measure) -> tuple[bool, int]:
-    """Return whether a measure is in percent, and the index of one that shares no axis."""
+    """Return a key that is equal for measures that share an axis: those in percent share one."""
     percent = measure.metric.endswith("_percent")
     return percent, -1 if percent else index
 
 
 def _extent(rows: Iterable[Mapping[str, SummaryRow]], shares: bool) -> list[float]:
-    """Return all numbers that an axis must hold: ends of ranges, published means, and guesses among percentages."""
+    """Return all values that an axis must contain: ends of ranges, published means and, in percent, blind guesses.
+
+    `shares` is True for an axis in percent.
+    """
     found: list[float] = []
     for row in (row for models in rows for row in models.values()):
         assert row.mean is not None
@@ -118,8 +121,10 @@ def _extent(rows: Iterable[Mapping[str, SummaryRow]], shares: bool) -> list[floa
 
 
 def axis(values: Sequence[float]) -> tuple[float, float, list[float]]:
-    """Return the ends and the ticks of an axis that holds all values: at most MOST_TICKS ticks, 1, 2 or 5 times 10^k
-    apart, of which the first and the last are the ends."""
+    """Return (low end, high end, ticks) of an axis that contains all values.
+
+    There are at most MOST_TICKS ticks, the first and last at the ends; their distance is 1, 2 or 5 times 10^k.
+    """
     low, high = min(values), max(values)
     span = (high - low) or abs(high) or 1.0
     exponent = math.floor(math.log10(span / (MOST_TICKS - 1)))

@@ -1,8 +1,8 @@
-"""A table of scores: rows and columns of numbers, each with its deviation, runs, failures and rank.
+"""A table of scores with deviations, numbers of runs, and marks for the best scores.
 
-The tables of summaries, pages and papers are of this kind; `ScoreTable.shown` returns the table that is written as
-Markdown, HTML, LaTeX or for a terminal. Numbers are rounded by Python's formatting of the four decimals of
-`summary.csv`; the best number in a table of a paper is determined on the displayed numbers.
+Summaries, pages and paper tables use it; `ScoreTable.shown` returns the table that is written as Markdown, HTML, LaTeX
+or for a terminal. Displayed numbers are the four decimals of `summary.csv`, rounded by Python's formatting. The best
+number in a paper table is determined from the displayed numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,9 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class Digits:
-    """Format of numbers: a factor `scale`, a number of decimals, and a sign for changes."""
+    """Format of numbers: decimals, a factor `scale`, a plus sign for changes (`signed`), thousands separators
+    (`grouped`).
+    """
 
     decimals: int = 1
     deviation_decimals: int = 1
@@ -30,31 +32,31 @@ class Digits:
     grouped: bool = False
 
     def mean(self, value: float) -> str:
-        """Return the number as text; zero has no sign."""
+        """Return the scaled number as text; zero has no sign."""
         text = _plain(value * self.scale, self.decimals, self.grouped)
         return f"+{text}" if self.signed and float(text.replace(",", "")) > 0 else text
 
     def deviation(self, value: float) -> str:
-        """Return the deviation as text."""
+        """Return the scaled deviation as text."""
         return _plain(value * self.scale, self.deviation_decimals, self.grouped)
 
 
 def _plain(value: float, decimals: int, grouped: bool) -> str:
-    # Without the inner rounding, a scale of 0.01 would resolve some ties of the last digit by a rounding error.
+    # The inner rounding removes errors of the multiplication by `scale`, which could decide how a tie is rounded.
     text = f"{round(value, 10):{',' if grouped else ''}.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text
 
 
 @dataclass(frozen=True)
 class Score:
-    """One number in its place.
+    """One number of a table.
 
-    `mean` is None if no run has a number; `without_number` is shown then. `n` runs are in it, of which `n_failed`
-    failed; `n_without_number` are not. All are 0 for printed numbers. `note` is the remark on a printed number, and
-    the reason if it is not `comparable`. `best` marks the best; a `reference`, to which the others of its column are
-    relative, competes with them as a change of 0. For ours, `seeds` is the number of pretraining seeds, and `basis`
-    describes the conditions that comparable numbers share. `row` is the summary's row of the number, if there is one,
-    with the published value and the verdict.
+    `mean` is None if no run has a number; then `without_number` is displayed. The mean is over `n` runs, of which
+    `n_failed` failed; `n_without_number` further runs have no number. These three are 0 for printed numbers. `note` is
+    the remark on a printed number, or the reason why it is not `comparable`. `best` marks the best number of a column.
+    If a column contains changes from a `reference`, the reference is ranked as a change of 0. For our numbers, `seeds`
+    is the number of pretraining seeds, and `basis` describes conditions that must be equal for comparable numbers.
+    `row` is the number's summary row, if any, with the published value and the verdict.
     """
 
     mean: float | None
@@ -75,7 +77,7 @@ class Score:
 
     @property
     def mean_text(self) -> str:
-        """Return the displayed number, or its replacement if there is none."""
+        """Return the displayed number, or `without_number` if there is no number."""
         return self.without_number if self.mean is None else self.digits.mean(self.mean)
 
     @property
@@ -85,17 +87,17 @@ class Score:
 
     @property
     def failures_text(self) -> str:
-        """Return `2 failed, 1 without a number`; empty without failures."""
+        """Return a text such as `2 failed, 1 without a number`; empty if all runs succeeded."""
         failed = f"{self.n_failed} failed" if self.n_failed else ""
         without = f"{self.n_without_number} without a number" if self.n_without_number else ""
         return ", ".join(filter(None, (failed, without)))
 
     def text(self, plus_minus: str = "± ") -> str:
-        """Return mean and deviation."""
+        """Return mean and deviation as text."""
         return self.mean_text + (f" {plus_minus}{self.deviation_text}" if self.deviation_text else "")
 
     def cell(self) -> Cell:
-        """Return the number with its deviation, and the number of failed runs."""
+        """Return a cell with the number, its deviation, and the numbers of failed runs."""
         return Cell(self.mean_text, self.deviation_text, self.failures_text, self.best, self.comparable)
 
 
@@ -108,7 +110,7 @@ def score_of(row: SummaryRow, best: bool = False) -> Score:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: its label, the origin of its numbers (`source`, and `model` for ours), and the scores."""
+    """One line of a table: its label, the source of its numbers (published or ours), our model, and the scores."""
 
     label: str
     source: str
@@ -117,7 +119,9 @@ class Line:
 
     @property
     def runs(self) -> str:
-        """Return the numbers of runs of our scores: `5`, or `5-9`; empty for printed numbers."""
+        """Return the number of runs of our scores, or its range over the columns, as `5` or `5-9`; empty for printed
+        numbers.
+        """
         counts = [value.n for value in self.values if value is not None and value.n + value.n_without_number]
         if not counts:
             return ""
@@ -127,7 +131,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Block:
-    """Lines below one heading, which may be empty."""
+    """Lines below a common heading, which may be empty."""
 
     heading: str
     lines: tuple[Line, ...]
@@ -135,9 +139,9 @@ class Block:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """A whole table. `corner` is above the labels of the lines, `headings` above the scores.
+    """A table of scores; `corner` is the heading of the column of labels, `headings` are those of the scores.
 
-    `labels` are the names of our models for people, if lines state the origin of their numbers.
+    `labels` are display names of our models; they are shown if the table has a column for the source of numbers.
     """
 
     caption: str
@@ -153,14 +157,17 @@ class ScoreTable:
         return [line for block in self.blocks for line in block.lines]
 
     def turned(self) -> "ScoreTable":
-        """Transpose the table of one block: its columns, the measures, become lines."""
+        """Return the transposed table: its columns become lines. The table must have one block."""
         columns = zip(*(line.values for line in self.lines), strict=True)
         lines = tuple(Line(heading, "", values) for heading, values in zip(self.headings, columns, strict=True))
         labels = tuple(line.label for line in self.lines)
         return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
-        """Return the table for display: a dash without a score, and the origin of numbers if lines state it."""
+        """Return the table for display: missing scores are dashes, and there is a column of sources if lines have one.
+
+        `cell` returns the content of a score's cell.
+        """
         said = any(line.source for line in self.lines)
         columns = [Column(self.corner, words=True), *([Column("numbers", words=True), Column("n")] if said else [])]
         columns += [Column(heading) for heading in self.headings]
@@ -171,7 +178,7 @@ class ScoreTable:
         rows: list[list[Content]] = []
         previous = ""
         for line in block.lines:
-            # A label is written once, above the lines of ours that repeat it.
+            # A label that published and our lines share is only written in the first line.
             label, previous = "" if said and line.label == previous else line.label, line.label
             model = self.labels.get(line.model, line.model)
             source = f"{line.source}: {model}" if model and model != line.label else line.source
@@ -182,9 +189,9 @@ class ScoreTable:
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable(ScoreTable):
-    """A table of a paper, by its printed number.
+    """The table of a paper with the printed number `number`.
 
-    In a table `with_times`, the paper prints training times, to which the page of an experiment adds ours.
+    `with_times` is True if the table prints training times; then the page of an experiment adds our training times.
     """
 
     paper: str
@@ -193,22 +200,23 @@ class PaperTable(ScoreTable):
 
     @property
     def name(self) -> str:
-        """Return the beginning of its file names: `elc_bert_table_07`."""
+        """Return the table's file name without suffix, such as `elc_bert_table_07`."""
         return f"{self.paper}_table_{int(self.number):02d}"
 
     @property
     def has_ours(self) -> bool:
-        """True if any number is ours: otherwise there is nothing to compare with the paper's."""
+        """True if the table contains at least one of our numbers."""
         return any(line.source != PUBLISHED and any(line.values) for line in self.lines)
 
 
 def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
-    """Mark the best number of every column: among the printed lines, and separately among ours.
+    """Return the lines with the best number of each column marked, separately among printed lines and among ours.
 
-    Numbers that look equal are equal: ties are all best. `within_deviation` adds numbers that are at most the
-    deviation of the best below it; of several best, the largest deviation counts (in LTG-BERT's Table 3, 92.3 on SST-2
-    is bold next to 92.8 ± 0.5 and 92.8 ± 0.4). A number without rivals is not the best. None of ours is marked if
-    numbers are not comparable, or a model with one pretraining seed would be the best.
+    Numbers with equal displayed digits are equal, and all of several best numbers are marked. With `within_deviation`,
+    numbers are also marked if they are worse than the best by at most the deviation of the best; of several best
+    numbers, the largest deviation counts (in LTG-BERT's Table 3, 92.3 on SST-2 is bold next to 92.8 ± 0.5 and
+    92.8 ± 0.4). The only number of a column is not marked. None of our numbers in a column is marked if they are not
+    comparable, or if a model with one pretraining seed would be the best.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}
@@ -240,7 +248,7 @@ def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Lin
 
 
 def _strength(value: Score) -> float | None:
-    """Return the displayed number, negated if lower is better; None without a number."""
+    """Return the displayed number as a float, negated if lower is better; None without a number."""
     if value.mean is None:
         return None
     shown = 0.0 if value.reference else float(value.mean_text.replace(",", ""))
@@ -249,7 +257,7 @@ def _strength(value: Score) -> float | None:
 
 BLIND_GUESS = "blind guess"
 """Label in tables for the score of a guess that does not see its items."""
-# Columns of one table, and the number of models from which models are rows.
+# Maximum number of columns of a table, and the number of models from which models are rows instead of columns.
 SIDE_BY_SIDE, ROWS_FROM = 6, 5
 COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
 """Columns of a table that compares numbers with published ones."""
@@ -258,7 +266,7 @@ COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdi
 def table_of(
     scores: Scores, measures: Sequence[Measure], models: Sequence[str], caption: str = "", best: bool = False
 ) -> ScoreTable:
-    """Return models as lines and measures as columns; with `best`, the best numbers of every column are marked."""
+    """Return a table with models as lines and measures as columns; with `best`, the best scores are marked."""
     marked = [scores.best(measure) if best else set() for measure in measures]
     lines = []
     for model in models:
@@ -271,9 +279,9 @@ def table_of(
 
 
 def blind_guesses(scores: Scores, measures: Sequence[Measure], joined: Callable[[list[str]], str]) -> tuple[Line, ...]:
-    """Return the scores of blind guesses as a line; empty without any.
+    """Return a line with the scores of blind guesses; empty if there are no blind guesses.
 
-    `joined` makes one text of those of a measure.
+    `joined` joins the texts of a measure's blind guesses, which may differ between models.
     """
     guesses = [joined(scores.blind_guesses(measure)) for measure in measures]
     line = Line(BLIND_GUESS, "", tuple(Score(None, without_number=guess or "-") for guess in guesses))
@@ -287,9 +295,10 @@ def compared_cells(
     ours: Content,
     decimals: int | None,
 ) -> list[Content]:
-    """Return a number and the published one.
+    """Return the cells of a row that compares our number with the published number; the columns are COMPARED.
 
-    `remarks` are those of the published table, `decimals` of the published number.
+    `remarks` are remarks on published numbers by (model, suite, task, metric). `ours` is the cell of our number, and
+    `decimals` the number of decimals of the published number.
     """
     return [
         scores.label(row.model),

@@ -1,9 +1,9 @@
 """Two experiments side by side: the settings in which they differ, and their numbers with intervals.
 
-The interval of a difference is that of Welch: 95 %, with the deviation over runs on each side, divided by the root of
-the number of pretraining seeds. A single run has the deviation over the choice of its items, so the interval is too
-wide if both models have the same items (`minimal_pair_tests` of a study compares item by item). A number with neither
-has no interval. Numbers that are not comparable have no difference.
+The interval of a difference is Welch's 95 % interval. The standard error of each side is the deviation over runs
+divided by the square root of the number of pretraining seeds. For a single run, it is the standard error over the
+choice of items; then the interval is too wide if both models have the same items (`minimal_pair_tests` of a study
+compares item by item). If neither is known, there is no interval. Numbers that are not comparable have no difference.
 """
 
 import math
@@ -24,15 +24,15 @@ from hatchery.training.stages.pretrain import pretraining_settings
 from hatchery.typed import plain
 
 LEVEL = 0.95
-# Keys that do not affect a number.
+# Keys of an experiment that do not affect results, or whose differences are listed by model (`pretraining`, `runs`).
 _TOLD_ELSEWHERE = {"base", "description", "pretraining", "published", "runs"}
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A difference of means with its interval; `low` and `high` are None if the noise is unknown.
+    """A difference of means with its 95 % interval; `low` and `high` are None if the noise is unknown.
 
-    `of_models` is true if both sides have several pretraining seeds.
+    `of_models` is True if both sides have several pretraining seeds.
     """
 
     difference: float
@@ -47,12 +47,12 @@ class Estimate:
 
     @property
     def is_clear(self) -> bool:
-        """True if models differ: the interval excludes 0, and covers the variation over seeds."""
+        """True if the models differ: the interval excludes 0 and includes the variation over pretraining seeds."""
         return self.of_models and self.leaves_out_zero
 
 
 def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
-    """Return `other` minus `one`; both have a mean."""
+    """Return the mean of `other` minus the mean of `one` with its interval; both must have a mean."""
     assert one.mean is not None and other.mean is not None
     difference, of_models = other.mean - one.mean, min(one.seeds, other.seeds) > 1
     noise = [_noise(row) for row in (one, other)]
@@ -70,20 +70,21 @@ def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
 
 
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
-    """Return standard error and degrees of freedom of a mean."""
+    """Return (standard error, degrees of freedom) of a row's mean; None if its noise is unknown."""
     if row.std is not None and row.n > 1:
-        # Fine-tuning runs of one pretraining are not independent draws of a model: with one seed, the interval covers
-        # its runs only.
+        # Fine-tuning runs of one pretraining are not independent samples of a model, so n is the number of seeds. With
+        # one seed, the interval only covers the variation over fine-tuning runs.
         independent = row.seeds if row.seeds > 1 else row.n
         return row.std / math.sqrt(independent), independent - 1
-    # Hundreds of items: approximately normal.
+    # With hundreds of items, the mean is approximately normal, so the degrees of freedom are practically infinite.
     return None if row.sampling_deviation is None else (row.sampling_deviation, 1e6)
 
 
 def side_by_side(project: Project, experiments: tuple[str, str], results: Path, everything: bool = False) -> Table:
-    """Return differing settings and numbers: averages and clear differences, or all with `everything`.
+    """Return a table of the settings that differ, and of scores: averages and clear differences only, or all scores
+    with `everything`.
 
-    Raises ConfigError for an unknown or wrong experiment, ManifestError for tables that were altered.
+    Raises ConfigError for an unknown or wrong experiment, ManifestError for an altered table.
     """
     for name in experiments:
         project.require("experiment", name, "compare")
@@ -92,7 +93,7 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
     settings = Group([*_setting_rows(project, experiments)], "Settings that differ")
     notes, numbers = list[str](), Group([], "Numbers")
     if not settings.rows:
-        notes.append("Their settings are the same.")
+        notes.append("The experiments have equal settings.")
     if missing := [name for name in experiments if not (results / name / "summary.parquet").is_file()]:
         notes.append(f"There are no results of {' and '.join(missing)} yet: make run EXPERIMENT={missing[0]}")
     else:
@@ -109,9 +110,7 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
         )
         notes += [ONE_SEED] if single else []
         notes += not_compared(incomparable)
-        notes += (
-            [f"Left out are {left_out} that differ by no more than their noise; ALL=1 shows them."] if left_out else []
-        )
+        notes += [f"Differences that are within noise are not shown: {left_out}; ALL=1 shows them."] if left_out else []
         notes += _only_on_one_side(experiments, [score.models for score in scores])
     groups = [group for group in (settings, numbers) if group.rows]
     return Table(columns, groups, " and ".join(experiments), notes=notes)
@@ -138,7 +137,7 @@ def _setting_row(of: str, found: Any) -> list[str]:
 
 def _common_settings(project: Project, name: str) -> dict[str, Any]:
     block = project.experiment(name)
-    # The content of each block, because an inline block has the name of the experiment.
+    # The contents of corpus and tokenizer are compared, because the name of an inline one is the experiment's name.
     content = {kind: plain(project.block(kind, getattr(block, kind))) for kind in ("corpus", "tokenizer")}
     return {
         key: {own: inner for own, inner in value.items() if own != "description"} if key in content else value
@@ -148,7 +147,7 @@ def _common_settings(project: Project, name: str) -> dict[str, Any]:
 
 
 def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]]:
-    """Return the settings of each model's pretraining, with its seeds."""
+    """Return the pretraining settings of each model, in which `seed` is the list of its seeds."""
     found: dict[str, dict[str, Any]] = {}
     for run in project.seeded_runs(name):
         settings = found.setdefault(run.model, {**plain(pretraining_settings(project, name, run.name)), "seed": []})
@@ -159,10 +158,9 @@ def _settings_of_models(project: Project, name: str) -> dict[str, dict[str, Any]
 def _number_rows(
     scores: Sequence[Scores], everything: bool
 ) -> tuple[list[Sequence[str | Cell]], int, dict[str, dict[str, list[str]]], int]:
-    """Return the rows and facts for the notes.
+    """Return (rows, number of omitted differences, incomparable scores, number of rows with a single pretraining seed).
 
-    The facts are the number of differences left out, the numbers that are not comparable with reasons, and the number
-    of rows in which a model has one pretraining seed.
+    Incomparable scores are by name, with the differing conditions.
     """
     one, other = scores
     headline = {(measure.suite, measure.task, measure.metric) for score in scores for measure in score.headline()}
@@ -205,5 +203,5 @@ def _only_on_one_side(experiments: Iterable[str], models: Sequence[Sequence[str]
 
 
 def shown(table: Table) -> str:
-    """Return the table for a terminal, with its notes."""
+    """Return the table as text for a terminal, with its notes."""
     return "\n".join([table.markdown(aligned=True), *(f"\n{note}" for note in table.notes)]) + "\n"

@@ -9,13 +9,13 @@ from hatchery.views.score_table import SIDE_BY_SIDE, Score, table_of
 from hatchery.views.summary_sections import sections
 
 HEAD = r"""% The tables of {experiment}: \input this file, or copy a table.
-% After a mean is the sample standard deviation over its runs; summary.csv has their number.
-% Bold is the best of a column with what is within noise of it, where the noise is known.
+% A mean is followed by the sample standard deviation over its runs; summary.csv gives the number of runs.
+% Bold: the best number of a column, and numbers within noise of the best, if the noise is known.
 """
 
 
 def latex_summary(summary: Summary) -> str:
-    """Return the text of `summary.tex`: models as rows, mean, deviation over runs, and failed runs."""
+    """Return the text of `summary.tex`: tables with models as rows; cells contain mean, deviation and failed runs."""
     return "\n".join([HEAD.format(experiment=summary.experiment), *_tables(summary)])
 
 

@@ -1,4 +1,4 @@
-"""Notes on the numbers of a summary, as data: summary.md and the page of an experiment both show them."""
+"""Notes on the numbers of a summary, as data, because both summary.md and the page of an experiment print them."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ UNMATCHED_SHOWN = 10
 PUBLISHED_AVERAGES = {
     "babylm_glue": "BabyLM's GLUE over 11 tasks",
     "msgs": "MSGS over the six ambiguous tasks without controls",
-    "glue": "LTG-BERT's GLUE over 14 tasks whose metrics are joined first",
+    "glue": "LTG-BERT's GLUE over 14 tasks, after averaging the metrics of each task",
     "probing": "edge probing over five tasks",
 }
 """Description of the tasks in a paper's average, by suite."""
@@ -28,10 +28,10 @@ PUBLISHED_AVERAGES = {
 
 @dataclass(frozen=True)
 class SummaryNotes:
-    """Notes on all numbers, the sections (suites) with theirs, and the remarks of a published table on its values.
+    """Notes on all numbers, sections (one per suite) with their notes, and remarks on published values by our row.
 
-    In notes, `this` is code. The sections have no measures here. `objectives` are the tasks of the models that were
-    not trained on masked text.
+    Notes have code in backquotes. The sections contain no measures here. `objectives` are the prediction tasks of the
+    models that were not trained on masked text.
     """
 
     notes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ def notes_of(summary: Summary) -> SummaryNotes:
 
 
 def notes_json(notes: SummaryNotes) -> str:
-    """Return the text of summary_notes.json."""
+    """Return the notes as JSON, for summary_notes.json."""
     value = {
         **dumped_values(notes),
         "suites": [[suite.title, suite.note] for suite in notes.suites],
@@ -61,7 +61,7 @@ def notes_json(notes: SummaryNotes) -> str:
 
 
 def read_notes(path: Path) -> SummaryNotes:
-    """Read the output of `notes_json`.
+    """Return the notes in the file at `path`, the output of `notes_json`.
 
     Raises ManifestError if the file is missing or was altered, EvaluationError for JSON of another format.
     """
@@ -74,11 +74,11 @@ def read_notes(path: Path) -> SummaryNotes:
             objectives=dict(value.get("objectives", {})),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EvaluationError(f"{path}: not the notes on a summary: {error}") from error
+        raise EvaluationError(f"{path}: cannot be read as notes on a summary: {error}") from error
 
 
 def general_notes(summary: Summary) -> list[str]:
-    """Return notes on all numbers: their kind, failures, and comparisons; each only if it applies."""
+    """Return the notes on all numbers that apply to this summary: on means, failures, and comparisons."""
     rows = summary.rows
     suites = {original_suite(task.suite) for task in summary.finetuned}
     text = render(
@@ -108,19 +108,19 @@ def general_notes(summary: Summary) -> list[str]:
 
 
 def _blind_guesses(summary: Summary) -> list[str]:
-    """Return notes that explain the blind guesses of the rows in this summary."""
+    """Return phrases that state the scores of a blind guess, for the kinds of rows in this summary."""
     guessed = [row for row in summary.rows if row.blind_guess is not None]
     of_pairs = [row for row in guessed if summary.kinds.get(row.suite) == "minimal_pairs"]
     choices = [row for row in of_pairs if row.metric != CORRELATION]
     share = range_of_guesses(choices)
-    candidates = "of two sentences" if share == "50" else "of the candidates of an item"
+    candidates = "two sentences" if share == "50" else "the candidates of an item"
     guesses = {
-        f"{candidates} it has {share} % right": bool(choices),
-        "with the preferences of people it has a correlation of 0": len(of_pairs) > len(choices),
-        "of classes it has those with the most frequent label right, and a Matthews correlation of 0": any(
+        f"among {candidates}, it is correct in {share} % of items": bool(choices),
+        "with human preferences, its correlation is 0": len(of_pairs) > len(choices),
+        "in classification, it predicts the most frequent label, and its Matthews correlation is 0": any(
             summary.kinds.get(row.suite) == "finetuning" for row in guessed
         ),
-        "on held-out text it is the unigram distribution of the training tokens, a model that knew only how frequent "
+        "on held-out text, it is the unigram distribution of the training tokens, a model that only knows how frequent "
         "words are": any(row.suite in HELD_OUT for row in guessed),
     }
     return [text for text, is_so in guesses.items() if is_so]

@@ -1,7 +1,7 @@
-"""The contents, order and names of the summaries for people; Markdown and plain text share them.
+"""The sections of a summary: contents, order and names, which the summaries in Markdown and plain text share.
 
-A section is a list of measures, and a measure selects one row of the summary per model. Each writer decides on the
-layout of a section (models as rows, or as columns).
+A section is a list of measures, and a measure selects one row of the summary per model. The writer of each format
+chooses the layout of a section (models as rows, or as columns).
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ from hatchery.views.sections import own_sections
 
 @dataclass(frozen=True)
 class Section:
-    """Measures that are shown together; `note` explains them. A `detail` is left out on the terminal."""
+    """Measures that are shown together; `note` explains them. On the terminal, sections with `detail` are omitted."""
 
     title: str
     note: str
@@ -42,7 +42,7 @@ def sections(summary: Summary) -> list[Section]:
     """Return the sections of an experiment: overview, held-out text, suites of minimal pairs, suites of fine-tuned
     tasks.
 
-    Measures without any row are left out, and so are sections without measures.
+    Measures without any row, and sections without measures, are omitted.
     """
     overview = f"Averages in percent; perplexity {_perplexity_per_model(summary)}."
     candidates = [Section("Overview", overview, _overview(summary))]
@@ -58,7 +58,7 @@ def _with_what_does_not_compare(section: Section, summary: Summary) -> Section:
 
 
 def objectives_of(summary: Summary) -> list[str]:
-    """Return the objectives of the models that predict tokens of held-out text."""
+    """Return the different objectives of the models that were evaluated on held-out text."""
     guessing = {summary.objective(row.model) for row in summary.rows if depends_on_objective(row.suite, row.metric)}
     others = sorted(task for task in guessing if task.startswith(OTHER))
     return [*(task for task in OBJECTIVES if task in guessing), *others] or [DEFAULT_TASK]
@@ -67,7 +67,7 @@ def objectives_of(summary: Summary) -> list[str]:
 def _perplexity_per(task: str, summary: Summary) -> str:
     """Return the unit of the perplexity of models with an objective; the bound of masked diffusion has its own unit."""
     if task.startswith(OTHER):
-        return "per token of each one's own tokenizer"
+        return "per token of each model's own tokenizer"
     own = (row for row in summary.rows if summary.objective(row.model) == task)
     guessing = (row.basis for row in own if depends_on_objective(row.suite, row.metric))
     bounds = {BOUND in aspects_of(basis).get(ASKED, "") for basis in guessing}
@@ -76,12 +76,12 @@ def _perplexity_per(task: str, summary: Summary) -> str:
 
 
 def _perplexity_per_model(summary: Summary) -> str:
-    """Return the unit, such as `per masked token`, in which the perplexity of these models is given."""
+    """Return the unit of the models' perplexity, such as `per masked token`."""
     objectives = objectives_of(summary)
     if len(objectives) == 1:
         return _perplexity_per(objectives[0], summary)
     each = ", ".join(f"{_perplexity_per(task, summary)} of {task} models" for task in objectives)
-    return f"{each}; those of different objectives are not comparable"
+    return f"{each}; perplexities of different objectives are not comparable"
 
 
 def _overview(summary: Summary) -> list[Measure]:
@@ -92,7 +92,7 @@ _SHORT_NAMES = {PHENOMENON_AVERAGE: "phenomena", PARADIGM_AVERAGE: "paradigms", 
 
 
 def _short_name(measure: Measure) -> str:
-    """Return a name that fits on a terminal."""
+    """Return a name of a measure that is short enough for a terminal."""
     if measure.metric in (PERPLEXITY, BITS_PER_BYTE):
         return f"{readable(measure.task)} {readable(measure.metric)}"
     name = f"{readable(measure.suite)}, {_SHORT_NAMES.get(measure.task, readable(measure.task))}"
@@ -100,7 +100,7 @@ def _short_name(measure: Measure) -> str:
 
 
 def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return a section for each suite of the kind, with a measure for each number."""
+    """Return a section for each suite of the kind, with a measure for each task and metric."""
     suites: dict[str, list[Measure]] = {}
     for suite, task, metric in dict.fromkeys(row.selectors[1:] for row in summary.rows):
         if summary.kinds.get(suite) == kind:
@@ -112,7 +112,7 @@ def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list
 
 
 def suite_title(evaluation: Evaluation, kind: str, suite: str) -> str:
-    """Return the title of a suite; suites with the name of their kind need no second name."""
+    """Return the title of a suite: the title of its kind, followed by the suite's name if this differs from the kind's."""
     return evaluation.title if suite == kind else f"{evaluation.title}: {readable(suite)}"
 
 
@@ -123,13 +123,13 @@ def range_of_guesses(rows: Iterable[SummaryRow]) -> str:
 
 
 def with_settings(note: str, summary: Summary, suite: str) -> str:
-    """Return the note of a section, with the description of its measurement."""
+    """Return the note of a section, followed by the description of how the suite was measured."""
     settings = summary.settings.get(suite, "").removesuffix(".")
     return f"{note} {settings[0].upper()}{settings[1:]}." if settings else note
 
 
 def incomplete_texts(summary: Summary) -> list[str]:
-    """Return the averages without a number, with reasons."""
+    """Return one text for each average without a number, with the reason."""
     return [
         f"{summary.label(model)}, {readable(suite)}: no {readable(average)}, because no run gave a number for "
         + ", ".join(tasks)
@@ -138,7 +138,7 @@ def incomplete_texts(summary: Summary) -> list[str]:
 
 
 def failure_texts(summary: Summary) -> list[str]:
-    """Return one text per model and task on runs that failed or have no number, with reasons."""
+    """Return one text per model and task that lists the runs that failed or have no number, with reasons."""
     runs: dict[tuple[str, str], dict[tuple[str, float | None], list[int | None]]] = {}
     for failure in summary.failures:
         alike = runs.setdefault((failure["title"], failure["task"]), {})

@@ -1,8 +1,8 @@
-"""The summary for people: in Markdown (`summary.md`), and for a terminal in plain ASCII, at most 100 columns wide.
+"""The summary as text: in Markdown (`summary.md`), and in plain ASCII for a terminal, at most 100 columns wide.
 
-On a terminal, measures are rows and models are columns, section by section; from ROWS_FROM models on, models are the
-rows, as on the page. Columns that do not fit side by side continue in a further block. Only first metrics are shown
-there: summary.md has the others.
+On a terminal, measures are rows and models are columns; with ROWS_FROM or more models, models are rows, as on the page.
+Columns that do not fit side by side continue below. The terminal shows only the first metric of each task; summary.md
+also contains the others.
 """
 
 import textwrap
@@ -30,12 +30,12 @@ from hatchery.views.summary_sections import Section, failure_texts, incomplete_t
 
 
 def markdown_summary(summary: Summary) -> str:
-    """Return the whole document in Markdown."""
+    """Return the text of `summary.md`."""
     blocks = [f"# Summary of {summary.experiment}"]
     for section in sections(summary):
         blocks += [f"## {section.title}", section.note, *_section_tables(summary, section)]
     compared = summary.compared()
-    blocks += ["## Beside the published values", f"In all: {verdict_counts(summary)}."] if compared else []
+    blocks += ["## Comparison with published values", f"In all: {verdict_counts(summary)}."] if compared else []
     for suite, rows in compared.items():
         body = [compared_cells(summary, row, summary.published_notes, _cell(score_of(row)), 1) for row in rows]
         blocks += [f"### {readable(suite)}", table(COMPARED, body, words=3).markdown()]
@@ -52,7 +52,7 @@ def _section_tables(summary: Summary, section: Section) -> Iterator[str]:
 
 
 def _cell(score: Score) -> Content:
-    """Return the number with the interval of a single run, and its number of runs."""
+    """Return the cell of a score: the number and, in brackets, the interval of a single run and the number of runs."""
     if score.row is None:
         return score.without_number
     interval = score.row.interval()
@@ -62,10 +62,10 @@ def _cell(score: Score) -> Content:
 WIDTH = 100
 LABEL_WIDTHS = (34, 42)
 INDENT = 2
-# Width of a measure's heading above its column; longer words are not split.
+# Width in characters at which a measure's heading is wrapped; longer words are not split.
 HEADING_WIDTH = 14
 FAILURES_SHOWN = 8
-# Separator of the parts of a name that a sweep made.
+# Separator of the parts of a model's name that a sweep generated; headings are wrapped at it.
 NAME_SEPARATOR = ", "
 MODELS_SHOWN, MODELS_OF_MANY = 24, 8
 """Maximum number of models on a terminal; if there are more, only the first few are shown."""
@@ -73,7 +73,7 @@ MODELS_SHOWN, MODELS_OF_MANY = 24, 8
 
 @dataclass(frozen=True)
 class _Column:
-    """The lines of a heading, a cell for each row, and the width including the gap before the column."""
+    """A column on the terminal: the lines of its heading, its cells, and its width including the gap before it."""
 
     heading: Sequence[str]
     cells: Sequence[str]
@@ -81,7 +81,7 @@ class _Column:
 
 
 def text_summary(summary: Summary) -> str:
-    """Return the whole text, with a final newline."""
+    """Return the text of `summary.txt`, with a final newline."""
     lines = [f"Hatchery summary: {summary.experiment}", "=" * min(WIDTH, 18 + len(summary.experiment))]
     shown = [section for section in sections(summary) if not section.detail]
     models_shown = _shown(summary)
@@ -125,16 +125,20 @@ def text_summary(summary: Summary) -> str:
 
 
 def _texts(line: Line, starred: bool) -> list[str]:
-    """Return the numbers of a model, with a star if runs failed or have no number."""
+    """Return the cells of a model; a star marks numbers of which runs failed or have no number.
+
+    `starred` is True if any cell of the model has a star.
+    """
     texts = ["-" if each is None else each.text("+-") + "*" * bool(each.failures_text) for each in line.values]
-    # A blank in place of the star keeps the digits aligned.
+    # In other cells, a space replaces the star, so that digits are aligned.
     return [text if text.endswith("*") or not starred else text + " " for text in texts]
 
 
 def _section_lines(title: str, names: Sequence[str], columns: Sequence[_Column], label_width: int) -> list[str]:
-    """Return the title of a section next to the headings, and its rows; columns that do not fit continue below.
+    """Return the lines of a section: the title next to the column headings, then the rows.
 
-    A title wider than the names of the rows has a line of its own, and a wide name has several lines.
+    Columns that do not fit continue below. A title wider than the row names is on a separate line, and a wide row name
+    is wrapped.
     """
     lines: list[str] = []
     blanks = " " * INDENT
@@ -176,19 +180,19 @@ def _shown(summary: Summary) -> Sequence[str]:
 
 
 def _notes(summary: Summary) -> list[str]:
-    notes = ["Mean +-sample standard deviation over runs; percent unless a label says otherwise."]
+    notes = ["Mean +-sample standard deviation over runs; in percent unless a label names another unit."]
     if rest := len(summary.models) - len(_shown(summary)):
         notes.insert(0, f"The first {MODELS_OF_MANY} models; {rest:,} more are in summary.csv and summary.md.")
     measures = [measure for section in sections(summary) if not section.detail for measure in section.measures]
     notes += summary.not_compared(measures)
     if texts := [*incomplete_texts(summary), *failure_texts(summary)]:
         notes.append(
-            f"* Runs that failed, or gave no number ({len(summary.failures)}). Means are over every run with a number; "
-            "those without failed runs are in summary.csv (mean_without_failed)."
+            f"* Runs that failed, or have no number ({len(summary.failures)}). Means are over all runs with a number; "
+            "means without failed runs are in summary.csv (mean_without_failed)."
         )
         notes += [f"  {text}" for text in texts[:FAILURES_SHOWN]]
         if (rest := len(texts) - FAILURES_SHOWN) > 0:
-            notes.append(f"  and those of {rest} more tasks and models, named in summary.md")
+            notes.append(f"  and {rest} more, listed in summary.md")
     if counts := verdict_counts(summary):
-        notes.append(f"Beside the published values: {counts} (rows in summary.csv).")
+        notes.append(f"Compared with published values: {counts} (rows in summary.csv).")
     return notes

@@ -1,8 +1,8 @@
-"""A sweep of tokenizers for people: `selection.md` and a figure of ratio and ESMS against vocabulary size.
+"""The results of a sweep of tokenizers: a table (`selection.md`), and a figure.
 
-Source: Table 6 of the reduced-vocabulary study, whose layout the table has; the figure shows its numbers, one line per
-type. In the figure, the dashed lines are the references of each type; a ring marks the chosen size of each type, a
-filled star the final choice.
+The table has the layout of Table 6 of the reduced-vocabulary study. The figure shows word-split ratio and ESMS against
+vocabulary size, with one line per type of tokenizer (BPE, ...). Dashed lines are the reference tokenizers of each type;
+a ring marks the size chosen for each type, a filled star the final choice.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from hatchery.tokenization.selection.table import PRETRAINED, SelectionRow, prin
 
 
 def selection_markdown(settings: SweepSettings, sweep: Sweep) -> str:
-    """Return the table for people, with notes."""
+    """Return the text of `selection.md`: the table with notes."""
     facts, search = sweep.facts, sweep.search
     header = (
         "type",
@@ -44,13 +44,13 @@ def selection_markdown(settings: SweepSettings, sweep: Sweep) -> str:
     final = sweep.final
     lines += [
         "",
-        f"Bold: the size chosen of each type. **Final choice: {final.type}, {final.size:,}** (highest "
-        f"`{settings.choose_by}` among them).",
+        f"Bold: the size chosen for each type. **Final choice: {final.type}, {final.size:,}** (highest "
+        f"`{settings.choose_by}` among the chosen sizes).",
         "",
         f"Word-split ratio, fertility and unknown tokens: {facts.sequences:,} sequences with {facts.sample_words:,} "
         f"space-separated words, drawn with seed {settings.seed}. ESMS: {facts.reference_words} words with "
         f"{facts.reference_morphemes} morphemes ({facts.morphemes}). The word-split ratio is measured on words in "
-        "isolation, fertility in running text. Published values are those of the papers, on their corpora and lists.",
+        "isolation, fertility in running text. Published values were measured on the papers' corpora and word lists.",
     ]
     if search is not None and settings.frequency_search is not None:
         lines += ["", *_search_lines(settings, search)]
@@ -68,9 +68,9 @@ def _search_lines(settings: SweepSettings, search: SearchResult) -> list[str]:
     return [
         f"## Largest vocabulary of frequent types ({rule.type})",
         "",
-        f"The largest size from {rule.lowest:,} to {rule.highest:,} in steps of {rule.step:,} of which 95 % of the "
-        f"types occur at least {rule.least_frequency:,} times in the training text (Gowda and May, 2020): **{found}**. "
-        "The search halves the range and assumes that the frequency falls while the size grows.",
+        f"The largest vocabulary size, from {rule.lowest:,} to {rule.highest:,} in steps of {rule.step:,}, at which "
+        f"95 % of the types occur at least {rule.least_frequency:,} times in the training text (Gowda and May, 2020): "
+        f"**{found}**. The binary search assumes that this frequency decreases with increasing size.",
         "",
         table(
             ("size", "frequency at 95 %"),
@@ -114,7 +114,7 @@ READINGS: dict[Esms, str] = {
 
 
 def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: Style) -> Figure:
-    """Return the figure: two panels, ratio and the ESMS that decides the choice, with a common legend."""
+    """Return the figure: panels of the word-split ratio and of the ESMS variant `choose_by`, with a common legend."""
     types = list(dict.fromkeys(row.type for row in rows))
     looks = model_styles(types, style)
     handles = _legend(types, looks, rows, style)
@@ -124,7 +124,7 @@ def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: S
     for place, name in enumerate(types):
         mine = [row for row in rows if row.type == name]
         esms = [(row, getattr(row.measures, choose_by)) for row in mine]
-        # Dashes of one type fall into the gaps of the others, so that equal references are all visible.
+        # Dashes of each type are in the gaps of the other types' dashes, so that equal references are all visible.
         dashes = (4.0 * place, (4.0, 4.0 * max(1, len(types) - 1)))
         for axes, values in (
             (ratios, [(row, row.measures.word_split_ratio) for row in mine]),

@@ -155,7 +155,7 @@ def test_sizes_of_tasks_are_those_of_their_fine_tuning_and_long_inputs_the_ones_
     assert [line[3:] for line in ours] == [line[3:] for line in published] and len(ours) == 14
     named = {line[0]: line[3:] for line in published}
     assert named["MultiRC"] == ["27,243", "4,848", "27.68"] and named["ReCoRD"] == ["1,179,400", "113,236", "0.30"]
-    assert "with more than 512 subwords, [CLS] and [SEP] included" in text
+    assert "more than 512 subwords, including [CLS] and [SEP]" in text
     assert "400 questions for training have 800 answers" in text
 
 

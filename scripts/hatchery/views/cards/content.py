@@ -1,6 +1,6 @@
-"""The content of a card, section by section; `rendering` defines its look.
+"""The content of a corpus card, section by section; `rendering` defines its look.
 
-Sizes and their comparison are also in CSV files next to the card.
+The corpus's sizes, and their comparison with published sizes, are also in CSV files next to the card.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,20 +30,20 @@ from hatchery.views.cards.settings import CardSettings
 from hatchery.views.cards.vocabulary import VocabularyFacts
 
 SIZE_NOTE = (
-    "Sentences are lines that are not blank (headings too); words are pieces between white space; characters are code "
-    "points, line ends included. Pre-tokens are the pieces of the pre-tokenizer of LTG-BERT (punctuation, digits and "
-    "clitics are separate): the “words” of that paper’s Table 1 are these."
+    "Sentences are non-empty lines (including headings); words are separated by white space; characters are code "
+    "points, including line ends. Pre-tokens are the pieces of LTG-BERT's pre-tokenizer (punctuation, digits and "
+    "clitics are separate); Table 1 of the LTG-BERT paper calls them “words”."
 )
-SUBWORD_NOTE = " Subwords are the tokens that the tokenizer makes of the text."
+SUBWORD_NOTE = " Subwords are the tokens into which the tokenizer splits the text."
 VOCABULARY_NOTE = (
-    "A running word is a piece between white space in lower case, without the punctuation, symbols and control "
-    "characters at its ends; what is nothing else, and the markers [UNK] and [TAB], is no word. Types are different "
-    "words, hapaxes those that occur once; all splits count."
+    "A running word is a whitespace-separated word in lower case, without the punctuation, symbols and control "
+    "characters at its ends. Pieces of only such characters, and the markers [UNK] and [TAB], are not counted. Types "
+    "are different words, hapaxes are types that occur once. All splits are counted together."
 )
 
 
 def sources_section(settings: CardSettings) -> Section:
-    """Return the section on languages, and on licence, terms and origin of every raw input."""
+    """Return the section on the languages of the corpus, and on the licence, terms and origin of each raw input."""
     title = "Sources and terms"
     languages = f"Languages: {', '.join(settings.languages) or 'not stated'}."
     if not settings.sources:
@@ -56,7 +56,7 @@ def sources_section(settings: CardSettings) -> Section:
 
 
 def size_section(sizes: SizeTable) -> Section:
-    """Return the counts by split, as in the LTG-BERT paper's Table 1, then by source."""
+    """Return the section on sizes: by split, as in the LTG-BERT paper's Table 1, then by source."""
     measures = list(sizes[ALL, ALL])
     splits, sources = splits_of(sizes), sources_of(sizes)
 
@@ -85,15 +85,15 @@ def size_section(sizes: SizeTable) -> Section:
 
 
 def selection_section(selections: Sequence[Selection]) -> Section:
-    """Return the selected text by source and level, before it was joined to sequences."""
+    """Return the section on the amounts of selected text, by source and level, before joining to sequences."""
     rows = [
         (item.selection, item.source, item.level, count(item.texts), count(item.words), count(item.counted_words))
         for item in selections
     ]
     header = ("selection", "source", "level", "texts", "words", "counted words")
     note = (
-        "The sequences of this corpus, its documents, were put together from these. Counted words are those that were "
-        "compared with the vocabulary."
+        "The documents of this corpus are sequences that were joined from the texts below. Counted words are the words "
+        "that were compared with the vocabulary."
     )
     return Section("Selected texts", [note], tables=[_table("Selected texts", header, rows, words=3)])
 
@@ -118,20 +118,23 @@ def comparison_table(compared: Sequence[ComparedSize]) -> Table:
 
 
 def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> Section:
-    """Return the comparison, or a note that there is none; `compared` is None without a table of published sizes."""
+    """Return the section that compares published sizes with ours, or says that no published size exists.
+
+    `compared` is None if there is no table of published sizes.
+    """
     title = "Comparison with published sizes"
     if not compared:
         given = "No table of published sizes was given." if compared is None else f"No size of {corpus!r} is published."
         return Section(title, [given])
     note = (
-        "The difference is ours minus published, in percent of the published number; papers print rounded numbers, so "
-        "that a small difference may be none."
+        "The difference is our number minus the published number, in percent of the published number. Papers print "
+        "rounded numbers, so a small difference may only come from rounding."
     )
     return Section(title, [note], tables=[comparison_table(compared)])
 
 
 def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], LengthFacts | None]) -> Section:
-    """Return lengths of sentences and documents."""
+    """Return the section on lengths of sentences and documents, in words."""
     rows = []
     for source in sources:
         for kind in ("sentences", "documents"):
@@ -153,7 +156,7 @@ def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], Lengt
 
 
 def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
-    """Return types, hapaxes and top words of every source and, if there are several, of all."""
+    """Return the section on types, hapaxes and most frequent words: of each source and, if several, of all sources."""
     rows = [
         (
             name if found.complete else f"{name} (stopped)",
@@ -166,7 +169,7 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
     ]
     header = ("source", "running words", "types", "hapaxes", "hapaxes, % of types")
     top = [(name, ", ".join(f"{word}\u00a0({n:,})" for word, n in found.top)) for name, found in facts.items()]
-    stopped = "" if all(found.complete for found in facts.values()) else " Stopped: measured on the first words alone."
+    stopped = "" if all(found.complete for found in facts.values()) else " Stopped: measured only on the first words."
     return Section(
         "Vocabulary",
         [VOCABULARY_NOTE + stopped],
@@ -175,12 +178,12 @@ def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
 
 
 def assumed_section(assumed: Sequence[Assumed]) -> Section:
-    """Return the decisions that readers made by themselves."""
+    """Return the section on file formats that our readers recognised without an option in the configuration."""
     title = "How the text was read"
     rows = [(item.source, item.assumption, count(item.count)) for item in assumed]
     note = (
-        "The meaning of the lines of each file was recognised from its beginning; the option “sentences” of the "
-        "source in the corpus's file overrides it."
+        "Whether the lines of a file are sentences was inferred from the beginning of the file. The option “sentences” "
+        "of the source in the corpus's configuration file overrides this choice."
     )
     return Section(title, [note], tables=[_table(title, ("source", "read as", "number"), rows, words=2)])
 
@@ -193,7 +196,10 @@ RULES = {
 
 
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
-    """Return the words of budgets and tracks by source and split, if these are not words between white space."""
+    """Return the section on words as budgets and tracks count them, by source and split.
+
+    Only for corpora whose words are not whitespace-separated.
+    """
     adjusted = counting.word_count == "adjusted"
     rows = [
         (source, split, *([f"{counting.premium(source)}"] if adjusted else []), count(number))
@@ -206,19 +212,19 @@ def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -
 
 
 def licence_section(licensed: Sequence[Licensed]) -> Section:
-    """Return the documents by licence, if their source names a licence for each."""
+    """Return the section on the number of documents by licence, for sources that name a licence of each document."""
     rows = [
         (item.source, item.licence or "not stated", *map(count, (item.documents, item.words, item.characters)))
         for item in licensed
     ]
-    note = "The column “licence” of the corpus's shards has the licence of each document, as its source spells it."
+    note = "The column “licence” of the corpus's shards gives the licence of each document, as its source spells it."
     header = ("source", "licence", "documents", "words", "characters")
     title = "Licences of the documents"
     return Section(title, [note], tables=[_table(title, header, rows, words=2)])
 
 
 def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
-    """Return the amount of repeated text in the corpus; `duplicates` is the description of its treatment."""
+    """Return the section on repeated text; `duplicates` is the corpus's setting: keep, drop_documents or drop_lines."""
     title = "Repeated text"
     rows = [(source, split, *map(count, counts)) for source, split, *counts in map(astuple, repeated)]
     header = (
@@ -226,22 +232,22 @@ def repeated_section(repeated: Sequence[Repeated], duplicates: str) -> Section:
         *("long lines", "that came before", "in the training text"),
     )
     dropped = {
-        "keep": "They are kept; the key “duplicates” of the corpus leaves them out.",
-        "drop_documents": "Such documents were left out.",
-        "drop_lines": "Such documents and lines were left out.",
+        "keep": "Repeated text was kept; the key “duplicates” of the corpus's configuration can exclude it.",
+        "drop_documents": "Repeated documents were excluded.",
+        "drop_lines": "Repeated documents and lines were excluded.",
     }
     note = (
-        f"Documents with the text of another one, and lines of {LONG_LINE} characters or more that also occur earlier "
-        "in the corpus, or in the training text. Documents with the same text are in the same split, unless their "
-        f"sources set the split. {dropped[duplicates]}"
+        f"The table counts documents, and lines of at least {LONG_LINE} characters, whose text also occurs earlier in "
+        "the corpus, or in the training text. Documents with equal text are in the same split, unless their sources "
+        f"set the split. {dropped[duplicates]}"
     )
     return Section(title, [note], tables=[_table(title, header, rows, words=2)])
 
 
 def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], texts: Sequence[RejectedText]) -> Section:
-    """Return the omitted text with reasons and examples."""
+    """Return the section on excluded text, with reasons and examples."""
     if not rejected and not texts:
-        return Section("Excluded text", ["Nothing was left out."])
+        return Section("Excluded text", ["No text was excluded."])
     shown: dict[tuple[str, str], list[RejectedText]] = {}
     for text in texts:
         shown.setdefault((text.source, text.reason), []).append(text)
@@ -256,21 +262,21 @@ def rejection_section(settings: CardSettings, rejected: Sequence[Rejected], text
 
 
 def samples_section(samples: Mapping[str, Sequence[Sample]]) -> Section:
-    """Return texts of the corpus."""
+    """Return the section with sample texts of the corpus."""
     texts = [
         Text(f"{source}: {sample.doc_id} ({sample.split})", sample.text)
         for source, chosen in samples.items()
         for sample in chosen
     ]
     note = (
-        "Of every source the documents with the smallest SHA-256 of their names, from a paragraph picked by the same "
-        "number; long texts are cut."
+        "The samples of a source are the documents whose names have the smallest SHA-256. The same hash selects the "
+        "paragraph at which a sample starts. Long texts are truncated."
     )
-    return Section("Samples", [note if texts else "There are none."], texts=texts)
+    return Section("Samples", [note if texts else "There are no samples."], texts=texts)
 
 
 def provenance_section(digests: Sequence[tuple[str, str]]) -> Section:
-    """Return checksums of the files that the card was made from."""
+    """Return the section with the checksums of the manifests from which the card was made."""
     note = "SHA-256 of the manifests from which this card and, in turn, the corpus were made."
     return Section("Provenance", [note], tables=[_table("Provenance", ("what", "SHA-256"), list(digests), words=2)])
 

@@ -1,14 +1,14 @@
-"""One pass over the shards of a corpus that measures all facts of a card, in memory independent of the corpus size.
+"""Measures all numbers and samples of a corpus card in one pass over the shards, in memory independent of corpus size.
 
-Shards are read in batches and documents in blocks of about a million characters, because a document may be a whole
-corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the corpus's own counts.
+Shards are read in batches and documents in pieces of about a million characters, because a document may be a whole
+corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the counts stored with the corpus.
 
-Shown texts are chosen by hash, so that the choice depends on neither order nor chance. For every source these are the
-documents with the smallest SHA-256 of their names, from a paragraph that the same hash selects, because the first
-lines of a book are rarely typical.
+Samples are chosen by hash, so that the choice depends on neither document order nor a random seed: for each source the
+documents whose names have the smallest SHA-256. The same hash selects the paragraph at which a sample starts, because
+the first lines of a book are rarely typical.
 
-Lengths of sentences and documents are counted in words, which are white-space pieces, as in the counts of the corpora;
-texts without words have no length and are left out.
+Lengths of sentences and documents are numbers of whitespace-separated words, as in `statistics.csv`. Texts without
+words are not counted.
 """
 
 import hashlib
@@ -48,9 +48,9 @@ class LengthFacts:
 
 
 def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
-    """Return mean and quantiles; a quantile is the smallest length that at least its share does not exceed.
+    """Return mean and quantiles of lengths; None if there are no lengths.
 
-    None without lengths.
+    The p % quantile is the smallest length that at least p % of the texts do not exceed.
     """
     known = sorted((length, count) for length, count in lengths.items() if length > 0)
     number = sum(count for _, count in known)
@@ -71,7 +71,7 @@ def facts_of_lengths(lengths: Counter[int]) -> LengthFacts | None:
 
 @dataclass(frozen=True, order=True)
 class Sample:
-    """One shown text; `key` orders samples, and those with the smallest keys are kept."""
+    """A sample text; `key` is the hash of its document's name, and the samples with the smallest keys are shown."""
 
     key: str
     doc_id: str
@@ -81,14 +81,16 @@ class Sample:
 
 @dataclass
 class SampleChoice:
-    """The `number` samples of one source with the smallest keys; holds excerpts, never whole documents."""
+    """Selects the `number` samples of one source with the smallest keys. Only excerpts are in memory, of up to about
+    `characters`.
+    """
 
     number: int
     characters: int
     _heap: list[tuple[int, str, Sample]] = field(default_factory=list)
 
     def offer(self, doc_id: str, split: str, text: str) -> None:
-        """Consider a document; blank ones are skipped."""
+        """Keep an excerpt of a document if its key is among the smallest so far; ignore documents of white space."""
         if not self.number:
             return
         key = hashlib.sha256(f"sample/{doc_id}".encode()).hexdigest()
@@ -102,19 +104,20 @@ class SampleChoice:
         (heapq.heappush if len(self._heap) < self.number else heapq.heapreplace)(self._heap, item)
 
     def chosen(self) -> list[Sample]:
-        """Return the kept samples by key."""
+        """Return the kept samples, sorted by key."""
         return sorted(sample for _, _, sample in self._heap)
 
 
 def excerpt(text: str, number: int, characters: int) -> str:
-    """Return at most about `characters` of the text from paragraph `number` (modulo their number) on, split between
-    words.
+    """Return an excerpt of about `characters`, which starts at paragraph `number` modulo the number of paragraphs.
+
+    It ends between words.
     """
     starts = [0]
     while (blank := text.find("\n\n", starts[-1])) >= 0:
         starts.append(blank + 2)
     start = starts[number % len(starts)]
-    # Near the end of the text the excerpt would be short; a document that fits is shown as a whole.
+    # Start at an earlier paragraph if the text ends too soon after this one; a short document is shown completely.
     if len(text) - start < characters:
         start = max((s for s in starts if len(text) - s >= characters), default=0)
     return shortened(text[start : start + characters + 1].lstrip("\n"), characters)
@@ -147,7 +150,7 @@ class Document(NamedTuple):
 
 @dataclass
 class SourceMeasurement:
-    """The facts that one pass finds in a source."""
+    """The measurements of one source."""
 
     vocabulary: Vocabulary
     samples: SampleChoice
@@ -155,7 +158,7 @@ class SourceMeasurement:
     sentence_lengths: Counter[int] = field(default_factory=Counter)
     document_lengths: Counter[int] = field(default_factory=Counter)
     words_by_rule: Counter[str] = field(default_factory=Counter)
-    """Words of budgets and tracks by split, if these are not words between white space."""
+    """Number of words by split as budgets and tracks count them; empty if these are whitespace-separated words."""
 
 
 def measure_corpus(
@@ -163,7 +166,8 @@ def measure_corpus(
 ) -> dict[str, SourceMeasurement]:
     """Measure all documents, source by source in the order of `statistics`.
 
-    Raises CorpusError for a damaged shard, a source that `statistics` does not have, or counts that differ from it.
+    `statistics` are the stored counts by source and split. Raises CorpusError for a damaged shard, a source that is not
+    in `statistics`, or counts that differ from `statistics`.
     """
     sources = list(dict.fromkeys(source for source, _ in statistics))
     measured = {
@@ -188,7 +192,7 @@ def measure_corpus(
                         )
                     measure_document(measured[document.source], document, pieces)
                     if counter is not None and not document.text.isspace():
-                        # As if the document were one token.
+                        # The word counts do not depend on a tokenizer, so the document is counted as one token.
                         ends = np.array([len(document.text)])
                         words = int(counter(document.text, document.source, ends).sum())
                         measured[document.source].words_by_rule[split] += words
@@ -218,7 +222,10 @@ def measure_document(measured: SourceMeasurement, document: Document, pieces: Pi
 
 
 def blocks(text: str, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Split a text at line ends into blocks of `characters` or slightly more; nearly always into one block."""
+    """Yield the text in parts of at least `characters` (except the last) that end at line ends.
+
+    Most documents are one part.
+    """
     start = 0
     while start < len(text):
         end = text.find("\n", start + characters)
@@ -230,7 +237,8 @@ def blocks(text: str, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
 def read_documents(path: Path, split: str) -> Iterator[Document]:
     """Yield the documents of one shard of `split`.
 
-    Raises CorpusError naming the file if it is damaged, has other columns, or holds documents of another split.
+    Raises CorpusError, which names the file, if the file is damaged, lacks a column, or contains documents of another
+    split.
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -238,10 +246,12 @@ def read_documents(path: Path, split: str) -> Iterator[Document]:
                 raise CorpusError(f"{path}: lacks the column {missing[0]!r} of a document shard")
             for batch in file.iter_batches(batch_size=DOCUMENTS_PER_BATCH, columns=SCHEMA.names):
                 if empty := [name for name in SCHEMA.names if batch.column(name).null_count]:
-                    raise CorpusError(f"{path}: a value is missing in the column {empty[0]!r}")
+                    raise CorpusError(f"{path}: the column {empty[0]!r} has missing values, expected none")
                 for document in zip(*(batch.column(name).to_pylist() for name in SCHEMA.names), strict=True):
                     if document[2] != split:
-                        raise CorpusError(f"{path}: document {document[0]!r} is of split {document[2]!r}")
+                        raise CorpusError(
+                            f"{path}: document {document[0]!r} has the split {document[2]!r}, expected {split!r}"
+                        )
                     yield Document(*document)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise CorpusError(f"{path}: the documents cannot be read: {first_line(error)}") from error

@@ -10,29 +10,29 @@ from hatchery.settings.base import Settings, omitted_at_default
 
 @dataclass(frozen=True)
 class CardSettings(Settings):
-    """Settings of one card."""
+    """Settings of one corpus card."""
 
     corpus: str
     """Name of the corpus."""
     description: str = ""
     """One or two sentences about the corpus, as in its configuration."""
     languages: tuple[str, ...] = ()
-    """ISO 639 codes of the languages of the corpus; empty where nobody said them."""
+    """ISO 639 codes of the languages of the corpus; empty if the configuration does not state them."""
     sources: tuple[SourceTerms, ...] = ()
     """Licence and origin of the raw inputs, in the order in which the card lists them."""
     counting: WordCounting = omitted_at_default(BETWEEN_WHITE_SPACE)
     """The rule by which budgets and tracks count the words of the corpus."""
     published_as: str = ""
-    """Name of the corpus in the table of published sizes; empty where it is the corpus's own name."""
+    """Name of the corpus in the table of published sizes; empty if the table uses the name `corpus`."""
     samples_per_source: int = 3
-    """Accepted texts shown per source, and rejected texts per source and reason."""
+    """Number of sample texts per source, and of examples of excluded text per source and reason."""
     sample_characters: int = 500
-    """Length at which a shown text is cut."""
+    """Maximum number of characters of a shown text; longer texts are truncated."""
     top_words: int = 20
-    """Most frequent words listed per source."""
+    """Number of most frequent words listed per source."""
     max_types: int = 3_000_000
-    """Distinct words held in memory, shared evenly by the sources; the vocabulary of a source that reaches its part is
-    measured on the words before that."""
+    """Maximum number of distinct words in memory, divided evenly among the sources. If a source reaches its part, its
+    vocabulary is measured on the words up to there."""
 
     def __post_init__(self) -> None:
         for name, low in (("samples_per_source", 0), ("sample_characters", 20), ("top_words", 0), ("max_types", 1)):

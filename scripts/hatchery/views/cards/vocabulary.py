@@ -1,10 +1,10 @@
-"""The words of a corpus: running words, types and hapaxes, exactly, in bounded memory.
+"""Exact counts of running words, types and hapaxes of a corpus, in bounded memory.
 
-A running word is a white-space piece in lower case without punctuation, symbols and control characters at both ends.
-Pieces of only such characters, and markers of missing text ([UNK], [TAB]), are no words. Pre-tokens follow the
-pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words of that paper's Table 1 are
-pre-tokens. A vocabulary that reaches its maximum number of types stops there and reports the number of measured words:
-no number is sampled or estimated.
+A running word is a whitespace-separated piece of text in lower case, without punctuation, symbols and control
+characters at both ends. Pieces of only such characters, and markers of missing text ([UNK], [TAB]), are not counted.
+Pre-tokens follow the pre-tokenizer of LTG-BERT (docs/papers/ltg-bert.md, "Tokenizer"), because the words in Table 1 of
+the LTG-BERT paper are pre-tokens. Counting stops when the maximum number of types is reached, and the number of words
+counted so far is reported: no number is sampled or estimated.
 """
 
 import heapq
@@ -27,7 +27,7 @@ _PRE_TOKEN = re.compile(
 
 
 def running_word(piece: str) -> str:
-    """Return the word in a white-space piece, or the empty string if there is none."""
+    """Return the running word in a whitespace-separated piece of text; empty if the piece contains no word."""
     for marker in TEXT_MARKERS:
         piece = piece.replace(marker, "")
     start, end = 0, len(piece)
@@ -39,17 +39,17 @@ def running_word(piece: str) -> str:
 
 
 def count_pre_tokens(piece: str) -> int:
-    """Return the number of pre-tokens in a white-space piece.
+    """Return the number of pre-tokens in a whitespace-separated piece of text.
 
-    Unicode normalisation, which may add some, is left out.
+    The text is not normalised (Unicode) before, which may add pre-tokens.
     """
     return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
 
 
 class PieceTable:
-    """Words and pre-token counts of pieces, each computed once, because pieces repeat.
+    """Cache of the running word and the number of pre-tokens of each whitespace-separated piece, because pieces repeat.
 
-    The tables are emptied when they hold `limit` pieces, which bounds memory and does not change results.
+    The cache is emptied when it holds `limit` pieces, which bounds memory and does not change results.
     """
 
     def __init__(self, limit: int = 500_000) -> None:
@@ -84,14 +84,16 @@ class _PreTokens(dict[str, int]):
 
 @dataclass
 class Vocabulary:
-    """The words of one source in reading order; `complete` becomes false when `max_types` is reached."""
+    """Frequencies of the running words of one source; when there are `max_types` types, `complete` becomes False and
+    counting stops.
+    """
 
     max_types: int
     frequencies: Counter[str] = field(default_factory=Counter)
     complete: bool = True
 
     def add(self, words: Sequence[str]) -> None:
-        """Add running words."""
+        """Count running words, unless `max_types` was reached."""
         if self.complete:
             self.frequencies.update(words)
             self.complete = len(self.frequencies) < self.max_types
@@ -99,19 +101,19 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class VocabularyFacts:
-    """A vocabulary in numbers."""
+    """Numbers of running words, types and hapaxes, and the most frequent words."""
 
     running_words: int
     types: int
     hapaxes: int
     """Types that occur once."""
     top: list[tuple[str, int]]
-    """Most frequent words; equally frequent ones are in the order of their code points."""
+    """(word, frequency) of the most frequent words; words with equal frequency are sorted by code points."""
     complete: bool
 
 
 def facts_of(vocabularies: Sequence[Vocabulary], top: int) -> VocabularyFacts:
-    """Return the facts of one source, or of several together."""
+    """Return the numbers of one source, or of several sources together, with the `top` most frequent words."""
     merged = Counter[str]()
     for vocabulary in vocabularies:
         merged.update(vocabulary.frequencies)

@@ -1,4 +1,4 @@
-"""The writer of a corpus card, with the sizes and their comparison as CSV files next to it."""
+"""Writes a corpus card, and next to it CSV files with the corpus's sizes and their comparison with published sizes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -93,7 +93,7 @@ def write_card(
 
 
 def _front_matter(settings: CardSettings, sizes: SizeTable) -> list[str]:
-    """Return the metadata of a data set in the hub's vocabulary."""
+    """Return the metadata of the data set as lines of YAML, with keys and values of the Hugging Face hub."""
     return front_matter(
         {
             "language": list(settings.languages),
@@ -109,7 +109,7 @@ def _front_matter(settings: CardSettings, sizes: SizeTable) -> list[str]:
 def _vocabularies(
     sources: Sequence[str], measured: Mapping[str, SourceMeasurement], top: int
 ) -> dict[str, VocabularyFacts]:
-    """Return the facts of every source and, if there are several, of all together."""
+    """Return the vocabulary's numbers of each source and, if there are several, of all sources together."""
     found = {source: facts_of([measured[source].vocabulary], top) for source in sources}
     return found if len(sources) < 2 else {**found, "all": facts_of([measured[s].vocabulary for s in sources], top)}
 
@@ -121,13 +121,13 @@ def _digests(manifest: Manifest, tokens: Manifest | None) -> list[tuple[str, str
 
 
 def statistics_csv(sizes: SizeTable) -> str:
-    """Return counts by source and split; `(all)` names the sum over either."""
+    """Return counts by source and split as CSV; `(all)` names the sum over sources or splits."""
     measures = next(iter(sizes.values()))
     return csv_text(("source", "split", *measures), ((*key, *row.values()) for key, row in sizes.items()))
 
 
 def comparison_csv(compared: Sequence[ComparedSize]) -> str:
-    """Return published sizes next to ours; missing numbers are empty fields."""
+    """Return published sizes next to ours as CSV; missing numbers are empty fields."""
     rows = (
         (c.table, c.source, c.split, c.measure, _number(c.ours), _number(c.published), c.difference_percent, c.note)
         for c in compared

@@ -1,1 +1,1 @@
-"""The figures of the report, one module each; every figure draws manifests as a single SVG."""
+"""The figures of the report, one module each; every figure draws results as one SVG file."""

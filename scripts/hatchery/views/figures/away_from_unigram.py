@@ -1,6 +1,7 @@
-"""Final scores of trainings that were kept away from the unigram distribution at their beginning.
+"""Final BLEU of models whose first training steps had a penalty for predictions near the unigram distribution.
 
-Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9, whose BLEU is a fraction of 1.
+Source: "A Natural Bias for Language Generation Models", Appendix B.3 and Figure 9. The paper's BLEU is from 0 to 1,
+ours from 0 to 100.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,12 +26,14 @@ FIGURE = Declaration(
     needs=("regularised_starts",),
     all_models=True,
     version=1,
-    caption="BLEU of the test sets, in points, of models that were kept away from the unigram distribution for their "
-    "first steps: by the strength of the penalty, and by its steps. Means over seeds with standard errors.",
+    caption="BLEU of the test sets, in points, of models whose first training steps had a penalty for predictions near "
+    "the unigram distribution: by the strength of the penalty, and by the number of steps with it. Means over seeds "
+    "with standard errors.",
     explanation="""
-A row of panels is a test set. In the left one the strengths of the penalty stand side by side, and a line joins those
-with the same number of steps; in the right one it is the other way round. The dashed line is the model that differs in
-nothing but that it was never kept away. Axes span the scores that they show.
+Each row of panels is a test set. In the left panel the x axis is the strength of the penalty, and a line joins models
+with the same number of steps with penalty. In the right panel the x axis is the number of steps, and a line joins
+models with the same strength. The dashed line is the model that was trained without the penalty and otherwise equally.
+The range of each axis is that of the scores in the panel.
 
 Source: `measurements.parquet`.
 """,
@@ -39,7 +42,7 @@ Source: `measurements.parquet`.
 AXES = {"penalty": "strength of the penalty", "steps": "steps with the penalty"}
 
 Scores = Mapping[RegularisedStart, tuple[float, float]]
-"""Mean and standard error (0 with one seed) by the kind of start."""
+"""Mean and standard error (0 with one seed) of BLEU by penalty strength and steps."""
 
 
 def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
@@ -47,13 +50,14 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs))
     chosen = frame.filter((pl.col("suite") == TRANSLATION_SUITE) & (pl.col("metric") == METRICS[0]))
     many = chosen["experiment"].n_unique() > 1
-    # Experiments of a study have test sets of the same name.
+    # The experiment is part of the key, because experiments of a study may have test sets with equal names.
     found = {
         f"{experiment}, {test}" if many else str(test): scores_of(settings, part)
         for (experiment, test), part in chosen.group_by("experiment", "task", maintain_order=True)
     }
     starts = list(dict.fromkeys(start for start in settings.regularised.values() if start.penalty))
-    # Colours of both kinds together, so that no colour has two meanings, a length and a strength.
+    # Colours are assigned to strengths and steps together, so that no colour means both a strength and a number of
+    # steps.
     names = [_named(of, number) for of in ("steps", "penalty") for number in _numbers(of, starts)]
     style = settings.style
     looks = model_styles(names, style)
@@ -74,7 +78,7 @@ def draw(settings: RegularisedFigure, tables: Tables) -> Figure:
 
 
 def scores_of(settings: RegularisedFigure, frame: pl.DataFrame) -> Scores:
-    """Return the scores of a test set, in points, by the kind of start."""
+    """Return the scores of a test set, in points, by penalty strength and steps."""
     values: dict[RegularisedStart, list[float]] = {}
     for row in frame.filter(pl.col("value").is_not_null()).iter_rows(named=True):
         values.setdefault(settings.regularised[row["model"]], []).append(row["value"])
@@ -98,15 +102,15 @@ def _draw(
     other: str,
     looks: Mapping[str, ModelStyle],
 ) -> None:
-    """Draw one panel: places for the numbers `along`, which are side by side, and a line for every number of the
-    other kind.
+    """Draw one panel: the values of `along` ("penalty" or "steps") on the x axis, and a line for each value of
+    `other`.
     """
     places, lines = _numbers(along, starts), _numbers(other, starts)
     for index, number in enumerate(lines):
         name = _named(other, number)
         measured = [start for start in starts if getattr(start, other) == number and start in scores]
         measured.sort(key=lambda start: float(getattr(start, along)))
-        # Slightly apart, so that bars do not cover each other.
+        # Lines are shifted slightly along x, so that error bars do not cover each other.
         offset = 0.06 * (index - (len(lines) - 1) / 2)
         axes.errorbar(
             [places.index(getattr(start, along)) + offset for start in measured],

@@ -1,4 +1,4 @@
-"""The output layer's bias: its distance from the unigram distribution, its norm, and its distance from the start.
+"""The output layer's bias: its divergence from the unigram distribution, its norm, and its change since step 0.
 
 Source: "A Natural Bias for Language Generation Models", Figures 11 and 12.
 """
@@ -13,12 +13,12 @@ FIGURE = Declaration(
     needs=("bias_drift",),
     version=1,
     caption="The bias of the output layer against optimiser steps: divergence of its softmax from the unigram "
-    "distribution, its L2 norm, and its distance from where training started.",
+    "distribution, its L2 norm, and the L2 norm of its change since the start of training.",
     explanation="""
 KL(unigram, softmax of the bias) in nats, the L2 norm of the bias, and the L2 norm of its change since step 0, at steps
-0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the seeds of a model, its band the standard
-error. The norm contains an arbitrary constant, since adding the same to all values changes no prediction;
-`curves.parquet` has the norm without the mean, too.
+0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the seeds of a model, and its band is the
+standard error. The norm depends on an arbitrary constant, because a constant added to all values of the bias changes no
+prediction; `curves.parquet` also has the norm of the bias after subtraction of its mean.
 
 Source: `curves.parquet`.
 """,

@@ -1,10 +1,10 @@
-"""Shared parts of the two figures of the Linguistic Bias Score: runs on the ambiguous tasks of MSGS, axis and dots.
+"""Shared parts of the two figures of the Linguistic Bias Score: reading the runs, the axis, and the dots of runs.
 
-The score is the Matthews correlation with the linguistic label on the disambiguating rows
+The score is the Matthews correlation with the linguistic label on the disambiguating rows of an ambiguous task of MSGS
 (docs/papers/babylm-evaluation.md, "MSGS"). No learning rate is selected: every run of a task counts
 (docs/papers/elc-bert.md, "Fine-tuning").
 
-Runs without a value are in a lane of their own. Overlapping dots are moved apart across the axis of values,
+Runs without a value are drawn in a separate lane. Overlapping dots are moved apart perpendicular to the axis of scores,
 deterministically.
 """
 
@@ -33,7 +33,9 @@ BIAS_LABEL = "linguistic bias score (\N{MINUS SIGN}1 surface feature, +1 linguis
 
 @dataclass(frozen=True)
 class BiasTask:
-    """One ambiguous task: its suite, its name, and its features as keys of the tables of `task_averages`."""
+    """An ambiguous task: its suite, its name, and its two features as keys of LINGUISTIC_FEATURES and
+    SURFACE_FEATURES.
+    """
 
     suite: str
     task: str
@@ -42,13 +44,13 @@ class BiasTask:
 
 
 BiasRuns = Mapping[BiasTask, Mapping[str, pl.DataFrame]]
-"""Rows of runs by task and model, tasks in the order of Figure 3 of ELC-BERT, models in that of the configuration."""
+"""Rows of runs by task and model, tasks in the order of ELC-BERT's Figure 3, models in the configuration's order."""
 
 
 def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, dict[str, pl.DataFrame]]:
     """Return the runs of the experiment by task and model.
 
-    Raises ManifestError for an altered table, EvaluationError for a task without its Matthews correlation.
+    Raises ManifestError for an altered table, EvaluationError for a task without Matthews correlation.
     """
     found: dict[BiasTask, dict[str, pl.DataFrame]] = {}
     measured = read_measurements(tables["measurements"], settings.runs, "finetuning").filter("main")
@@ -58,13 +60,13 @@ def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, d
             models[str(model)] = rows.filter(pl.col("metric") == METRIC)
     for task, models in found.items():
         if lacking := [model for model, runs in models.items() if runs.is_empty()]:
-            raise EvaluationError(f"{tables['measurements']}: {lacking[0]}: no mcc, which is the score of {task.task}")
+            raise EvaluationError(f"{tables['measurements']}: {lacking[0]}: no metric mcc, expected one of {task.task}")
     order = list(found)
     return {task: found[task] for task in sorted(order, key=lambda task: _place(task, order))}
 
 
 def suites_of(runs: BiasRuns) -> list[str]:
-    """Return the suites of the tasks without duplicates."""
+    """Return the suites of the tasks, each once."""
     return list(dict.fromkeys(task.suite for task in runs))
 
 
@@ -76,9 +78,9 @@ def _place(task: BiasTask, tasks: Sequence[BiasTask]) -> tuple[int, int, int, st
 
 @dataclass(frozen=True)
 class DotScale:
-    """Size of the dots of runs: in `points`, in scores along the axis, and in rows across it.
+    """Diameter of the dots of runs: in `points`, in `scores` along the x axis, and in `rows` along the y axis.
 
-    Dots are at most `limit` rows away from their line.
+    Dots are at most `limit` rows above or below the line of their model.
     """
 
     points: float
@@ -88,7 +90,10 @@ class DotScale:
 
 
 def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale: DotScale) -> None:
-    """Draw scores in percent as fractions along x and near `place` on y; runs without a value are in their lane."""
+    """Draw runs as dots: x is the score, from percent to a fraction; y is near `place`.
+
+    Runs without a value are in the lane at x = BIAS_LANE.
+    """
     values = [BIAS_LANE if value is None else value / 100 for value, _ in runs]
     offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
     for failed in (False, True):
@@ -102,16 +107,16 @@ def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale
 
 
 def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: float) -> list[float]:
-    """Return the offset of each value's dot from the line: neighbours within `diameter` alternate about it.
+    """Return the vertical offset of each value's dot: dots in the same bin of width `diameter` alternate up and down.
 
-    `step` is the distance of two dots; it shrinks if more dots would not fit between -`limit` and `limit`.
+    Their distance is `step`, or less if the dots of a bin would otherwise exceed -`limit` to `limit`.
     """
     bins = [round(value / diameter) for value in values]
     sizes = Counter(bins)
     used: Counter[int] = Counter()
     offsets = []
     for place in bins:
-        # 0, 1, -1, 2, -2, ...
+        # Ranks of the dots of a bin: 0, 1, -1, 2, -2, ...
         rank = (used[place] + 1) // 2 * (1 if used[place] % 2 else -1)
         used[place] += 1
         largest = sizes[place] // 2

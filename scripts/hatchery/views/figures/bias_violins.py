@@ -1,7 +1,7 @@
-"""Distribution of the Linguistic Bias Score of every model as a violin, after Figure 2 of ELC-BERT.
+"""Distribution of the Linguistic Bias Score of every model as a violin plot, after Figure 2 of ELC-BERT.
 
-The results of fine-tuning on the ambiguous tasks of MSGS are bimodal (deviations up to 0.88), so that a mean alone
-misleads: single runs are drawn below every violin. The width of a violin is a Gaussian kernel density of the same
+The results of fine-tuning on the ambiguous tasks of MSGS are bimodal (standard deviations up to 0.88), so a mean alone
+misleads, and single runs are drawn below each violin. The width of a violin is a Gaussian kernel density, with one
 bandwidth for all models, reflected at the limits -1 and 1 of the scores.
 """
 
@@ -64,24 +64,25 @@ After Figure 2 of "Not all layers are equally as important: Every Layer Counts B
 
 The score is the Matthews correlation of the predictions with the linguistic label on the disambiguating rows of the
 ambiguous tasks of MSGS. At +1 a model follows the linguistic feature, at -1 the surface feature. A violin shows the
-runs of all fine-tuning seeds and learning rates on all ambiguous tasks. Their number is on the right, and each run is
-a dot below its violin. The outcomes are bimodal, so look at the dots and not only at the mean.
+runs of all fine-tuning seeds and learning rates on all ambiguous tasks. The number of runs is on the right, and each
+run is a dot below its violin. The scores are bimodal, so look at the dots and not only at the mean.
 
-The violin is a Gaussian kernel density of bandwidth 0.1 (the paper gives none), reflected at -1 and 1. All violins of
-a panel have the same area. The bar is the middle half of the runs, the white dot is their median, and the stroke is
-the mean of the task means. Failed runs (Matthews correlation 0, one class for everything) are hollow dots, counted on
-the right, and part of all statistics, as in the paper. Runs without a value have a lane of their own.
+The violin is a Gaussian kernel density of bandwidth 0.1 (the paper states no bandwidth), reflected at -1 and 1. All
+violins of a panel have the same area. The bar is the middle half of the runs, the white dot is their median, and the
+stroke is the mean of the task means. Failed runs (Matthews correlation 0, because one class is predicted for all rows)
+are hollow dots, counted on the right, and included in all statistics, as in the paper. Runs without a value are in a
+separate lane.
 
 Source: `measurements.parquet`.
 """,
     published=True,
 )
 
-# The paper states no bandwidth; this one keeps the two modes apart, which Scott's rule would join.
+# The paper states no bandwidth. With 0.1 the two modes are visible; Scott's rule would merge them.
 BANDWIDTH = 0.1
 GRID_POINTS = 401
 FEWEST_RUNS_OF_A_VIOLIN = 3
-# In a row of height 1: places and extents of violin and dots.
+# Vertical centres and half heights of violin and dots, in a row of height 1.
 VIOLIN, VIOLIN_HALF = -0.12, 0.3
 DOTS, DOTS_HALF = 0.33, 0.13
 
@@ -90,8 +91,8 @@ DOTS, DOTS_HALF = 0.33, 0.13
 class Violin:
     """One row: the runs of a model on the ambiguous tasks of a suite, scores in percent.
 
-    `mean` is the mean of the means of the tasks, None if a task has no value; `published` is the mean of the paper,
-    None if it is not over the same tasks.
+    `mean` is the mean of the task means, None if a task has no value; `published` is the paper's mean, None if the
+    paper averages other tasks.
     """
 
     model: str
@@ -101,7 +102,7 @@ class Violin:
 
     @property
     def scores(self) -> list[float]:
-        """Scores from -1 to 1 of the runs that have a value."""
+        """Scores, from -1 to 1, of the runs with a value."""
         return [value / 100 for value, _ in self.runs if value is not None]
 
 
@@ -146,7 +147,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks) -> dict[str, list[Violin]]:
-    """Return the rows of every suite, models in the order of the configuration."""
+    """Return the rows by suite, models in the order of the configuration."""
     panels: dict[str, list[Violin]] = {}
     for suite in suites_of(runs):
         tasks = {task.task: models for task, models in runs.items() if task.suite == suite}
@@ -161,7 +162,7 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks)
                 Violin(
                     model,
                     [run for rows in of_model for run in runs_of(rows)],
-                    # Only a mean over all tasks is the mean of the suite.
+                    # Without a value of every task there is no mean of the suite.
                     average_of_tasks([aggregate_runs(each) for each in of_model]).mean
                     if len(of_model) == len(tasks)
                     else None,
@@ -172,7 +173,10 @@ def violins(settings: FigureSettings, runs: BiasRuns, published: PublishedMarks)
 
 
 def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
-    """Return the density at `places` (1-D, from -1 to 1) of scores from -1 to 1; its integral over them is 1."""
+    """Return the density of the scores `values` (from -1 to 1) at the points `places` (1-D, from -1 to 1).
+
+    The integral over -1 to 1 is 1.
+    """
     mirrored = np.concatenate([np.asarray(values), -2 - np.asarray(values), 2 - np.asarray(values)])
     distances = (places[:, None] - mirrored[None, :]) / BANDWIDTH
     kernels: np.ndarray = np.exp(-0.5 * distances**2) / (BANDWIDTH * np.sqrt(2 * np.pi))
@@ -180,7 +184,7 @@ def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
 
 
 def _densest(panel: Sequence[Violin]) -> float:
-    """Return the highest density of a panel, so that all its violins have the same area."""
+    """Return the highest density of a panel; all violins are scaled by it, so that they have the same area."""
     places = np.linspace(-1.0, 1.0, GRID_POINTS)
     drawn = [violin.scores for violin in panel if len(violin.scores) >= FEWEST_RUNS_OF_A_VIOLIN]
     return max((float(kernel_density(values, places).max()) for values in drawn), default=1.0)

@@ -1,4 +1,4 @@
-"""Drawing of any figure of an experiment, for wide screens and for phones in one file."""
+"""Draws any figure of an experiment as one SVG file that contains a layout for wide screens and one for phones."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> 
     """Draw the figure of `settings`; see the stage `draw_figure`."""
     declared = declared_figures()[settings.figure]
     if lacking := [table for table in tables_of(declared) if table not in tables]:
-        raise ConfigError(f"tables: {' and '.join(lacking)} must be given, which {settings.figure} draws")
+        raise ConfigError(f"tables: {' and '.join(lacking)} missing; the figure {settings.figure} needs them")
     figure = import_module(f"hatchery.views.figures.{settings.figure}").draw
     save_figure(
         lambda style: figure(replace(settings, style=style), tables),
@@ -27,8 +27,8 @@ def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> 
 
 
 def remarks(settings: FigureSettings) -> Iterator[str]:
-    """Yield sentences above the drawing on models and experiments that it leaves out."""
+    """Yield remarks, to be printed above the drawing, on models and experiments that are not drawn."""
     if settings.left_out:
         yield f"{settings.left_out:,} more models are not drawn: see summary.csv"
     if settings.without:
-        yield f"not evaluated in this way: {', '.join(settings.without)}"
+        yield f"without these evaluations: {', '.join(settings.without)}"

@@ -1,7 +1,7 @@
 """Every run on every ambiguous task of MSGS as a dot, after Figure 3 of ELC-BERT.
 
-A panel per pair of features, linguistic features from top to bottom, surface features from left to right; each panel
-has a row per model. The runs of all seeds and learning rates are drawn, without selection.
+There is a panel for each pair of features, with linguistic features from top to bottom and surface features from left
+to right. A panel has a row for each model. The runs of all seeds and learning rates are drawn.
 """
 
 import polars as pl
@@ -50,12 +50,12 @@ After Figure 3 of "Not all layers are equally as important: Every Layer Counts B
 
 Each panel is an ambiguous task of MSGS: its training data can be explained by a linguistic feature (rows of panels)
 or by a surface feature (columns). A dot is one run: one pretraining seed, one fine-tuning seed and one learning rate.
-Its place is the Matthews correlation with the linguistic label on the disambiguating rows. At +1 the run follows the
-linguistic feature, at -1 the surface feature. No run is selected. Dots that would hide each other are moved up or
+The x axis is the Matthews correlation with the linguistic label on the disambiguating rows. At +1 the run follows the
+linguistic feature, at -1 the surface feature. All runs are drawn. Dots that would hide each other are moved up or
 down.
 
-Failed runs (Matthews correlation 0, one class for everything) are hollow; those without a value have a lane of their
-own. The stroke is the mean of all runs with a value, as in the paper.
+Failed runs (Matthews correlation 0, because one class is predicted for all rows) are hollow dots. Runs without a value
+are in a separate lane. The stroke is the mean of all runs with a value, as in the paper.
 
 Source: `measurements.parquet`.
 """,
@@ -64,7 +64,7 @@ Source: `measurements.parquet`.
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure: for every suite a grid of linguistic by surface features; missing pairs stay empty.
+    """Return the figure: for each suite a grid of linguistic and surface features; missing pairs are empty panels.
 
     Raises ManifestError for an altered table.
     """
@@ -92,7 +92,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
     labels = [wrapped(names[model], style.width_inches * 72 * 0.24, style.font_size * 0.9) for model in models]
     inches = max(0.3, (1.35 * most_lines(labels) + 0.4) * style.font_size / 72)
     titles = {pair: wrapped(_title(pair, runs), width, style.font_size) for pair in by_place}
-    # Height around every panel: its title, the tick labels, and the label of the axis.
+    # Height in inches of the text around a panel: its title, the tick labels, and the axis label.
     around = (1.2 * most_lines(list(titles.values())) + (2.4 if lane else 1.2) + 3.0) * style.font_size / 72
     height = len(pairs) * (len(models) * inches + around) + (0.5 + legend_rows(handles, style)) * line
     figure = Figure(figsize=(style.width_inches, height), layout="constrained")
@@ -119,7 +119,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
                     axes.text(0, place, "not run", ha="center", va="center", color=MUTED)
             axes.set_title(titles[pair], loc="left")
             axes.tick_params(axis="x", labelbottom=True)
-            # The names are written once per row, at its first panel.
+            # Names of models are written only at the first panel of a row.
             axes.set_yticks(range(len(models)), [""] * len(models) if named else labels)
             axes.set_ylim(len(models) - 0.5, -0.5)
             if not any(below[column] in by_place for below in pairs[row + 1 :]):

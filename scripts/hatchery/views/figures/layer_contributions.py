@@ -1,8 +1,8 @@
 """Contributions of the layers to each probed task, as heatmaps after Table 5 of LTG-BERT (Samuel et al., 2023).
 
-A panel per model with a row per task, or, for more models than tasks, a panel per task with a row per model; a column
-per layer. Cells are percent, so that a row sums to 100. The last column is the slope of the least-squares line in
-percent per layer. Light is low and dark is high, in colours whose order is clear to colour-blind readers.
+Each model is a panel with a row per task; if there are more models than tasks, each task is a panel with a row per
+model. Columns are layers. Cells are in percent, and a row sums to 100. The last column is the slope of a least-squares
+line over the layers, in percentage points per layer. Dark cells are high; colour-blind readers can order the colours.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ After Table 5 of "Trained on 100 million words and still in shape: BERT meets Br
 2023).
 
 A probe reads a learned convex combination of the layer outputs of the frozen model. The weights of this combination,
-in percent, are the contributions. They are means over the runs of a probe, and over both poolers if a task has two
-spans. The slope is that of the least-squares line over the layers. A negative slope means that a task is read from
-early layers. There is one panel per model, or one per task if there are fewer tasks than models.
+in percent, are the contributions of the layers. They are averaged over the runs of a probe, and over both poolers if a
+task has two spans. The slope is that of a least-squares line over the layers. A negative slope means that the probe
+mainly reads early layers. There is one panel per model, or one per task if there are fewer tasks than models.
 
 Source: `layers.parquet`.
 """,
@@ -42,7 +42,7 @@ COLOURS = {"okabe_ito": "Blues", "grey": "Greys"}
 LARGEST_AT_LEAST = 20.0
 SMALLEST_CELL_POINTS = 22.0
 LARGEST_CELL_INCHES = 0.75
-# Width of the slope's column after the last layer, in cells.
+# Width of the column of slopes after the last layer, in cell widths.
 SLOPE_CELLS = 1.2
 # With more rows than this, rows have the height of their text.
 MOST_HIGH_ROWS = 24
@@ -56,7 +56,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> Figure:
-    """Return the figure: heatmaps below each other, with one common colour scale."""
+    """Return the figure: heatmaps from top to bottom with one common colour scale."""
     style = settings.style
     panels = _panels(settings, contributions)
     depth = max(len(entry.percent) for entry in contributions)
@@ -77,14 +77,14 @@ def draw_layer_contributions(settings: FigureSettings, contributions: Sequence[L
         _heatmap(axes, rows, depth, mapping, font_size)
         axes.set_title(heading, loc="left")
     grid.flat[-1].set_xlabel("layer")
-    # Matplotlib reads both as shares of the figure's height, which grows with the panels.
+    # Matplotlib expects thickness and distance as fractions of the figure's height, which grows with the panels.
     thickness, distance = 2 * line / height, 1.5 * line / height
     colour_bar(figure, mapping, grid, "contribution (%)", shrink=0.7, fraction=thickness, pad=distance)
     return figure
 
 
 def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]) -> list[tuple[str, Rows]]:
-    """Return headings with their rows: of models, or of tasks if there are fewer tasks."""
+    """Return (heading, rows) of each panel: a panel per model, or per task if there are fewer tasks than models."""
     labels = models_with_counts(settings.runs)
     models = [model for model in models_in_order(settings.runs) if any(c.model == model for c in contributions)]
     tasks = list(dict.fromkeys(entry.task for entry in contributions))
@@ -101,7 +101,7 @@ def _panels(settings: FigureSettings, contributions: Sequence[LayerContribution]
 
 
 def _heatmap(axes: Axes, rows: Rows, depth: int, mapping: ScalarMappable, font_size: float) -> None:
-    """Draw the cells one by one: an image would be a bitmap inside the SVG."""
+    """Draw each cell as a rectangle, because `imshow` would store a bitmap in the SVG."""
     axes.set_xlim(0.5, depth + 0.5 + SLOPE_CELLS)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     for place, (_, entry) in enumerate(rows):

@@ -1,8 +1,8 @@
 """Layer weights as heatmaps, after Figure 1 of ELC-BERT (Charpentier and Samuel, 2023).
 
-Cell (n, i) of a panel is n x alpha(n, i), the weight of the output of layer i (0 is the embedding) in the input of
-layer n, so that a row sums to n. A plain transformer has the weight 1 everywhere, which is the first panel and the
-middle of the colour scale; so weights above and below those of a residual stream are visible.
+Cell (n, i) of a panel is n x alpha(n, i), where alpha(n, i) is the weight of the output of layer i (0 is the embedding)
+in the input of layer n. A row sums to n. A plain transformer has 1 in each cell; it is the first panel, and 1 is the
+middle of the colour scale, so that weights above and below those of a residual stream are visible.
 """
 
 import math
@@ -27,17 +27,18 @@ FIGURE = Declaration(
     needs=("layer_weights",),
     version=1,
     caption="Learned layer weights: the share with which each layer reads the outputs of the layers before it, "
-    "times the number of those outputs, so that 1 is the even share; the plain model adds all with weight 1.",
+    "times the number of these outputs, so that 1 is an equal share; a plain transformer adds all outputs with weight "
+    "1.",
     explanation="""
 After Figure 1 of "Not all layers are equally as important: Every Layer Counts BERT" (Charpentier and Samuel, 2023).
 
 The cell in row n and column i is n times the weight that layer n gives to the output of layer i; layer 0 is
-the embedding. A plain transformer adds all outputs with weight 1. Models of that kind share the first panel, and 1 is
-the middle of the colour scale. Each row of the other panels sums to n. Some models have a row after the last layer:
-the weighting of the model's output. For models with several pretraining seeds, the mean is shown.
+the embedding. A plain transformer adds all outputs with weight 1. All plain transformers share the first panel, and 1
+is the middle of the colour scale. In the other panels, row n sums to n. Some models have a row after the last layer:
+the weights of the layers in the model's output. For models with several pretraining seeds, the mean is shown.
 
-Weights of different layers are comparable only if the outputs are normalised. Otherwise a small weight may belong to
-an output of large magnitude.
+Weights of different layers are comparable only if the layer outputs are normalised. Otherwise a small weight may belong
+to an output of large magnitude.
 
 Source: `layers.parquet`.
 """,
@@ -46,7 +47,7 @@ Source: `layers.parquet`.
 COLOURS = {"okabe_ito": "PuOr_r", "grey": "Greys"}
 SCALE = ("layer weight × number of inputs", "(1 = plain residual stream)")
 LARGEST_AT_LEAST = 2.0
-# Cells must hold a number of four characters, and must not be huge with few layers.
+# A number of four characters must fit into a cell, and cells must not become huge if there are few layers.
 SMALLEST_CELL_POINTS = 17.0
 LARGEST_CELL_INCHES = 0.7
 LAYERS_FOR_TWO_COLUMNS = 14
@@ -61,7 +62,7 @@ class LayerPanel:
 
     @property
     def consumers(self) -> int:
-        """Number of rows, and of columns: the layers, and the output if it has weights of its own."""
+        """Number of rows (equal to that of columns): the layers, and the model's output if it has layer weights."""
         return max(self.table.scaled)[0]
 
 
@@ -71,9 +72,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[LayerPanel]:
-    """Return panels in the order of the configuration, averaged over the seeds of a model.
+    """Return panels of weights averaged over the seeds of each model, in the order of the configuration.
 
-    Models without layer weighting look equal, so those of one depth share one panel, which comes first. Raises
+    Models without layer weighting look equal, so all of one depth share a panel, before the other panels. Raises
     EvaluationError if two seeds of a model differ in their layers.
     """
     plain: dict[int, list[str]] = {}
@@ -134,7 +135,7 @@ def draw_layer_weights(settings: FigureSettings, panels: Sequence[LayerPanel]) -
 
 
 def _heatmap(axes: Axes, panel: LayerPanel, mapping: ScalarMappable, font_size: float) -> None:
-    """Draw the cells one by one: an image would be a bitmap inside the SVG."""
+    """Draw each cell as a rectangle, because `imshow` would store a bitmap in the SVG."""
     depth = panel.consumers
     axes.set_aspect("equal")
     axes.set_xlim(-0.5, depth - 0.5)

@@ -1,8 +1,8 @@
-"""Learning curves: training and development loss of every model against the tokens it has seen.
+"""Learning curves: training and development loss of each model against the number of tokens it has seen.
 
-The raw training loss of a long run is noisy, so steps are grouped in at most 200 equal intervals and their mean is
-drawn; development losses are drawn as measured. A model with several pretraining seeds is one line, their mean, with a
-band.
+The training loss of single steps is noisy, so steps are grouped into at most 200 equal intervals, and the mean of each
+interval is drawn. Development losses are drawn as measured. A model with several pretraining seeds is one line, the
+mean over seeds, with a band.
 """
 
 import math
@@ -43,33 +43,33 @@ FIGURE = Declaration(
     needs=("curves", "runs"),
     by_set=True,
     version=1,
-    caption="Loss per predicted token against the tokens seen: training loss, and development loss on the "
-    "same sequences each time; means over pretraining seeds, with their deviation as a band.",
+    caption="Loss per predicted token against the number of tokens seen: training loss, and development loss on the "
+    "same sequences at each evaluation; means over pretraining seeds, with the standard deviation as a band.",
     explanation="""
-One line per model, the mean of its pretraining seeds, whose number the legend gives; the band is their sample standard
-deviation. Where some seeds ended earlier, the mean is that of the others. Of many models in sets, there are no bands.
-The left panel shows the training loss in nats per
-predicted token (masked models predict hidden tokens, causal ones the next token, translations the tokens of the
-target), averaged in at most 200 equal intervals of optimiser steps. Losses of different objectives are not comparable.
-The right panel shows the loss on the development split at each evaluation. The dashed grey line, in both
-panels, is the loss on this split of the unigram distribution of the training tokens: a model above it does not even
-know how frequent words are, and one that stays on it has learnt nothing else. The lower axes count tokens since the
-start of training. The upper axes count optimiser steps; they are left out if the models see different numbers of
-tokens per step. Untrained models have no line.
+There is one line per model, the mean over its pretraining seeds. The legend gives their number, and the band is their
+sample standard deviation. Where some seeds ended earlier, the mean is over the remaining seeds. Bands are omitted if
+models are coloured by set of a grid. The left panel shows the training loss in nats per predicted token (masked models
+predict masked tokens, causal models the next token, translation models the tokens of the target), averaged over at most
+200 equal intervals of optimiser steps. Losses of different objectives are not comparable. The right panel shows the
+loss on the development split at each evaluation. The dashed grey line, in both panels, is the development loss of the
+unigram distribution of the training tokens. A model above this line does not even know how frequent words are; a model
+that stays on it has learnt nothing else. The lower axes count tokens since the start of training. The upper axes count
+optimiser steps; they are omitted if the models see different numbers of tokens per step. Untrained models have no line.
 
 Source: `curves.parquet`, `runs.parquet`.
 """,
 )
 
 INTERVALS = 200
-# Batches of real text differ slightly in tokens; above this fraction a second axis of steps would mislead.
+# Batches of real text differ slightly in their numbers of tokens. If tokens differ from a straight line by more than
+# this fraction of the maximum, a second axis of steps would mislead.
 STEP_TOLERANCE = 0.02
 UNIGRAM: Keywords = {"color": MUTED, "linestyle": (0, (4, 2)), "linewidth": 1.0, "zorder": 1}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One model: `training` and `development` are losses in nats per predicted token by tokens, in order of steps."""
+    """Lines of one model: losses in nats per predicted token against tokens, sorted by step."""
 
     model: str
     training: list[Point]
@@ -92,7 +92,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
-    """Return the two lines of one model from the points of its seeds, the training loss averaged in intervals of
+    """Return the two lines of a model from the points of its seeds; the training loss is averaged over intervals of
     steps.
     """
     training = [[(each.step, each.tokens, each.loss) for each in seed if each.loss is not None] for seed in seeds]
@@ -105,7 +105,7 @@ def curve_of(model: str, seeds: Sequence[Sequence[CurvePoint]]) -> Curve:
 
 
 def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Point]:
-    """Return a point for every step or interval for which any seed has a number of tokens and a loss."""
+    """Return a point for each step or interval that any seed has; `seeds` map steps or intervals to (tokens, loss)."""
     points = []
     for key in sorted({key for seed in seeds for key in seed}):
         tokens, losses = zip(*(seed[key] for seed in seeds if key in seed), strict=True)
@@ -114,12 +114,12 @@ def _over_seeds(seeds: Sequence[Mapping[int, tuple[float, float]]]) -> list[Poin
 
 
 def interval_width(rows: Sequence[tuple[int, int, float]], intervals: int = INTERVALS) -> int:
-    """Return the steps of an interval, so that `rows` (step, tokens, loss) have at most `intervals` equal ones."""
+    """Return the number of steps per interval that divides `rows` (step, tokens, loss) into at most `intervals`."""
     return max(1, math.ceil((max((step for step, _, _ in rows), default=0) + 1) / intervals))
 
 
 def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[int, tuple[float, float]]:
-    """Return mean tokens and mean loss of `rows` (step, tokens, loss), by index of the interval of `width` steps."""
+    """Return (mean tokens, mean loss) of `rows` (step, tokens, loss), by index of the interval of `width` steps."""
     groups: dict[int, list[tuple[int, int, float]]] = {}
     for row in rows:
         groups.setdefault(row[0] // width, []).append(row)
@@ -132,7 +132,7 @@ def interval_means(rows: Sequence[tuple[int, int, float]], width: int) -> dict[i
 def tokens_per_step(runs: Sequence[Sequence[CurvePoint]]) -> float | None:
     """Return the tokens per optimiser step if one number describes all points of all runs, otherwise None.
 
-    A point fits if its tokens differ from the straight line by at most 2 % of the most tokens that any run saw.
+    A point fits if its tokens differ from the straight line by at most 2 % of the maximum number of tokens of any run.
     """
     points = [point for run in runs for point in run]
     last = max(points, key=lambda point: point.step, default=None)
@@ -152,7 +152,8 @@ def draw_learning_curves(
 ) -> Figure:
     """Return the figure: training loss on the left (or above), development loss on the right (below), one legend.
 
-    `unigram` are the losses of unigram distributions, `different` the aspects in which development losses differ.
+    `unigram` are the losses of unigram distributions. `different` names differences between models that make their
+    development losses incomparable.
     """
     untrained = {curve.model for curve in curves if not curve.training and not curve.development}
     labels, group = _groups(settings, untrained)
@@ -201,9 +202,9 @@ def draw_learning_curves(
 
 
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the distinguished groups with their names in the legend, and the group of each model.
+    """Return the legend's label of each group of models, and the group of each model.
 
-    A group is a model, or the set of a grid.
+    A group has one colour: it is a model or, if the models are in sets of a grid, a set.
     """
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}

@@ -12,10 +12,10 @@ FIGURE = Declaration(
     version=1,
     caption="Development loss of models against FLOPs, with the compute-optimal evaluations and their power laws.",
     explanation="""
-One grey line per model, the mean of its seeds; the dots are the evaluations with the lowest development loss in each
-bin of FLOPs, the black lines the power laws fitted to them. Published learning curves, where a study names them, have
-a panel of their own: their losses count padding, so only the slopes of the two can be compared. The shaded band is the
-break between two laws, where the Bayesian information criterion is for one.
+There is one grey line per model, the mean over its seeds. The dots are the evaluations with the lowest development loss
+in each bin of FLOPs, and the black lines are power laws fitted to these dots. Published learning curves, if a study
+names them, have a separate panel: their losses include padding, so only slopes can be compared with ours. The shaded
+band is the range of the break point between two laws, if the Bayesian information criterion prefers two laws.
 
 Source: `numbers.csv` of the analysis `power_laws`.
 """,

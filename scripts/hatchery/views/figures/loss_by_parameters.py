@@ -12,10 +12,10 @@ FIGURE = Declaration(
     version=1,
     caption="Development loss of models against parameters, with the compute-optimal evaluations and their power laws.",
     explanation="""
-One grey line per model, the mean of its seeds; the dots are the evaluations with the lowest development loss in each
-bin of FLOPs, the black lines the power laws fitted to them. Grey boxes are around the points of a model that has the
-lowest loss in three bins in a row or more. Published learning curves, where a study
-names them, have a panel of their own: their losses count padding, so only the slopes of the two can be compared.
+There is one grey line per model, the mean over its seeds. The dots are the evaluations with the lowest development loss
+in each bin of FLOPs, and the black lines are power laws fitted to these dots. Grey boxes are around the points of a
+model that has the lowest loss in at least three consecutive bins. Published learning curves, if a study names them,
+have a separate panel: their losses include padding, so only slopes can be compared with ours.
 
 Source: `numbers.csv` of the analysis `power_laws`.
 """,

@@ -1,8 +1,7 @@
-"""Marks of figures: single runs, means of models, published values, and lines of means with their bands.
+"""Plot markers and lines: single runs, means of models, published values, and lines of means with their bands.
 
-A run is a dot, filled if it is sound, hollow if it failed. Only published values that are comparable with ours are
-marked, as open diamonds; the others are in the summary with the reason. The band of a line shows the spread over
-seeds.
+A run is a dot: filled if it succeeded, hollow if it failed. Published values that are comparable with ours are open
+diamonds. Other published values are only in the summary, with the reason. The band of a line is the spread over seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,11 +33,11 @@ from hatchery.rendering.style import ModelStyle, Style
 from hatchery.views.figures.registry import FAILED_LABEL, PUBLISHED, PUBLISHED_LABEL, Tables
 
 Runs = Sequence[tuple[float | None, str]]
-"""Value of each run, None without a number, and the kind of its failure, if it failed."""
+"""(value, kind of failure) of each run; the value is None if there is no number, the kind is empty without failure."""
 
 
 def runs_of(rows: pl.DataFrame) -> Runs:
-    """Return the values and failures of rows of measurements."""
+    """Return (value, kind of failure) of each row of measurements."""
     return rows.select("value", "failed").rows()
 
 
@@ -53,7 +52,7 @@ def has_failed(runs: Runs) -> bool:
 
 
 def run_mark(look: ModelStyle, size: float, failed: bool) -> Keywords:
-    """Return keywords of `Axes.plot` for the dots of a model."""
+    """Return keywords of `Axes.plot` for the dots of a model's runs, hollow if `failed`."""
     return {
         "marker": look.marker,
         "markersize": size,
@@ -72,9 +71,7 @@ def failed_handle(style: Style) -> Line2D:
 
 
 def mean_mark(style: Style, length: float = 1.0) -> Keywords:
-    """Return keywords of `Axes.plot` for the mean of our runs: a bar across the axis of values, `length` times the
-    font.
-    """
+    """Return keywords of `Axes.plot` for the mean of our runs: a vertical stroke of `length` times the font size."""
     return {
         "marker": "|",
         "markersize": style.font_size * length,
@@ -92,7 +89,7 @@ PublishedMarks = Mapping[Key, PublishedValue]
 def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, PublishedValue]:
     """Return the published values of the models in the experiment; empty without a paper.
 
-    Raises ConfigError if settings and tables do not belong together, EvaluationError for an invalid table.
+    Raises ConfigError if the settings name a paper that the tables lack, EvaluationError for an invalid table.
     """
     papers = [path for name, path in tables.items() if name.partition("/")[0] == PUBLISHED]
     values = chosen_values(settings.published, papers, "tables: published")
@@ -100,7 +97,7 @@ def comparable_values(settings: FigureSettings, tables: Tables) -> dict[Key, Pub
 
 
 def published_mark(style: Style, face: str = "none") -> Keywords:
-    """Return keywords of `Axes.plot` for a published value; open, so that a value of ours below it is visible."""
+    """Return keywords of `Axes.plot` for a published value: an open diamond, so that our value below it is visible."""
     return {
         "marker": "D",
         "markersize": style.font_size * 0.52,
@@ -119,7 +116,7 @@ def published_handle(style: Style) -> Line2D:
 
 @dataclass(frozen=True)
 class MeanRow:
-    """A row of a panel of means: its name, its look, and mean and spread to either side, None if unknown."""
+    """A row of a panel of means: its name, its look, and (mean, spread), None if the mean is unknown."""
 
     name: str
     look: ModelStyle
@@ -127,7 +124,10 @@ class MeanRow:
 
 
 def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, least: int = 1) -> None:
-    """Draw a panel of one number per model: rows from top to bottom, a dot with its spread; room for `least` rows."""
+    """Draw a panel with a row per model from top to bottom: a dot at the mean, and a bar for the spread.
+
+    The panel has space for at least `least` rows.
+    """
     for place, row in enumerate(reversed(rows)):
         if row.mean is not None:
             mean, spread = row.mean
@@ -145,7 +145,7 @@ def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, lea
 
 
 Point = tuple[float, float, float]
-"""Place on the axis, mean over the seeds, and their spread to either side (0 with one seed)."""
+"""(x, mean over seeds, spread over seeds); the spread is 0 with one seed."""
 
 
 def point_of(
@@ -153,9 +153,9 @@ def point_of(
     values: Sequence[float],
     of: Callable[[Sequence[float]], tuple[float | None, float | None]] = mean_and_deviation,
 ) -> Point:
-    """Return the point of at least one value.
+    """Return the point at x = `place` of `values`, of which there is at least one.
 
-    `of` computes mean and spread, by default the sample standard deviation.
+    `of` computes mean and spread; by default the spread is the sample standard deviation.
     """
     mean, spread = of(values)
     assert mean is not None
@@ -163,7 +163,10 @@ def point_of(
 
 
 def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: float | None = None, **line: Any) -> None:
-    """Draw the line through points in their order, with a band up to `highest` if any point has a spread."""
+    """Draw a line through points in the given order, with a band if any point has a spread.
+
+    The band ends at `highest`, the maximum possible value.
+    """
     places, means = [place for place, _, _ in points], [mean for _, mean, _ in points]
     axes.plot(places, means, color=look.colour, linestyle=look.dashes, **{"linewidth": 1.4, **line})
     if any(spread for _, _, spread in points):
@@ -173,15 +176,13 @@ def draw_band(axes: Axes, points: Sequence[Point], look: ModelStyle, highest: fl
 
 
 def up_to(highest: float | None, mean: float, spread: float) -> float:
-    """Limit the spread above a mean, because no number is above `highest`."""
+    """Return the spread above a mean, limited so that mean plus spread is at most `highest`."""
     return spread if highest is None else max(0.0, min(spread, highest - mean))
 
 
 @dataclass(frozen=True)
 class Panel:
-    """The content of a panel: a column of the curves, its title, and whether the lowest point of every line is
-    marked.
-    """
+    """A panel: a column of `curves.parquet`, a title, and (`marks_minimum`) whether each line's minimum has a dot."""
 
     column: str
     title: str
@@ -189,7 +190,7 @@ class Panel:
 
 
 def draw_steps(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]) -> Figure:
-    """Return the figure: panels side by side (below each other on phones) with one legend.
+    """Return the figure: panels of values against steps, side by side (from top to bottom on phones), with one legend.
 
     Raises ManifestError for an altered table.
     """
@@ -219,9 +220,9 @@ def draw_steps(settings: FigureSettings, tables: Tables, panels: Sequence[Panel]
 
 
 def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, list[Point]]:
-    """Return points by model and step from (model, step, value) of single seeds, with the standard error as spread.
+    """Return the points of each model, sorted by step, from (model, step, value) of single seeds.
 
-    Missing values are left out.
+    The spread is the standard error. Missing values are ignored.
     """
     found: dict[str, dict[int, list[float]]] = {}
     for model, step, value in rows:
@@ -235,7 +236,7 @@ def points_by_model(rows: Sequence[tuple[str, int, float | None]]) -> dict[str, 
 def _finish(axes: Axes, title: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_xlabel("optimiser steps (logarithmic)")
-    # Logarithmic from the first step on, with space for the untrained model.
+    # The axis is logarithmic from step 1 on and linear below, so that step 0, the untrained model, is visible.
     axes.set_xscale("symlog", linthresh=1, linscale=0.4)
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(abbreviated))

@@ -1,7 +1,7 @@
-"""Needs of figures: a record for every kind of results that a figure may draw.
+"""The kinds of results that figures draw (`NEEDS`), each with its table and a check whether an experiment has them.
 
-A figure may also need an analysis by its name; then only studies with this entry have the figure. A figure that needs
-more than its tables has additional settings (`Asks`), in the record of a need.
+A figure may also need an analysis; then only studies whose configuration has this analysis have the figure. A figure
+that needs more than tables has additional settings (`Asks`), which its kind of results declares.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asks:
-    """Settings that figures of some results have in addition to those of every figure.
+    """Additional settings of the figures of a kind of results.
 
-    `settings` is the class of all settings of these figures. `values` returns the additional ones for an experiment or
-    a study and the runs that the figure draws. `models` returns the drawn models, if not all are drawn.
+    `settings` is the settings class of these figures. `values` returns the additional settings for an experiment or
+    study and the runs that the figure draws. `models` returns the drawn models, if not all models are drawn.
     """
 
     settings: type[FigureSettings]
@@ -36,20 +36,22 @@ class Asks:
 
 @dataclass(frozen=True)
 class Need:
-    """A kind of results: the tidy table that holds them, and their name in messages."""
+    """A kind of results: the tidy table that contains these results, and their name in messages."""
 
     table: str
     name: str
     asked_by: Callable[["Project", str], object] = lambda project, experiment: True
     """Returns a true value if an experiment has these results, according to its configuration."""
     of_others: bool = False
-    """True if imported models have these results, too; facts of their training are unknown."""
+    """True if imported models also have these results; nothing is known about the training of imported models."""
     asks: Asks | None = None
 
 
 @dataclass(frozen=True)
 class RegularisedStart(Settings):
-    """Strength of the penalty that kept a training away from the unigram distribution, and its steps; 0 for none."""
+    """Strength of the penalty for predictions near the unigram distribution, and the number of steps with it; 0 and 0
+    without penalty.
+    """
 
     penalty: float
     steps: int
@@ -57,9 +59,9 @@ class RegularisedStart(Settings):
 
 @dataclass(frozen=True)
 class SweptValues(Settings):
-    """Values of the keys that a sweep varies, for one run; runs that share all other values have the same `line`.
+    """Values of the configuration keys that a sweep varies, for one run; runs equal in all other keys share `line`.
 
-    `sized` is true of runs of a grid, which differ in their numbers of parameters.
+    `sized` is True for runs of a grid, which differ in their numbers of parameters.
     """
 
     line: str
@@ -69,9 +71,9 @@ class SweptValues(Settings):
 
 @dataclass(frozen=True)
 class SweptFigure(FigureSettings):
-    """Settings of a figure of models that sweeps or grids made.
+    """Settings of a figure of models that sweeps or grids define.
 
-    `objectives` has the task by which held-out text is asked of each model, where the models differ in it.
+    `objectives` names the prediction task in which held-out text is measured, by model, if the models differ in it.
     """
 
     swept: dict[str, SweptValues] = field(default_factory=dict)
@@ -80,22 +82,25 @@ class SweptFigure(FigureSettings):
 
 @dataclass(frozen=True)
 class RegularisedFigure(FigureSettings):
-    """Settings of a figure of models that were first kept away from the unigram distribution, and of others."""
+    """Settings of a figure that compares models whose first steps had the penalty `unigram_penalty` with models without
+    it.
+    """
 
     regularised: dict[str, RegularisedStart] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MilestonesFigure(FigureSettings):
-    """Settings of a figure of intermediate checkpoints of the runs."""
+    """Settings of a figure of the intermediate checkpoints (`milestones`) of the runs."""
 
     milestones: tuple[SeededRun, ...] = ()
 
 
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
-    """Return the runs that start from a run with `unigram_penalty`, and those that otherwise equal them.
+    """Return penalty and steps of each run that starts from a run with `unigram_penalty`.
 
-    The values are the penalty and its steps, both 0 without a penalty; empty if no run starts in this way.
+    Runs that are otherwise equal, but start without such a run, follow with the values 0 and 0. Empty if no run starts
+    from a run with `unigram_penalty`.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs
     for run, entry in runs.items():
@@ -113,7 +118,8 @@ def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
 
 
 def _weights_layers(project: "Project", experiment: str) -> bool:
-    # Models that only add their layers have no weights except 1, and GPT-BERT's weights combine blocks.
+    # Plain residual streams have only the weight 1, and the weights of GPT-BERT combine attention and feed-forward
+    # blocks, not layers.
     runs = project.experiment(experiment).runs
     weightings = {project.model_of(experiment, run).layer_weighting for run in runs}
     return UNRESTRICTED not in weightings and weightings != {"none"}
@@ -153,7 +159,7 @@ def _regularised(project: "Project", experiment: str) -> Mapping[str, Regularise
 
 def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
     found = project.for_members(experiment, lambda part: project.expansion(part).swept_values())
-    # Lines are named after their experiments, as models are.
+    # Names of lines start with the name of their experiment, as those of models in a study do.
     return {
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
         for model, values in found.items()
@@ -252,5 +258,5 @@ NEEDS = {
 
 
 def drawable(project: "Project", experiment: str) -> list[str]:
-    """Return the kinds of results in an experiment that figures can draw (`NEEDS`)."""
+    """Return the names (keys of `NEEDS`) of the kinds of results that an experiment has."""
     return [name for name, need in NEEDS.items() if need.asked_by(project, experiment)]

@@ -1,4 +1,4 @@
-"""Divergences of every model's predictions from the unigram, uniform and empirical distributions during training.
+"""Divergences, during training, of each model's predictions from the unigram, uniform and empirical distributions.
 
 Source: "A Natural Bias for Language Generation Models", Figure 1.
 """
@@ -13,13 +13,14 @@ FIGURE = Declaration(
     needs=("divergences",),
     version=1,
     caption="Divergence of the models' predictions from the unigram distribution of their targets, from the uniform "
-    "one, and from the labels themselves (their loss), on fixed development sequences, against optimiser steps. The "
-    "dot is the step at which a model is nearest to the unigram distribution.",
+    "distribution, and from the labels (the loss), on fixed development sequences, against optimiser steps. The dot is "
+    "the step at which a model is closest to the unigram distribution.",
     explanation="""
 KL(unigram, model), KL(uniform, model) and KL(label, model) in nats, averaged over all labelled positions of the same
 development sequences at steps 0, 1, 2, 4, 8 and so on, and at every evaluation. A line is the mean over the seeds of a
-model, its band the standard error. A model that starts with a bias of 0 comes near the unigram distribution before it
-learns to use the context; one whose bias is the logarithm of the unigram distribution starts there.
+model, and its band is the standard error. A model whose output bias starts at 0 approaches the unigram distribution
+before it learns to use the context. A model whose bias starts as the logarithm of the unigram distribution begins at
+this distribution.
 
 Source: `curves.parquet`.
 """,

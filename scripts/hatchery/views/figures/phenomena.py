@@ -1,9 +1,9 @@
 """Accuracy on minimal pairs by phenomenon, for all models, with the accuracy of a blind guess as a dashed line.
 
-Bars lie on their side, so that the names of phenomena need no rotation and the figure grows downwards with their
-number. With several pretraining seeds a bar is their mean and the whisker their sample standard deviation; with one
-seed the whisker is the 95 % interval over the choice of the items. An open diamond is the published accuracy of the
-model, if the experiment names a paper.
+Bars are horizontal, so that the names of phenomena need no rotation and the figure's height grows with the number of
+phenomena. With several pretraining seeds, a bar is the mean over seeds and its whisker the sample standard deviation.
+With one seed, the whisker is the 95 % interval over the choice of the items. An open diamond is the published accuracy
+of the model, if the experiment names a paper.
 """
 
 import math
@@ -60,16 +60,16 @@ FIGURE = Declaration(
     version=1,
     caption="Accuracy on minimal pairs by phenomenon, their average below; the dashed line is chance.",
     explanation="""
-A bar is the share of minimal pairs, in percent, whose acceptable sentence gets the strictly higher pseudo-log-
-likelihood; ties count as wrong. With several pretraining seeds, the bar is their mean and the whisker is the sample
-standard deviation over them (the legend gives the number of seeds). With one seed the whisker is the 95 % interval of
-its accuracy over the choice of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend.
-The phenomenon average is set apart below them; it weighs all phenomena of a suite equally. The paradigm average, which
-weighs all paradigms equally, is drawn if the paper prints it.
+A bar is the percentage of minimal pairs whose acceptable sentence has the strictly higher (pseudo-)log-likelihood; ties
+count as wrong. With several pretraining seeds, the bar is the mean over seeds and the whisker is their sample standard
+deviation (the legend gives the number of seeds). With one seed, the whisker is the 95 % interval of its accuracy over
+the choice of the items, as in `summary.md`. The bars of a phenomenon are in the order of the legend. Below the
+phenomena is their average, which weights all phenomena of a suite equally. The paradigm average, which weights all
+paradigms equally, is drawn if the paper prints it.
 
-Chance is the accuracy of a guess that does not see the items: the mean of one over the number of candidates, which is
-50 % of pairs. Where phenomena differ in it, each has a line of its own. A suite without right answers shows the rank
-correlation with the preferences of people, of which chance is 0.
+Chance is the accuracy of a guess that does not see the items: the mean over items of 1 / (number of candidates), which
+is 50 % for pairs. If chance differs between phenomena, each phenomenon has its own line. For a suite without correct
+answers, the figure shows the rank correlation with human preferences, for which chance is 0.
 
 Source: `measurements.parquet`.
 """,
@@ -79,8 +79,8 @@ Source: `measurements.parquet`.
 AVERAGES = (PHENOMENON_AVERAGE, PARADIGM_AVERAGE, PAIR_AVERAGE)
 LEVELS: tuple[Level, ...] = ("phenomenon", "average")
 AXES = {ACCURACY: "accuracy (%)", CORRELATION: "Spearman's correlation with people (%)"}
-"""The metrics of a suite and their axes; the first metric that a suite has is drawn."""
-# Between the phenomena and their averages, in rows.
+"""Axis labels by metric; the first of these metrics that a suite has is drawn."""
+# Gap between the phenomena and their averages, in rows.
 AVERAGE_GAP = 0.6
 
 
@@ -88,7 +88,7 @@ AVERAGE_GAP = 0.6
 class SuiteBars:
     """One panel: a metric in percent by (phenomenon, model), phenomena from top to bottom, averages last.
 
-    `published` holds the values of the paper, if there are any, under the same keys.
+    `published` contains the paper's values, if any, also by (phenomenon, model).
     """
 
     suite: str
@@ -98,9 +98,7 @@ class SuiteBars:
     metric: str = ACCURACY
 
     def chances(self) -> dict[str, list[float]]:
-        """Return scores of a blind guess by phenomenon: one value, or several if models were scored on different
-        items.
-        """
+        """Return the scores of a blind guess by phenomenon: several if the models' items differ, else one."""
         found: dict[str, set[float]] = {name: set() for name in self.phenomena}
         for (name, _), bar in self.bars.items():
             if bar.blind_guess is not None and name in found:
@@ -108,14 +106,14 @@ class SuiteBars:
         return {name: sorted(guesses) for name, guesses in found.items()}
 
     def extent(self) -> tuple[float, float]:
-        """Return the range of the axis: from 0 to 100, extended below 0 to the lowest bar or deviation."""
+        """Return the range of the axis: 0 to 100, extended below 0 if a bar or its whisker is negative."""
         lowest = min(
             (bar.mean - (bar.whisker or 0.0) for bar in self.bars.values() if bar.mean is not None), default=0.0
         )
         return (0.0 if lowest >= 0 else max(-100.0, 10.0 * math.floor(lowest / 10))), 100.0
 
     def places(self) -> list[float]:
-        """Return the places of the phenomena, from 0 downwards, with a gap before the averages."""
+        """Return the y coordinates of the phenomena: 0, 1, 2 and so on, with a gap before the averages."""
         first = next((place for place, name in enumerate(self.phenomena) if name in AVERAGES), None)
         if not first:
             return [float(place) for place in range(len(self.phenomena))]
@@ -131,7 +129,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | None = None) -> SuiteBars:
-    """Return mean and deviation over seeds; phenomena by name, then the average over phenomena if there are several.
+    """Return a panel with means and deviations over seeds: phenomena by name, then their average if there are several.
 
     The average over paradigms follows if a paper prints it for one of the models.
     """
@@ -157,7 +155,7 @@ def suite_bars(suite: str, measured: pl.DataFrame, published: PublishedMarks | N
 
 
 def draw_phenomena(settings: FigureSettings, panels: Sequence[SuiteBars]) -> Figure:
-    """Return the figure: a panel of grouped bars per suite below each other, one legend at the bottom."""
+    """Return the figure: a panel of grouped bars per suite, from top to bottom, and one legend below."""
     models = models_in_order(settings.runs)
     styles = settings.looks(models)
     style = settings.style
@@ -199,9 +197,9 @@ def _draw_panel(
     font_size = style.font_size
     names = [_name(name, style) for name in panel.phenomena]
     low, high = panel.extent()
-    # To the right of 100 there is space for the numbers of the longest bars.
+    # Leave space to the right of 100 for the numbers of the longest bars.
     high += (high - low) * (0.08 if not is_narrow(style) else 0.18)
-    # In percent; the axes have about 0.65 of the figure's width.
+    # Width of a number in units of the x axis, which is in percent; the axes fill about 0.65 of the figure's width.
     number_width = (3 + 4 * 0.64 * 0.72 * font_size) * (high - low) / (style.width_inches * 72 * 0.65)
     measured = [model for model in models if any((name, model) in panel.bars for name in panel.phenomena)]
     thickness = 1 / (len(measured) + 0.8)
@@ -223,8 +221,7 @@ def _draw_panel(
             printed = panel.published.get((phenomenon, model))
             if printed is not None:
                 axes.plot([printed], [place], **published_mark(style, face="white"))
-            # The number is at the end of its bar, or after the line of chance or a diamond if these would cover it
-            # there.
+            # The number is at the end of its bar, or after the chance line or diamond if they would cover the number.
             if any(end <= chance <= end + number_width for chance in chances[phenomenon]):
                 end = max(chances[phenomenon])
             covered = printed is not None and end - 1.0 <= printed <= end + number_width
@@ -235,7 +232,7 @@ def _draw_panel(
                 textcoords="offset points",
                 va="center_baseline",
                 fontsize=font_size * 0.72,
-                # The line of chance is interrupted at a number.
+                # The chance line is interrupted at a number.
                 zorder=4,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
@@ -257,7 +254,7 @@ def _draw_panel(
 
 
 def _draw_chance(axes: Axes, panel: SuiteBars, font_size: float) -> None:
-    """Draw one line if all phenomena have the same chance, else a line across the bars of each phenomenon."""
+    """Draw one chance line if all phenomena have the same chance, else one line across the bars of each phenomenon."""
     chances = list(panel.chances().values())
     line: Keywords = {"color": "black", "linestyle": "--", "linewidth": 0.9, "zorder": 2}
     if len(distinct := {chance for found in chances for chance in found}) == 1 and all(chances):

@@ -1,4 +1,7 @@
-"""Gains of reading times against perplexity and against words seen: a row of two panels for each table and response."""
+"""Log-likelihood gains of regressions of reading times, against the model's perplexity and against words seen.
+
+Each table of reading times, and each of its responses, has a row of two panels.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,17 +37,18 @@ FIGURE = Declaration(
     title="Likelihood gain of reading times",
     needs=("reading_times", "runs"),
     version=1,
-    caption="Gain in log-likelihood per word of regressions of reading times with the surprisals of a model, against "
-    "the perplexity of the model on the texts that were read, and against the words that it had seen; means over "
-    "pretraining seeds, with their deviation as a band (of a single seed, the 95 % interval over readers).",
+    caption="Gain in log-likelihood per word when a model's surprisals are added to a regression of reading times, "
+    "against the perplexity of the model on the texts that were read, and against the number of words that it had "
+    "seen; means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over "
+    "readers).",
     explanation="""
-A row is a table of reading times, or one of its responses. A point is a finished model or, with `reading_times` in
-`evaluate_milestones`, a model of inside a training; a line joins the points of a training. The gain is the difference
-of two maximum log-likelihoods, of the regression with and of the regression without the values of the model, over the
-number of rows, in thousandths of a nat. The perplexity is per word of the texts, so that it compares across tokenizers;
-of masked models, which see the words after a word, it is a pseudo-perplexity. Both axes are logarithmic. Models of
-others, of whose training the words are unknown, are in the left panels alone. Numbers that do not compare have rows of
-their own.
+A row is a table of reading times, or one response of a table with several. A point is a finished model or, with
+`reading_times` in `evaluate_milestones`, an intermediate checkpoint; a line joins the points of a training. The gain is
+the maximum log-likelihood of the regression with the model's values, minus that of the regression without them, divided
+by the number of rows, in thousandths of a nat. The perplexity is per word of the texts, so that it is comparable across
+tokenizers. For masked models, which see the words after a word, it is a pseudo-perplexity. Both x axes are logarithmic.
+Imported models, for which the number of training words is unknown, are only in the left panels. Numbers that are not
+comparable have separate rows.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,
@@ -53,14 +57,16 @@ Source: `measurements.parquet`, `runs.parquet`.
 
 @dataclass
 class Gains:
-    """Seeds of models at their milestones: perplexity, words seen (None: unknown), gain, and its deviation."""
+    """Points of one row of panels, by model and milestone: for each seed (perplexity, words seen, gain, deviation of
+    the gain). Unknown values are None.
+    """
 
     points: dict[str, dict[str, list[tuple[float | None, float | None, float, float | None]]]] = field(
         default_factory=dict
     )
 
     def points_of(self, model: str, axis: int) -> list[Point]:
-        """Return the points of a model over perplexity (axis 0) or words (axis 1), in ascending order."""
+        """Return the points of a model, sorted by perplexity (`axis` 0) or words seen (`axis` 1)."""
         found = []
         for seeds in self.points.get(model, {}).values():
             places = [seed[axis] for seed in seeds]
@@ -74,7 +80,7 @@ class Gains:
 
 
 def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
-    """The figure. Raises ManifestError for an altered table."""
+    """Return the figure. Raises ManifestError for an altered table."""
     runs = (*settings.runs, *settings.milestones)
     words = {row["run"]: row["words"] for row in read_runs(tables["runs"], runs)}
     rows = rows_of(runs, words, read_measurements(tables["measurements"], runs, kind="reading_times"))
@@ -99,7 +105,7 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Gains]:
-    """The rows of the figure by their titles, in the order of the table."""
+    """Return the rows of the figure by title, in the order of the table; `words` is the number seen by run."""
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
     perplexity = {

@@ -1,7 +1,7 @@
-"""The registry of figures: each is one file of this folder with a declaration (`FIGURE`) and a function `draw`.
+"""The registry of figures: each figure is one file of this folder with a declaration (`FIGURE`) and a function `draw`.
 
-Snakemake plans with the declarations, and Matplotlib takes half a second to load. So declarations are read from the
-files without importing them, and all their values are literals.
+Planning needs only the declarations, and Matplotlib takes half a second to import. Therefore declarations are parsed
+from the files without importing them, and all their values are literals.
 """
 
 import ast
@@ -18,14 +18,14 @@ from hatchery.typed import build
 from hatchery.views.figures.needs import NEEDS
 
 Tables = Mapping[str, Path]
-"""Input of a figure: the tidy tables that it needs, of one experiment or of several, and `published` values.
+"""Input files of a figure by name: the tidy tables that it needs, and `published` (values of papers).
 
-For a needed analysis, it has the manifest of every entry, as `<analysis>/<entry>`.
+If the figure needs an analysis, the manifests of its entries in a study have the keys `<analysis>/<entry>`.
 """
 
 PUBLISHED = "published"
 
-# Legend entries of the marks that the page explains.
+# Legend entries of plot markers, which the page explains.
 PUBLISHED_LABEL, FAILED_LABEL = "published mean", "failed run"
 
 BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"
@@ -33,14 +33,14 @@ BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"
 
 @dataclass(frozen=True)
 class Declaration:
-    """The facts on a figure that other modules need; its name is that of its file.
+    """Declaration of a figure for other modules; the name of the figure is the name of its file.
 
-    `title` is the title in the file. `caption` is the text below the figure on pages, and for readers who cannot see
-    it; sentences of `also` follow if they are true. `explanation` can be unfolded below (paragraphs, in which `this`
-    is code). `published` is true if the figure marks published values. `needs` are the kinds of results that it draws.
-    A figure that distinguishes its models shows only the first of many models; with `all_models` it shows all, with
-    `by_set` it shows all if its models are in sets of a grid, coloured by set. Increase the version when the code of
-    the figure changes its drawing.
+    `title` is the title in the SVG file. `caption` is the text below the figure on pages, and its alternative text for
+    screen readers; sentences of `also` are appended if they apply. `explanation` is unfolded below the caption: its
+    paragraphs, with code in backquotes. `published` is True if the figure marks published values. `needs` are the kinds
+    of results that it draws (`NEEDS`). By default, a figure draws only the first models of an experiment with many;
+    with `all_models` it draws all models, with `by_set` all models if they are in sets of a grid, coloured by set.
+    Increase the version when the code of the figure changes its drawing.
     """
 
     title: str
@@ -54,24 +54,24 @@ class Declaration:
     also: Mapping[str, str] = field(default_factory=dict)
 
     def caption_with(self, *true: str) -> str:
-        """Return the caption with the sentences of `also` that are true."""
+        """Return the caption, followed by the sentences of `also` with the keys `true`."""
         return " ".join([self.caption, *(self.also[name] for name in true)])
 
     @property
     def page_text(self) -> str:
-        """Return all text on the figure on a page."""
+        """Return the text that a page prints with the figure."""
         return f"{self.caption}\n{self.explanation}"
 
     @property
     def paragraphs(self) -> list[str]:
-        """Return the explanation by paragraphs."""
+        """Return the paragraphs of the explanation."""
         return [" ".join(part.split()) for part in self.explanation.split("\n\n") if part.strip()]
 
 
 def declaration_in(path: Path) -> Declaration | None:
-    """Return the value of `FIGURE` in a file; None without it.
+    """Return the value of `FIGURE` in a file; None if the file has no `FIGURE`.
 
-    Raises ValueError if it has values other than literals.
+    Raises ValueError if a value is not a literal.
     """
     _, found, rest = path.read_text(encoding="utf-8").partition(BEGINNING)
     if not found:
@@ -89,14 +89,14 @@ def _literal(keyword: ast.keyword, path: Path) -> Any:
 
 
 def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
-    """Return the numbers of an analysis as texts, by the entries of a study that name it. Raises ManifestError."""
+    """Return the rows of `numbers.csv` of an analysis, by its entries in a study. Raises ManifestError."""
     parts = {name: name.partition("/") for name in tables}
     return {parts[name][2]: read_numbers(path) for name, path in tables.items() if parts[name][0] == analysis}
 
 
 @cache
 def declared_figures() -> dict[str, Declaration]:
-    """Return the figures that `draw_figure` draws, by name: in the order of their needs, then by name."""
+    """Return the figures that `draw_figure` draws, sorted by their needs (in the order of NEEDS) and name."""
     found = {path.stem: declaration_in(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
     drawn = {name: declaration for name, declaration in found.items() if declaration is not None and declaration.needs}
     places = {name: place for place, name in enumerate((*NEEDS, *analysis_names()))}
@@ -104,7 +104,10 @@ def declared_figures() -> dict[str, Declaration]:
 
 
 def read_settings(settings: Mapping[str, Any]) -> FigureSettings:
-    """Return the settings of a figure, of the class that its needs define. Raises ConfigError for wrong settings."""
+    """Return the settings of a figure as an object of the class that its needs define.
+
+    Raises ConfigError for wrong settings.
+    """
     needs = declared_figures()[settings["figure"]].needs if settings.get("figure") else ()
     asks = [NEEDS[need].asks for need in needs if need in NEEDS]
     classes = [ask.settings for ask in asks if ask is not None] or [FigureSettings]
@@ -113,17 +116,20 @@ def read_settings(settings: Mapping[str, Any]) -> FigureSettings:
 
 
 def tables_of(figure: Declaration) -> list[str]:
-    """Return the tidy tables that hold the needs of a figure."""
+    """Return the names of the tidy tables that a figure needs."""
     return sorted({NEEDS[need].table for need in figure.needs if need in NEEDS})
 
 
 def figures_drawn_from(has: Collection[str]) -> dict[str, Declaration]:
-    """Return the figures that can be drawn from results of these kinds (`NEEDS`)."""
+    """Return the figures that can be drawn from the kinds of results `has` (keys of NEEDS)."""
     return {name: figure for name, figure in declared_figures().items() if set(figure.needs) <= set(has)}
 
 
 def require_figure(name: str, has: Collection[str], of: str) -> Declaration:
-    """Return the declaration of a figure of the experiment or study `of`. Raises ConfigError if a need is missing."""
+    """Return the declaration of a figure for the experiment or study `of`, which has the kinds of results `has`.
+
+    Raises ConfigError if the figure needs another kind.
+    """
     figure = declared_figures()[name]
     lacking = [NEEDS[need].name if need in NEEDS else f"analyses {need!r}" for need in figure.needs if need not in has]
     if lacking:

@@ -1,7 +1,7 @@
-"""Panels of the scaling figures: every model as a line, the compute-optimal points, and the laws fitted to them.
+"""Panels of the scaling figures: each model as a line, the compute-optimal points, and power laws fitted to them.
 
-Ours and the published curves have a panel each, because their losses have different scales: the published ones count
-padding. Numbers come from the analysis `power_laws`, from the rows of its `numbers.csv`.
+Our curves and the published curves have separate panels, because published losses include padding, so their scale
+differs. The data are the rows of `numbers.csv` of the analysis `power_laws`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,23 +25,25 @@ from hatchery.views.figures.registry import Tables, numbers_of
 
 OPTIMAL, REGION = OKABE_ITO[2], MUTED
 Rows = Sequence[Mapping[str, str]]
-"""Rows of `numbers.csv`, as texts."""
+"""Rows of `numbers.csv`: text by column."""
 
 
 @dataclass(frozen=True)
 class LawPanel:
-    """One source of one entry; `rows` are all of its rows."""
+    """One panel: the rows of one source of curves (ours or published) in one entry of the analysis."""
 
     title: str
     rows: Rows
 
     def of_kind(self, kind: str) -> Rows:
-        """Return the points, laws or breaks."""
+        """Return the rows of a kind: data points, fitted power laws, or break points."""
         return [row for row in self.rows if row["kind"] == kind]
 
 
 def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
-    """Return a panel for every source that has points of an entry; titles name the entry if there are several."""
+    """Return a panel for each entry and source of curves with data points; titles name the entry if there are
+    several.
+    """
     found = []
     for entry, rows in entries.items():
         for source in dict.fromkeys(row["source"] for row in rows):
@@ -51,12 +53,15 @@ def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
 
 
 def draw_laws(settings: FigureSettings, tables: Tables, axis: str) -> Figure:
-    """Return the figure of the loss against FLOPs, tokens or parameters. Raises ManifestError for an altered table."""
+    """Return the figure of the loss against `axis`: flops, tokens or parameters.
+
+    Raises ManifestError for an altered table.
+    """
     return draw_entries(settings, numbers_of(tables, "power_laws"), axis)
 
 
 def draw_entries(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) -> Figure:
-    """Return the figure like `draw_laws`, from the numbers of the analysis by entries of a study."""
+    """Return the figure like `draw_laws`, from the rows of `numbers.csv` by entry of a study."""
     style, panels = settings.style, law_panels(entries)
     width, size = style.width_inches, style.font_size
     rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
@@ -105,7 +110,7 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(visible=True)
-    # The numbers are in the title, because no place inside the panel is free in every study.
+    # Exponents and R² are in the title, because no area inside the panel is free in every study.
     axes.set_title("\n".join([panel.title, *texts]), loc="left")
     axes.set_xlabel(AXIS_NAMES[axis])
     axes.set_ylabel("development loss (nats)")
@@ -113,14 +118,14 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
 
 
 def _regions(panel: LawPanel, axis: str) -> list[list[tuple[float, float]]]:
-    """Return the points of each model that stays compute-optimal from one bin of FLOPs to the next."""
+    """Return, for each model that is compute-optimal in consecutive bins of FLOPs, its compute-optimal points."""
     best = sorted((row for row in panel.of_kind("point") if row["optimal"] == "1"), key=lambda row: float(row["flops"]))
     found = regions_of_one_model([row["model"] for row in best])
     return [[(float(best[place][axis]), float(best[place]["loss"])) for place in places] for places in found]
 
 
 def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
-    """Draw a box around points, with the same factor as margin on every side of the two logarithmic axes."""
+    """Draw a box around points; on each side of the logarithmic axes, the margin is the same factor."""
     bounds = [
         (min(values) / wide, max(values) * wide) for values, wide in zip(_columns(points), (1.12, 1.03), strict=True)
     ]
@@ -130,7 +135,7 @@ def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 
 def _laws(panel: LawPanel, axis: str) -> Rows:
-    """Return the fitted laws, except for those of regions that hold every point."""
+    """Return the fitted laws, without the laws of regions that contain all points."""
     laws = [law for law in panel.of_kind("law") if law["axis"] == axis and law["exponent"]]
     every = next((law["points"] for law in laws if law["region"] == WHOLE), "")
     return [law for law in laws if law["region"] == WHOLE or law["points"] != every]

@@ -1,6 +1,6 @@
-"""Scores after fine-tuning against size and FLOPs of the models, coloured by their perplexity.
+"""Scores after fine-tuning against parameters and FLOPs of the models, coloured by perplexity.
 
-After Figure 4 of the reduced-vocabulary study. Numbers come from the analysis `correlation`.
+After Figure 4 of the reduced-vocabulary study. The data come from the analysis `correlation`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,13 +35,13 @@ FIGURE = Declaration(
     needs=("correlation",),
     all_models=True,
     version=1,
-    caption="Average score of every pretrained model against its parameters and FLOPs; colours say its perplexity."
-    " Stars are compute-optimal.",
+    caption="Average score of each pretrained model against its parameters and FLOPs; the colour is its perplexity."
+    " Stars are compute-optimal models.",
     explanation="""
-A row of panels per suite: on the left the average against the parameters of the model, on the right against the FLOPs
-of its pretraining, on logarithmic axes. Stars are compute-optimal: no other model reached so low a development loss
-with about as many FLOPs. Hollow marks are the models of a published table, where a study names it; their perplexities
-are on another scale, so they have no colour.
+Each suite has a row of two panels: the average score against the model's parameters (left) and against the FLOPs of its
+pretraining (right), both on logarithmic axes. Stars are compute-optimal models: no other model reached a lower
+development loss with about as many FLOPs. Hollow markers are the models of a published table, if the study names one;
+they have no colour, because their perplexities are on another scale.
 
 Source: `numbers.csv` of the analysis `correlation`.
 """,
@@ -94,7 +94,7 @@ def _colours(perplexities: Sequence[float], style: Style) -> ScalarMappable:
 
 
 def _few(perplexities: Sequence[float]) -> list[float]:
-    """Return four rounded values between the lowest and the highest, evenly on a logarithmic scale."""
+    """Return four rounded perplexities from the lowest to the highest, evenly spaced on a logarithmic scale."""
     low, high = min(perplexities), max(perplexities)
     values = (low * (high / low) ** ((2 * place + 1) / 8) for place in range(4))
     return list(dict.fromkeys(float(f"{value:.3g}") for value in values))
@@ -120,7 +120,9 @@ def _draw_panel(axes: Axes, title: str, models: Rows, axis: str, mapping: Scalar
 
 
 def _mark(mine: bool, optimal: bool, size: float) -> Keywords:
-    """Return keywords of `Axes.plot`: a dot for a model of ours, or a star, and a diamond for a published one."""
+    """Return keywords of `Axes.plot`: a dot for our model, a star if it is compute-optimal, a diamond for a published
+    model.
+    """
     marker, wide = ("*", 1.1) if optimal else ("o", 0.6) if mine else ("D", 0.5)
     shape = {"marker": marker, "markersize": size * wide}
     return {**shape, "linestyle": "none", "markeredgecolor": MUTED, "markeredgewidth": 0.6}

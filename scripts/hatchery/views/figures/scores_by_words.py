@@ -1,4 +1,4 @@
-"""Scores of intermediate checkpoints against the words that the training had seen: a panel for each suite or task."""
+"""Scores of intermediate checkpoints against the number of words seen in training: a panel for each suite or task."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -35,36 +35,38 @@ FIGURE = Declaration(
     title="Scores over words seen",
     needs=("milestones", "runs"),
     version=1,
-    caption="Scores of intermediate checkpoints against the words that the training had seen, repetitions included; "
-    "means over pretraining seeds, with their deviation as a band (of a single seed, the 95 % interval over the choice "
-    "of the items, if it is known), and chance as a dashed line.",
+    caption="Scores of intermediate checkpoints against the number of words seen in training, including repetitions; "
+    "means over pretraining seeds, with their deviation as a band (for a single seed, the 95 % interval over the "
+    "choice of the items, if it is known), and chance as a dashed line.",
     explanation="""
-A panel is a suite or a task that `evaluate_milestones` names. A point is a model that the training kept, or the
-finished one, which is the last. Of suites of minimal pairs it is the mean over paradigms, which is what BabyLM takes
-since 2025; of tasks it is their first metric. With several pretraining seeds, the band is their sample standard
-deviation. With one seed it is the 95 % interval of its score over the choice of the items. The axis is logarithmic
-where the numbers of words lie far apart. The dashed line is what a blind guess has. Numbers that do not compare have
-panels of their own.
+A panel is a suite or a task that `evaluate_milestones` names. A point is an intermediate checkpoint; the last point is
+the finished model. The score of a suite of minimal pairs is the mean over paradigms, as in BabyLM since 2025; the score
+of a task is its first metric. With several pretraining seeds, the band is their sample standard deviation. With one
+seed, the band is the 95 % interval of its score over the choice of the items. The x axis is logarithmic if the numbers
+of words differ by a large factor. The dashed line is the score of a blind guess. Scores that are not comparable have
+separate panels.
 
 Source: `measurements.parquet`, `runs.parquet`.
 """,
 )
 
 FAR_APART = 20
-"""Ratio of the most words to the fewest above which their axis is logarithmic."""
+"""Ratio of the largest to the smallest number of words above which the x axis is logarithmic."""
 COLUMNS = 3
 
 
 @dataclass
 class Lines:
-    """A panel: words, score and sampling deviation of every seed by model and milestone, and the scores of chance."""
+    """A panel: (words, score, sampling deviation) of each seed by model and milestone, and the scores of a blind
+    guess.
+    """
 
     metric: str
     points: dict[str, dict[str, list[tuple[float, float, float | None]]]] = field(default_factory=dict)
     chance: set[float] = field(default_factory=set)
 
     def points_of(self, model: str) -> list[Point]:
-        """Return the points of a model in the order of their words."""
+        """Return the points of a model, sorted by number of words."""
         found = []
         for seeds in self.points.get(model, {}).values():
             scores = aggregate_values([(value, "", sampling) for _, value, sampling in seeds])
@@ -98,9 +100,9 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def panels_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Lines]:
-    """Return the panels by title, in the order of the table: suites, splits and tasks with a score of a milestone.
+    """Return the panels by title, in the order of the table: suites, splits and tasks with scores of milestones.
 
-    `words` are those of each run; a run without a count of words has no point.
+    `words` is the number of words that each run has seen; a run for which it is unknown (None) has no point.
     """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
@@ -149,7 +151,7 @@ def _finish(axes: Axes, title: str, lines: Lines) -> None:
     axes.grid(visible=True)
     for chance in lines.chance:
         axes.axhline(chance, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
-        # At the right end: models begin at chance, so curves are near the line on the left.
+        # The label is at the right end, because curves begin near chance and would cover a label on the left.
         axes.annotate(
             "chance",
             (1.0, chance),

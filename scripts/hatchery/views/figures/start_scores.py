@@ -1,6 +1,6 @@
-"""Translation scores and areas under learning curves of every start of the output bias, experiment by experiment.
+"""Translation scores and areas under learning curves by initialisation of the output bias, for each experiment.
 
-Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14. Numbers come from the
+Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14. The data come from the
 analysis `starts`.
 """
 
@@ -22,23 +22,23 @@ FIGURE = Declaration(
     needs=("starts",),
     all_models=True,
     version=1,
-    caption="Every start of the output bias in every experiment, in points: scores of test sets, and areas under the "
-    "learning curves of development text over the first steps. Means over seeds with standard errors.",
+    caption="Scores by initialisation of the output bias, for each experiment, in points: on test sets, and as areas "
+    "under the learning curves on development text over the first steps. Means over seeds with standard errors.",
     explanation="""
-A row of panels is a test set of an experiment, or the area under its learning curve, divided by the number of steps.
-The dot is the mean over the seeds of a model, the bar the standard error. An axis spans at least half a point and is
-that of its panel alone.
+A row of panels is a test set of an experiment, or the area under its learning curve divided by the number of steps. The
+dot is the mean over the seeds of a model, and the bar is the standard error. Each panel has its own axis, which spans
+at least half a point.
 
 Source: `numbers.csv` of the analysis `starts`.
 """,
 )
 
 LEAST_SPAN = 0.5
-"""Least range of an axis in points, as in the paper."""
+"""Minimum range of an axis in points, as in the paper."""
 
 Rows = Sequence[Mapping[str, str]]
 Panel = tuple[str, str, dict[str, tuple[float, float]]]
-"""Title, metric, and mean and standard error (0 with one seed) by model."""
+"""(title, metric, values); the values are mean and standard error (0 with one seed) by model."""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -68,7 +68,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def panels_of(rows: Rows) -> Iterator[Panel]:
-    """Yield panels of an entry's numbers: experiment by experiment, test sets first, BLEU next to chrF."""
+    """Yield the panels of the rows of `numbers.csv`: for each experiment, test sets first, BLEU next to chrF."""
     found: dict[tuple[str, str, str], dict[str, tuple[float, float]]] = {}
     for row in rows:
         kind, _, metric = row["metric"].rpartition("_")

@@ -1,7 +1,7 @@
-"""The headline numbers of an experiment against the values of its sweeps, or the sizes of its grid.
+"""The main scores of an experiment against the values of its sweeps, or the model sizes of its grid.
 
-A panel per number and group of runs with the same swept keys. The axis is the key with the most values among those
-with numeric values; the other keys distinguish the lines. Models of a grid are placed at their parameters.
+There is a panel for each score and each group of runs with the same swept keys. The x axis is the numeric key with the
+most values; values of the other keys distinguish the lines. The x axis of a grid is the number of parameters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,19 +55,18 @@ FIGURE = Declaration(
     needs=("runs", "sweeps"),
     all_models=True,
     version=1,
-    caption="The main numbers of the experiment against the swept value, or the size of the models: means over "
+    caption="The main scores of the experiment against the swept value, or the size of the models: means over "
     "pretraining seeds, with their sample standard deviation as a band or a bar.",
     published=True,
     explanation="""
-A panel shows perplexity, or an average in percent or points. The axis is the key of the sweep with the most values;
-other keys, and the runs that are swept, are lines. Dots of values that are words have no order, so no line joins them.
-Models of a grid are dots at their number of parameters. The score
-of a seed is the mean over its fine-tuning. An open diamond is the published value of a model. Models that no sweep and
-no grid made are not drawn. Axes are logarithmic where values differ by a factor of four, perplexities where they differ
-by one of twenty.
+A panel shows perplexity, or an average in percent or points. The x axis is the key of the sweep with the most values;
+each line is a swept run, with one combination of values of the other keys. Values that are words have no order, so no
+line joins their dots. Models of a grid are dots at their number of parameters. The score of a seed is the mean over its
+fine-tuning runs. An open diamond is the published value of a model. Only models of sweeps and grids are drawn. An x
+axis is logarithmic if its values differ by a factor of four or more, an axis of perplexities from a factor of twenty.
 
-Numbers that do not compare, such as perplexities of models that are asked for different tokens, have panels of their
-own, with what differs below the title.
+Scores that are not comparable, such as perplexities of models that predict different tokens, have separate panels; the
+difference is named below the title.
 
 Source: `measurements.parquet` and `runs.parquet`.
 """,
@@ -76,24 +75,23 @@ Source: `measurements.parquet` and `runs.parquet`.
 PREDICTIONS = ("pretraining", "perplexity")
 PARAMETERS, PERCENT = "parameters", "(%)"
 APART = "\nmodels of "
-"""Separator between a number and its models, in the title of a panel."""
+"""Separator between a score and the difference that distinguishes its models, in the title of a panel."""
 LOGARITHMIC_FROM, LOGARITHMIC_PERPLEXITY_FROM = 4, 20
-# Above this number of values, not every value has a tick.
+# Each value has a tick only if there are at most this number of values.
 MOST_TICKS = 8
-# Distance between the dots of a value that is a word; the word is 1 wide.
+# Horizontal distance between dots at the same word, on an axis of words; words are 1 apart.
 WORD_GAP = 0.12
 
 Values = dict[str, dict[str, float]]
-"""The headline numbers by name, each by the name of a run, or of a model."""
+"""Values of the main scores, by title of the score and then by name of the run (or model, if published)."""
 
 
 @dataclass(frozen=True)
 class SweptPanel:
-    """A panel: `axis` is the swept key.
+    """A panel: `axis` is the swept key on the x axis.
 
-    `lines` are points by the other keys' values, `ticks` the names of words on the axis.
-
-    `published` are places and values of a paper's printed numbers.
+    `lines` are points by a label with the values of the other keys. `ticks` are the values on the axis if these are
+    words. `published` are (x, value) of a paper's printed values.
     """
 
     title: str
@@ -104,12 +102,12 @@ class SweptPanel:
 
     @property
     def has_lines(self) -> bool:
-        """True if the values have an order, so that lines may connect them."""
+        """True if the x axis is a numeric key of a sweep, so that lines connect the points."""
         return self.axis != PARAMETERS and not self.ticks
 
     @property
     def apart(self) -> bool:
-        """True if other models have a number with this name that is not comparable."""
+        """True if the score has several panels, because it is not comparable between all models."""
         return APART in self.title
 
 
@@ -123,9 +121,9 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels without those of a single model whose number compares with no other number.
+    """Return the panels except those with a single model whose score is not comparable with the other models' scores.
 
-    If no panel is left, one panel without lines has the titles of all.
+    If no panel remains, return one panel without lines, whose title lists all scores.
     """
     kept = [panel for panel in panels if not panel.apart or sum(map(len, panel.lines.values())) > 1]
     names = list(dict.fromkeys(panel.title.partition("\n")[0] for panel in panels))
@@ -133,7 +131,7 @@ def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
 
 
 def published_values(known: PublishedMarks) -> Values:
-    """Return published averages of minimal pairs by the names of our numbers, by model."""
+    """Return published averages of minimal pairs, by the titles of our scores and then by model."""
     found: Values = {}
     for (model, suite, task, metric), value in known.items():
         if title := _title("minimal_pairs", suite, task, metric):
@@ -142,10 +140,10 @@ def published_values(known: PublishedMarks) -> Values:
 
 
 def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values:
-    """Return perplexities, the average of each suite of minimal pairs and of tasks, and BLEU of test sets, by run.
+    """Return the main scores: perplexities, averages of suites of minimal pairs and of tasks, and BLEU of test sets.
 
-    Models with different `objectives` predict other tokens, so their perplexities are separate numbers. Numbers with
-    different bases are separate, too.
+    Models with different `objectives` predict different tokens, so their perplexities are separate scores. Scores with
+    different bases (column `basis` of the measurements) are also separate.
     """
     found: Values = {}
     bases: dict[str, dict[str, str]] = {}
@@ -154,7 +152,7 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
         if title := _title(**{column: each[column] for column in ("kind", "suite", "task", "metric")}):
             task = objectives.get(each["model"]) if each["kind"] in PREDICTIONS else None
             if task:
-                # On two lines, because one line is wider than half of the figure.
+                # Titles have two lines, because one line would be wider than half of the figure.
                 title = f"{title} of {task} models".replace(" while", "\nwhile")
             found.setdefault(title, {})[each["run"]] = each["value"]
             bases.setdefault(title, {})[each["run"]] = each["basis"] or ""
@@ -167,7 +165,7 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
 
 
 def _apart(title: str, by_run: dict[str, float], bases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield the numbers under one title, or those of each basis under a title of its own."""
+    """Yield (title, values by run); if the values have several bases, each basis has a separate title."""
     for basis, label in distinguishing_labels(bases.values()).items():
         numbers = {run: value for run, value in by_run.items() if bases[run] == basis}
         yield f"{title}{APART}{label}" if label else title, numbers
@@ -187,7 +185,7 @@ def _title(kind: str, suite: str, task: str, metric: str) -> str:
 
 
 def _averages(suite: str, rows: pl.DataFrame) -> Sequence[tuple[str, float]]:
-    """Return the averages over the tasks of one run; for a single task, the mean of its first metric."""
+    """Return (name, average over tasks) of one run; if there is a single task, its name and mean first metric."""
     averages = [
         (average.task, average.aggregate.mean)
         for average in task_averages(suite, rows)
@@ -207,7 +205,10 @@ def swept_panels(
     parameters: Mapping[str, float],
     published: Values | None = None,
 ) -> list[SweptPanel]:
-    """Return a panel for every number and every group of runs with the same swept keys, if it has any number."""
+    """Return a panel for each score and each group of runs with the same swept keys, unless it would have no points.
+
+    `parameters` is the number of parameters by run.
+    """
     groups: dict[tuple[bool, tuple[str, ...]], list[SeededRun]] = {}
     for run in runs:
         groups.setdefault((swept[run.model].sized, tuple(swept[run.model].values)), []).append(run)
@@ -240,9 +241,9 @@ def swept_panels(
 
 
 def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
-    """Return the key with the most values.
+    """Return the numeric key with the most values, or, if no key is numeric, the key with the most values.
 
-    One with words only if no key has numbers; of several the first in the file.
+    Of several such keys, return the first in the configuration file.
     """
 
     def rank(key: str) -> tuple[bool, int]:
@@ -253,7 +254,7 @@ def _axis(keys: Sequence[str], models: Sequence[SweptValues]) -> str:
 
 
 def draw_swept(settings: FigureSettings, panels: Sequence[SweptPanel]) -> Figure:
-    """Return the figure, its panels side by side or, on phones, below each other, with one legend."""
+    """Return the figure: panels side by side or, on phones, from top to bottom, with one legend."""
     style, size = settings.style, settings.style.font_size
     names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
     looks = model_styles(names, style)
@@ -296,7 +297,7 @@ def _draw_panel(axes: Axes, panel: SweptPanel, looks: Mapping[str, ModelStyle], 
             above = [up_to(highest, mean, spread) for _, mean, spread in points]
             look = looks[name]
             if panel.ticks:
-                # Models of one word are next to each other, so that no dot covers another.
+                # Dots at the same word are shifted along x, so that none covers another.
                 places = [place + (index - (len(panel.lines) - 1) / 2) * WORD_GAP for place in places]
             axes.errorbar(places, means, [spreads, above], fmt=look.marker, color=look.colour, ms=size * 0.5)
         else:

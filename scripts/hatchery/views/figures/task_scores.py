@@ -1,8 +1,8 @@
-"""Scores of fine-tuned models, task by task: means and deviations of every model, and its single runs.
+"""Scores of fine-tuned models by task: means and deviations of each model, and its single runs.
 
-A panel per suite, a row per task and model, so that names need no rotation. The dashed line is the accuracy of the
-most frequent label, if the score is an accuracy; the open diamond is the published mean, if the experiment names a
-paper.
+There is a panel per suite with a row per task and model, so that names need no rotation. If the score is an accuracy,
+the dashed line is the accuracy of the most frequent label. If the experiment names a paper, the open diamond is the
+published mean.
 """
 
 import math
@@ -45,18 +45,17 @@ FIGURE = Declaration(
     title="Task scores",
     needs=("tasks",),
     version=1,
-    caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small marks; the "
-    "dashed line is the score of always answering the most frequent label.",
+    caption="Scores of the fine-tuned tasks: means and deviations over runs, single runs as small markers; the "
+    "dashed line is the score of always predicting the most frequent label.",
     explanation="""
-There is one panel per suite. A large mark is the mean of a model over its runs (pretraining seeds, fine-tuning seeds
-and learning rates). It shows the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
-The whisker is the sample standard deviation. The small marks are the single runs. Runs that failed (one class for
-everything, Matthews correlation 0) are hollow, and in mean and deviation, as in papers; runs that gave no number are in
-neither. Both are counted on the right as failed. An average is the mean of the task means; its whisker is the root
-mean square of their deviations, as in papers. Each panel has its own range, which need not begin at 0. If the metric
-is an accuracy, the dashed line is the accuracy of always choosing the most frequent label. Of more than 300 scores,
-the averages alone are drawn;
-`summary.csv` has all.
+There is one panel per suite. A large marker is the mean of a model over its runs (pretraining seeds, fine-tuning seeds
+and learning rates). The score is the first metric of the task, in percent; a Matthews correlation is multiplied by 100.
+The whisker is the sample standard deviation. The small markers are the single runs. Failed runs (one class is predicted
+for all rows, Matthews correlation 0) are hollow; mean and deviation include them, as in papers. Runs without a number
+are not in mean and deviation. The number on the right counts failed runs and runs without a number. An average is the
+mean of the task means; its whisker is the root mean square of the task deviations, as in papers. Each panel has its own
+range, which need not begin at 0. If the metric is an accuracy, the dashed line is the accuracy of always predicting the
+most frequent label. If there are more than 300 scores, only averages are drawn; `summary.csv` contains all scores.
 
 Source: `measurements.parquet`.
 """,
@@ -65,14 +64,14 @@ Source: `measurements.parquet`.
 
 # All metrics are percentages or correlations times 100.
 BEST = 100.0
-# More rows would fill several screens; summary.csv has them.
+# With more scores, the figure would fill several screens, so it shows only averages.
 MOST_SCORES = 300
 MAJORITY = {"color": "black", "linestyle": (0, (3, 2)), "linewidth": 1.0}
 
 
 @dataclass(frozen=True)
 class TaskScore:
-    """One row: mean and deviation in percent, the single runs (empty for an average), and the published mean."""
+    """One row: mean and deviation in percent, the single runs (empty for an average over tasks), the published mean."""
 
     aggregate: Aggregate
     runs: Runs
@@ -81,9 +80,9 @@ class TaskScore:
 
 @dataclass(frozen=True)
 class TaskScores:
-    """The rows of one task by model; `metric` is a column name such as `f1_percent`.
+    """The rows of one task by model; `metric` is a name such as `f1_percent`.
 
-    `blind_guess` is drawn for accuracies; `average` is true if the rows are means over tasks.
+    `blind_guess` is only drawn for accuracies; `average` is True if the rows are means over tasks.
     """
 
     task: str
@@ -94,7 +93,7 @@ class TaskScores:
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure: panels of suites below each other, each with its own range of scores, with one legend.
+    """Return the figure: panels of suites from top to bottom, each with its own range of scores, and one legend.
 
     Raises ManifestError for an altered table.
     """
@@ -126,7 +125,7 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskScores]]:
-    """Return only the averages if there are too many scores to read, and averages exist; else all."""
+    """Return only the averages if there are more than MOST_SCORES scores and averages exist; else all rows."""
     if sum(len(task.scores) for panel in panels.values() for task in panel) <= MOST_SCORES:
         return panels
     averages = {suite: [task for task in panel if task.average] for suite, panel in panels.items()}
@@ -136,7 +135,7 @@ def readable_part(panels: dict[str, list[TaskScores]]) -> dict[str, list[TaskSco
 def suite_scores(
     settings: FigureSettings, measured: pl.DataFrame, published: PublishedMarks
 ) -> dict[str, list[TaskScores]]:
-    """Return for every suite its tasks by name, each by its first metric, then the averages over them."""
+    """Return for each suite its tasks, sorted by name, with their first metric, then the averages over tasks."""
     models = models_in_order(settings.runs)
     panels: dict[str, list[TaskScores]] = {}
     for (suite,), mine in sorted(measured.partition_by("suite", as_dict=True).items()):
@@ -175,13 +174,13 @@ def _name(task: TaskScores, style: Style) -> str:
 
 
 def _group_inches(models: int, lines: int, style: Style) -> float:
-    """Return the height of a task: a row per model, and at least the height of its name."""
+    """Return the height of a task in inches: a row per model, and at least the height of the task's name."""
     row = max(0.15, style.font_size * 1.05 / 72)
     return max((models + 0.8) * row, (1.35 * lines + 0.4) * style.font_size / 72)
 
 
 def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
-    """Return the ends of the axis in percent: all drawn values, with a margin."""
+    """Return the ends of the axis in percent: the range of all drawn values, with a margin."""
     seen = []
     for task in panel:
         seen += [] if task.blind_guess is None else [task.blind_guess]
@@ -200,7 +199,7 @@ def _range(panel: Sequence[TaskScores]) -> tuple[float, float]:
 
 
 def _finish_axis(axes: Axes, low: float, high: float) -> None:
-    """Set ticks from `low` to `high`; marks at the ends of the axis are not clipped, and no tick exceeds the ends."""
+    """Set ticks from `low` to `high`, and widen the axis so that markers at its ends are not clipped."""
     margin = 0.02 * (high - low)
     axes.set_xlim(low - margin, high + margin)
     ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
@@ -261,7 +260,7 @@ def _mean(look: ModelStyle, style: Style) -> Keywords:
 
 
 def _text(aggregate: Aggregate) -> str:
-    """Return mean and deviation as in the summary, and the number of runs that failed or have no number."""
+    """Return mean and deviation as text, as in the summary, and the number of runs that failed or have no number."""
     parts = []
     if aggregate.mean is not None:
         deviation = "" if aggregate.std is None else f" ± {summarised_text(aggregate.std)}"

@@ -19,15 +19,16 @@ FIGURE = Declaration(
     title="Probability of tokens by their frequency",
     needs=("frequencies",),
     version=1,
-    caption="Mean log-probability that models give to right tokens of held-out text, against the logarithm of the "
+    caption="Mean log-probability that models give to correct tokens of held-out text, against the logarithm of the "
     "tokens' frequency in the training text: from the whole model, and without the bias of its output layer.",
     explanation="""
-Tokens are put into bins of equal width by the logarithm of their share among the targets of the training text, one
-added to every count. A point is the mean over the tokens of a bin; bins with fewer than 20 tokens are not drawn.
-Without the bias, the prediction is the softmax of the output matrix alone, which sums to 1 again. A line that still
-rises there belongs to a model whose matrix has learned frequencies; a flat one leaves them to the bias. The points are
-means over the seeds of a model and the bars their standard error; with one seed, it is the standard error over tokens.
-Masked models are asked for hidden tokens and causal ones for all, so their levels are not comparable.
+Tokens are binned, in bins of equal width, by the logarithm of their share among the targets of the training text (with
+one added to each count). A point is the mean over the tokens of a bin; bins with fewer than 20 tokens are not drawn.
+Without the bias, the prediction is the softmax of the logits from the output matrix alone. If the line still rises
+there, the model's output matrix has learned token frequencies; if it is flat, only the bias has learned them. Points
+are means over the seeds of a model, and bars are their standard errors; with one seed, bars are the standard error over
+tokens. Masked models predict only masked tokens, causal models all tokens, so their log-probabilities are not
+comparable.
 
 The slopes of the least-squares lines over tokens are the metrics `frequency_slope` and
 `frequency_slope_without_bias` of `summary.csv`.
@@ -39,7 +40,7 @@ Source: `measurements.parquet`.
 LEAST_TOKENS = 20
 TITLES = {LOG_PROBABILITY: "whole model", WITHOUT_BIAS: "without the bias"}
 Point = tuple[float, float, float]
-"""Mean log-frequency of a bin, mean log-probability, and its standard error (0 if unknown)."""
+"""(mean log-frequency of a bin, mean log-probability, standard error of the latter or 0 if unknown)."""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
@@ -88,9 +89,9 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def points(
     rows: Sequence[tuple[str, str, str, float, int, float | None]],
 ) -> Mapping[tuple[str, str, str], list[Point]]:
-    """Return points from rare to frequent, by split, log-probability and model.
+    """Return points, sorted from rare to frequent tokens, by split, metric (LOG_PROBABILITY, WITHOUT_BIAS) and model.
 
-    `rows` are those of single runs: model, bin, metric, value, tokens and standard error over them.
+    `rows` are of single runs: (model, bin, metric, value, number of tokens, standard error over tokens).
     """
     bins: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
     for model, task, metric, value, tokens, error in rows:

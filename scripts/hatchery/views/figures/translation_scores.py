@@ -1,4 +1,4 @@
-"""BLEU and chrF of translated test sets, model by model: the mean over seeds with its standard error.
+"""BLEU and chrF of translated test sets by model: the mean over seeds with its standard error.
 
 Source: "A Natural Bias for Language Generation Models", Figures 2, 5, 7, 10, 13 and 14.
 """
@@ -24,8 +24,9 @@ FIGURE = Declaration(
     version=1,
     caption="BLEU and chrF of every model on the test sets, in points: the mean over seeds with its standard error.",
     explanation="""
-A row of panels is a test set, and a line in it a model; the dot is the mean over its seeds, the bar the standard error.
-Each axis spans the scores that it shows, so distances are comparable within a panel alone.
+Each test set is a row of panels, and each model is a row in a panel. The dot is the mean over the seeds of the model,
+and the bar is the standard error. The range of each axis is that of the scores in its panel, so distances are only
+comparable within a panel.
 
 Source: `measurements.parquet`.
 """,

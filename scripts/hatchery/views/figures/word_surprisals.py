@@ -19,12 +19,12 @@ FIGURE = Declaration(
     version=1,
     caption="Surprisal in bits of each word of a text, in the order of the words: how little a model expected it.",
     explanation="""
-The text is the one that `drawn` names of each set of texts (by default its first), its first 40 words. A word is what
-stands between white space, with its punctuation, or what `separator` marks; its surprisal is the sum over its tokens,
--log2 of their probabilities. Causal models have seen the words before it, masked ones all other tokens of the text:
-models whose surprisals do not compare have panels of their own. Imported models are drawn as well, each with the
-tokens of its own tokenizer. A point is the mean over the seeds of a model. Words in letters that the figure does not
-have, such as Chinese ones, are shown by their numbers.
+The figure shows the first 40 words of one text of each set of texts: the text that the key `drawn` names, by default
+the first. Words are separated by white space, or by the key `separator`, and include their punctuation. The surprisal
+of a word is the sum over its tokens of -log2 of the token's probability. Causal models see the words before the word,
+masked models all other tokens of the text; models whose surprisals are not comparable have separate panels. Imported
+models are also drawn, each with the tokens of its own tokenizer. A point is the mean over the seeds of a model. Words
+in a script that the font of the figure lacks, such as Chinese, are shown by their position.
 
 All words of all texts and models are in `surprisals.csv` and `surprisals.parquet`, with the columns of your own table.
 
@@ -33,11 +33,11 @@ Source: `measurements.parquet`.
 )
 
 Words = dict[str, dict[tuple[int, str], dict[str, float]]]
-"""Surprisals by set of texts, by position and word, and by model."""
+"""Surprisals of single runs by set of texts, then by (position, word), then by model."""
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure, its panels below each other. Raises ManifestError for an altered table."""
+    """Return the figure: panels from top to bottom. Raises ManifestError for an altered table."""
     frame = read_frame(tables["measurements"], MEASUREMENTS, run=runs_by_name(settings.runs), level=("word",))
     found = words_by_text(panel_rows(frame.select("model", "task", "value", "basis").rows()))
     models, style = models_in_order(settings.runs), settings.style
@@ -81,13 +81,16 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 
 
 def written(position: int, word: str) -> str:
-    """Return a word if the figure's font contains its letters, else its number."""
+    """Return a word if the figure's font contains its letters, else its position as text."""
     font = get_font(findfont("DejaVu Sans"))
     return word if all(font.get_char_index(ord(letter)) for letter in word) else str(position)
 
 
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
-    """Return the rows without their bases; bases that differ are appended to the name of a text."""
+    """Return rows (model, task, surprisal) without their bases.
+
+    Differences between bases, which make surprisals incomparable, are appended to the name of the text in the task.
+    """
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:
         bases.setdefault(task.partition("/")[0], []).append(basis or "")
@@ -100,7 +103,7 @@ def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple
 
 
 def words_by_text(rows: Sequence[tuple[str, str, float]]) -> Words:
-    """Return the words of every text in their order, from rows of single runs: model, task, surprisal."""
+    """Return the words of each text in reading order, from rows (model, task, surprisal) of single runs."""
     values: dict[str, dict[tuple[int, str], dict[str, list[float]]]] = {}
     for model, task, value in rows:
         text, position, word = task.split("/", 2)

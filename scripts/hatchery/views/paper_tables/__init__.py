@@ -1,1 +1,1 @@
-"""The tables of the papers in the papers' layout: our numbers next to the printed ones."""
+"""The tables of the papers in the papers' layout, with our numbers next to the printed numbers."""

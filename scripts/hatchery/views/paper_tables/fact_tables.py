@@ -1,9 +1,9 @@
-"""Tables of facts other than scores: sizes of corpora, sizes of tasks, shares of layers.
+"""Paper tables without scores: sizes of corpora, sizes of tasks, contributions of layers.
 
-Sizes of corpora are those of LTG-BERT Table 1 and ELC-BERT Table 6, from the cards of our corpora; sizes of tasks are
-those of LTG-BERT Table 4, from the manifests of fine-tuning. A task has the same rows for every model of an
-experiment, so the manifests of one model suffice. The contributions of the layers to every probe (LTG-BERT Table 5)
-are from our tidy table of layers.
+The tables of corpus sizes are LTG-BERT Table 1 and ELC-BERT Table 6; our sizes come from our corpus cards. The table of
+task sizes is LTG-BERT Table 4; our sizes come from the manifests of fine-tuning. All models of an experiment have the
+same task data, so the manifests of one model suffice. The table of the contributions of layers to probes is LTG-BERT
+Table 5; our contributions come from `layers.parquet`.
 """
 
 from collections.abc import Mapping
@@ -30,9 +30,9 @@ Size = tuple[str, str, str, str]
 
 
 def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[float, str]]:
-    """Return the printed sizes of one table, multiplied out, with their remarks.
+    """Return (size, remark) for the printed sizes of one table, by (corpus, source, split, measure).
 
-    By (corpus, source, split, measure).
+    Sizes are absolute: a size that is printed in millions is multiplied by a million.
     """
     return {
         (row.corpus, row.source, row.split, row.measure): (row.size, row.note)
@@ -42,10 +42,10 @@ def sizes_printed_in(path: Path, paper: str, number: str) -> dict[Size, tuple[fl
 
 
 def read_card_sizes(cards: Mapping[str, Path], corpora: Mapping[str, str]) -> dict[Size, float]:
-    """Read our sizes from the `statistics.csv` of corpus cards; `corpora` maps our names to those of the paper.
+    """Return our sizes from the `statistics.csv` of corpus cards; `corpora` maps our corpus names to the paper's names.
 
-    A measure that a card lacks (subwords without a tokenizer) is no error. Raises ManifestError for a table that
-    differs from the card's manifest.
+    A measure that a card lacks (subwords without a tokenizer) is omitted. Raises ManifestError for a table that differs
+    from the card's manifest.
     """
     sizes: dict[Size, float] = {}
     for corpus, path in cards.items():
@@ -63,16 +63,19 @@ def sizes_table(
     published: Mapping[Size, tuple[float, str]],
     ours: Mapping[Size, float],
 ) -> PaperTable:
-    """Return the printed sizes and ours. Raises ConfigError for a printed size without a place, or with more digits."""
+    """Return the table of printed sizes and our sizes.
+
+    Raises ConfigError for a printed size that the layout has no cell for, or would show with fewer digits.
+    """
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}
     if missing := sorted(set(published) - places):
-        raise ConfigError(f"{where}: the layout has no place for {', '.join(missing[0])}")
+        raise ConfigError(f"{where}: the layout has no cell for the printed size of {', '.join(missing[0])}")
     lines = []
     for row in layout.rows:
         printed = tuple(_printed(published, row, column, bool(settings.caveat), where) for column in layout.columns)
         if not any(printed):
-            raise ConfigError(f"{where}: the row {row.source}, {row.split} is not printed")
+            raise ConfigError(f"{where}: the layout has a row {row.source}, {row.split}, for which no size is printed")
         lines.append(Line(row.heading, PUBLISHED, printed))
         own = [ours.get(_place(row, column)) for column in layout.columns]
         lines.append(
@@ -101,7 +104,10 @@ def _printed(
     size, note = found
     value = Score(size, _digits(column), comparable=not caveat, note=note)
     if abs(float(value.mean_text.replace(",", "")) * column.unit - size) > 1e-6 * column.unit:
-        raise ConfigError(f"{where}: decimals: {row.heading}, {column.heading} is printed as {size / column.unit:g}")
+        raise ConfigError(
+            f"{where}: decimals: {row.heading}, {column.heading} is printed as {size / column.unit:g}, expected "
+            "decimals that show all its digits"
+        )
     return value
 
 
@@ -119,7 +125,7 @@ HEADINGS = ("Training rows", "Validation rows", "512 subwords or more (%)")
 
 @dataclass(frozen=True)
 class TaskSize(Record):
-    """Rows of a task of texts, and the number of those truncated, because they exceed `max_length` subwords."""
+    """Numbers of rows of a task, and numbers of rows truncated because they exceed `max_length` subwords."""
 
     train_rows: Annotated[Natural, Strict()]
     validation_rows: Annotated[Natural, Strict()]
@@ -129,7 +135,7 @@ class TaskSize(Record):
 
     @property
     def percent_cut(self) -> float:
-        """Return the share of the rows that were truncated, in percent."""
+        """Return the percentage of rows (training and validation together) that were truncated."""
         cut = self.truncated_train_rows + self.truncated_validation_rows
         return 100 * cut / (self.train_rows + self.validation_rows)
 
@@ -137,9 +143,9 @@ class TaskSize(Record):
 def read_task_sizes(
     manifests: Mapping[str, Path], layout: TasksLayout, settings: PaperTablesSettings
 ) -> dict[str, TaskSize]:
-    """Read the sizes of the tasks of a layout, under the paper's names, from fine-tuning manifests by our tasks.
+    """Return the sizes of the tasks of a layout, by the paper's task names; `manifests` are by our task names.
 
-    Raises ManifestError for a manifest that was altered, EvaluationError for one without sizes.
+    Raises ManifestError for an altered manifest, EvaluationError for a manifest without sizes.
     """
     named = {settings.papers_task(task): path for task, path in manifests.items()}
     return {task: _size(read_manifest(path)) for task, path in named.items() if task in layout.tasks}
@@ -158,7 +164,10 @@ def tasks_table(
     printed: PrintedTable,
     ours: Mapping[str, TaskSize],
 ) -> PaperTable:
-    """Return the printed sizes, with ours below them. Raises ConfigError if layout and printed table do not fit."""
+    """Return the table of printed sizes with our sizes below them.
+
+    Raises ConfigError if layout and printed table have different rows.
+    """
     digits = (Digits(0, grouped=True), Digits(0, grouped=True), Digits(layout.decimals))
     lines = []
     for task, heading in layout.tasks.items():
@@ -171,9 +180,9 @@ def tasks_table(
     printed.check_complete([("", layout.row)])
     limits = sorted({size.max_length for size in ours.values()})
     notes = [
-        "The paper does not state the rows of its shares. Ours are shares of training and validation rows together: "
-        f"rows that the protocol truncates, with more than {' or '.join(map(str, limits))} subwords, [CLS] and [SEP] "
-        "included",
+        "The paper does not state of which rows its percentages are. Ours are percentages of training and validation "
+        "rows together: rows that the protocol truncates, because they have more than "
+        f"{' or '.join(map(str, limits))} subwords, including [CLS] and [SEP]",
         *common_notes(settings, lines, HEADINGS, layout.remark),
     ]
     blocks = (Block("", tuple(lines)),)
@@ -183,18 +192,18 @@ def tasks_table(
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of layers 1, 2, ... in percent, and their slope in percent per layer."""
+    """The contributions of layers 1, 2, ... in percent, and their slope in percentage points per layer."""
 
     percent: tuple[float, ...]
     slope: float
 
 
 def read_shares(path: Path, settings: PaperTablesSettings) -> dict[tuple[str, str], Shares]:
-    """Read the shares by model and task (in the paper's names), from the tidy table of layers, in its order.
+    """Return the contributions of layers by model and task (the paper's name), in the order of `layers.parquet`.
 
-    Raises ManifestError for a table that was altered, EvaluationError for seeds of a model with different layers.
+    Raises ManifestError for an altered table, EvaluationError if the seeds of a model differ in their layers.
     """
-    # Four decimals, as in all numbers of the tables (`summary.csv`).
+    # Rounded to four decimals, as all numbers of `summary.csv` are.
     return {
         (entry.model, settings.papers_task(entry.task)): Shares(
             tuple(round(percent, 4) for percent in entry.percent), round(entry.slope, 4)
@@ -210,9 +219,10 @@ def layers_table(
     printed: PrintedTable,
     shares: Mapping[tuple[str, str], Shares],
 ) -> PaperTable:
-    """Return the printed shares, and below each task those of our models; models of other depths have own columns.
+    """Return the table of printed contributions, with our contributions below each task.
 
-    Raises ConfigError if layout and printed table do not fit.
+    Models with another number of layers have separate columns. Raises ConfigError if layout and printed table have
+    different cells.
     """
     own = {key: value for key, value in shares.items() if key[1] in layout.tasks}
     depth = max([layout.layers, *(len(value.percent) for value in own.values())])
@@ -230,10 +240,10 @@ def layers_table(
     printed.check_complete([("", layout.row)])
     headings = (*(str(layer) for layer in range(1, depth + 1)), "slope")
     notes = [
-        "Softmax weights of the layers in the probe in percent, from the input side to the output side; those of ours"
-        " are means over the spans and runs of a task",
-        "Slope: of the least-squares line over the layers, in percent per layer; with other numbers of layers it is"
-        " another unit",
+        "Softmax weights of the layers in the probe in percent, from the first layer to the last; our weights are means"
+        " over the spans and runs of a task",
+        "Slope: slope of a least-squares line over the layers, in percent per layer; slopes of models with different"
+        " numbers of layers are not comparable",
         *common_notes(settings, lines, headings, layout.remark),
     ]
     blocks = (Block("", tuple(lines)),)

@@ -1,7 +1,7 @@
 """The hyperparameters in tables of a paper, from the configuration of our runs (GPT-BERT, Tables 3, 4).
 
-In a layout they are columns of the suite `settings`. Their task is a path: `model`, `tokenizer` or `pretraining` with
-their keys, or `finetuning`, a task and a key of its protocol.
+In a layout, a hyperparameter is a column of the suite `settings`. The column's `task` is a path in the configuration:
+`model`, `tokenizer` or `pretraining` followed by keys, or `finetuning.<task>` followed by a key of the protocol.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 SETTINGS, VALUE = "settings", "value"
-"""Suite and metric of the columns."""
+"""Suite and metric of columns with hyperparameters."""
 Numbers = dict[str, float]
 
 
 def hyperparameters(
     project: "Project", experiment: str, layout: str, prefix: str, runs: Mapping[str, str]
 ) -> dict[str, Numbers]:
-    """Return the hyperparameters in a paper's layout for every one of `runs`, by path; empty if it has none.
+    """Return the hyperparameters that a paper's layout contains, by run and path; empty if the layout has none.
 
-    `prefix` is the prefix of tasks before their names in the paper's tables. Missing keys of a run are left out.
-    Raises ConfigError for a path that no run could have.
+    `prefix` precedes the paper's names in our task names. Keys that a run does not have are omitted. Raises ConfigError
+    for a path whose first part is not allowed.
     """
     tables = (table for table in read_layout(layout).tables.values() if isinstance(table, ScoreLayout))
     columns = [column for table in tables for column in table.resolved_columns() if column.suite == SETTINGS]
@@ -51,10 +51,10 @@ def _of_run(project: "Project", experiment: str, run: str, prefix: str, paths: l
         elif part in parts:
             value = parts[part]
         else:
-            raise ConfigError(f"{path!r}: expected a path from model, tokenizer, pretraining or finetuning")
+            raise ConfigError(f"{path!r}: expected a path that begins with model, tokenizer, pretraining or finetuning")
         for key in keys:
             value = getattr(value, key, None)
-        # A protocol that lists several rates tries each of them.
+        # A protocol may list several learning rates; then there is no single value.
         if isinstance(value, tuple):
             value = value[0] if len(value) == 1 else None
         if isinstance(value, int | float):

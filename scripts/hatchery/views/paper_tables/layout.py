@@ -1,7 +1,7 @@
 """The layouts of a paper's tables, read from `config/paper_tables/<paper>.yaml`.
 
-A table is a small entry: number, caption, blocks of published rows, columns as (suite, task, metric), digits. The five
-kinds share one mechanism of drawing; the numbers are the published values and ours.
+The layout of a table states its number, caption, blocks of published rows, columns as (suite, task, metric), and
+digits. There are five kinds of tables: scores, order, layers, sizes, tasks.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from hatchery.settings.fields import ChosenBy
 from hatchery.typed import validated
 
 BoldRule = Literal["best", "within_deviation"]
-"""Rule for bold face: the best number, or all numbers within one standard deviation of it."""
+"""Rule for bold face: the best number, or all numbers within one standard deviation of the best number."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class RowLayout(Settings):
     """A published row under its printed name."""
 
     row: str
-    """Row, named as in config/published/values."""
+    """Name of the row in config/published/values."""
     heading: str
-    """Heading of the row."""
+    """Heading of the row in the table."""
     answered_by: str = ""
     """Published row that our model must replicate for this row, if its name differs in this table."""
     printed: bool = True
@@ -38,7 +38,7 @@ class RowLayout(Settings):
 
 @dataclass(frozen=True)
 class BlockLayout(Settings):
-    """Rows under a common heading."""
+    """Block of rows under a common heading."""
 
     heading: str
     """Heading of the rows."""
@@ -65,17 +65,18 @@ class ColumnLayout(Settings):
     decimals: int | None = None
     """Number of decimals; null uses the table's value."""
     deviation_decimals: int | None = None
-    """Number of decimals of the deviation; null uses the table's value, or that of the number."""
+    """Number of decimals of the deviation; null uses the table's value or, if that is null, `decimals`."""
     lower_is_better: bool = False
     """Whether the lowest number is the best."""
 
 
 @dataclass(frozen=True)
 class ScoreLayout(Settings):
-    """Scores of models."""
+    """Table of scores of models."""
 
     kind: Literal["scores"]
-    """Content of the table: scores, an order of the models, shares of layers, or sizes of corpora or tasks."""
+    """Content of the table: scores, an almost stochastic order of models, contributions of layers, or sizes of corpora
+    or tasks."""
     caption: str
     """Caption below the table's number."""
     blocks: tuple[BlockLayout, ...]
@@ -91,7 +92,7 @@ class ScoreLayout(Settings):
     decimals: int = 1
     """Number of decimals."""
     deviation_decimals: int | None = None
-    """Number of decimals of the deviations; null uses the number's own."""
+    """Number of decimals of the deviations; null uses `decimals`."""
     models: Literal["rows", "columns"] = "rows"
     """Orientation of the table: models as rows or as columns."""
     best_over: Literal["block", "table"] = "block"
@@ -99,7 +100,7 @@ class ScoreLayout(Settings):
     bold: BoldRule = "best"
     """Numbers in bold face according to the caption: only the best, or also those within one deviation of the best."""
     change_from: str = ""
-    """Published row from which all others are printed as changes; empty prints no changes."""
+    """Published row whose numbers are subtracted from those of all other rows; empty prints no changes."""
     remark: str = ""
     """Note below the table."""
 
@@ -122,7 +123,7 @@ class ScoreLayout(Settings):
 
 @dataclass(frozen=True)
 class OrderLayout(Settings):
-    """Almost stochastic order of every row over every other."""
+    """Table of the almost stochastic order of each row over each other row."""
 
     kind: Literal["order"]
     """Content of the table."""
@@ -142,7 +143,7 @@ class OrderLayout(Settings):
 
 @dataclass(frozen=True)
 class LayersLayout(Settings):
-    """Shares of the layers in every probed task, in percent, and the slope over the layers."""
+    """Table of the contributions of the layers to each probed task, in percent, and the slope over the layers."""
 
     kind: Literal["layers"]
     """Content of the table."""
@@ -185,14 +186,14 @@ class SizeColumn(Settings):
     measure: str
     """Counted unit, such as `documents`, `words` or `subwords`."""
     unit: float = 1.0
-    """Divisor of the number."""
+    """Divisor of the number, such as 1000000 for sizes in millions."""
     decimals: int = 0
     """Number of decimals."""
 
 
 @dataclass(frozen=True)
 class SizesLayout(Settings):
-    """Sizes of corpora."""
+    """Table of sizes of corpora."""
 
     kind: Literal["sizes"]
     """Content of the table."""
@@ -208,8 +209,8 @@ class SizesLayout(Settings):
 
 @dataclass(frozen=True)
 class TasksLayout(Settings):
-    """Sizes of tasks: number of training and validation rows, and share of the rows that are within a model's input
-    length."""
+    """Table of sizes of tasks: numbers of training and validation rows, and percentage of rows that exceed the model's
+    input length."""
 
     kind: Literal["tasks"]
     """Content of the table."""
@@ -218,11 +219,11 @@ class TasksLayout(Settings):
     tasks: dict[str, str]
     """Tasks, each with the heading of its row."""
     row: str = "task_sizes"
-    """Row of the numbers in the published values."""
+    """Name of the row in config/published/values that contains the sizes."""
     suite: str = "glue"
     """Suite of the tasks."""
     decimals: int = 2
-    """Number of decimals of the shares."""
+    """Number of decimals of the percentages."""
     remark: str = ""
     """Note below the table."""
 
@@ -246,8 +247,8 @@ class PaperLayout(Settings):
 def read_layout(path: str | Path) -> PaperLayout:
     """Read the layout of a paper's tables.
 
-    Raises ConfigError naming the file and the key for an unknown paper, kind or key, a missing key, a row or a column
-    that occurs twice, and a column of scores without suite or metric.
+    Raises ConfigError, which names file and key, for an unknown paper, kind or key, a missing key, a row or column that
+    occurs twice, and a column of scores without suite or metric.
     """
     layout = validated(PaperLayout, read_yaml(path), str(path))
     for number, table in layout.tables.items():
@@ -265,11 +266,13 @@ def _check_table(layout: TableLayout, where: str) -> None:
     if isinstance(layout, ScoreLayout):
         for column in layout.resolved_columns():
             if not (column.suite and column.metric):
-                raise ConfigError(f"{where}.columns: {column.heading} has no suite or no metric, nor has the table")
+                raise ConfigError(
+                    f"{where}.columns: {column.heading} lacks suite or metric; set both there or for the table"
+                )
 
 
 def _places(layout: TableLayout) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """Yield the lists of a layout whose entries must be distinct, by the name of their key."""
+    """Yield (key, entries) of the lists of a layout whose entries must be distinct."""
     if isinstance(layout, ScoreLayout):
         yield "blocks", [(block.track, row.row) for block in layout.blocks for row in block.rows]
         yield "columns", [(column.suite, column.task, column.metric) for column in layout.resolved_columns()]

@@ -1,10 +1,11 @@
 """Matrices of almost stochastic order: ELC-BERT Tables 11 and 12.
 
-Every row has the printed line, ours with the confidence corrected for the whole matrix, and ours computed like the
-paper's package. The rows and columns of ours are the models that repeat a published row, then the others.
+Each row has three lines: the printed values, our values with the confidence corrected for the whole matrix, and our
+values computed as the paper's package does. First come our models that replicate a published row, then the others.
 
-The order compares runs, which a summary does not contain: they are read from the tidy table of measurements. The tasks
-are those of the published average of a suite; a run is its seeds and the rank of its learning rate.
+The order compares single runs, which a summary does not contain, so they are read from `measurements.parquet`. The
+score of a run is the mean over the tasks in the published average of a suite. A run is identified by its seeds and the
+rank of its learning rate.
 """
 
 from collections import Counter
@@ -40,10 +41,10 @@ def order_table(
     scores: Mapping[str, Sequence[float]],
     left_out: Mapping[str, str],
 ) -> PaperTable:
-    """Return the matrix with all printed numbers, and ours for `scores` (one per run) if there are at least two
-    models.
+    """Return the matrix with all printed numbers and, if `scores` has at least two models, our numbers.
 
-    Raises ConfigError if layout and printed table do not fit.
+    `scores` are the scores of runs by model, `left_out` the reasons why models are missing, by model. Raises
+    ConfigError if layout and printed table have different cells.
     """
     compared = scores if len(scores) > 1 else {}
     seeds = Counter(run.model for run in settings.runs)
@@ -89,7 +90,7 @@ def order_table(
 
 
 def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
-    """Return the published row of every column, once: empty if a further model of ours repeats it."""
+    """Return the published row of each column; empty if an earlier column has the same published row."""
     seen: set[str] = set()
     rows = []
     for entry, _ in places:
@@ -112,7 +113,7 @@ def _ours(matrix: OrderMatrix, row: str, column: str, digits: Digits, seeds: Map
     epsilon = matrix.cell(row, column)
     runs = matrix.runs[matrix.names.index(row)]
     judged = _judged(Score(mean=epsilon, digits=digits, n=runs), epsilon)
-    # Fine-tuning runs of one pretraining do not show the variance over pretrainings.
+    # A model with one pretraining seed is never marked, because its runs do not show the variance over pretrainings.
     return replace(judged, best=judged.best and min(seeds[row], seeds[column]) > 1)
 
 
@@ -127,16 +128,16 @@ def _notes(
     left_out: Mapping[str, str],
 ) -> list[str]:
     notes = [
-        "epsilon_min of almost stochastic order: 0 is dominance of the row over the column, 1 is no evidence; bold:"
-        f" below {THRESHOLD:g}, the row is better",
-        "Scores: one per run, the mean over the tasks of the average; runs of a constant answer are among them; n is"
-        " the number of runs of the row",
+        "epsilon_min of almost stochastic order: at 0 the row dominates the column, at 1 there is no evidence for it;"
+        f" bold: below {THRESHOLD:g}, the row is better",
+        "The compared scores are the means over the tasks of each run, including runs that predict one class for all"
+        " rows; n is the number of runs of the row",
     ]
     for reading, matrix in matrices.items():
         how = (
             f"corrected by Bonferroni over {matrix.comparisons} comparisons"
             if reading == "corrected"
-            else f"raised for {matrix.comparisons} pairs as by the paper's package"
+            else f"increased for {matrix.comparisons} pairs as in the paper's package"
         )
         notes.append(
             f"{READINGS[reading].capitalize()}: confidence {matrix.confidence:g} for the whole matrix,"
@@ -148,27 +149,32 @@ def _notes(
 
 
 def read_runs(settings: PaperTablesSettings, measurements: Path) -> pl.DataFrame:
-    """Read every value of the first metric of every task. Raises ManifestError for an altered table."""
+    """Return the measurements of the first metric of each task. Raises ManifestError for an altered table."""
     shown = set(settings.shown)
     found = read_measurements(measurements, [run for run in settings.runs if run.model in shown], kind="finetuning")
     return found.filter("primary", "main")
 
 
 def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
-    """Return the tasks of a published average. Raises ConfigError for an unknown average, or one that joins metrics."""
+    """Return the tasks of a published average.
+
+    Raises ConfigError for an unknown average, or one over several metrics of a task.
+    """
     members = PUBLISHED_AVERAGES.get(suite, {}).get(average, ())
     tasks = tuple(task for member in members for task, metric in member if len(member) == 1 and not metric)
     if not tasks or len(tasks) < len(members):
-        raise ConfigError(f"an order needs an average over first metrics of tasks, and {suite} {average} is none")
+        raise ConfigError(
+            f"{suite} {average}: expected an average over the first metrics of tasks, which an order compares"
+        )
     return tasks
 
 
 def lists_of_models(
     runs: pl.DataFrame, settings: PaperTablesSettings, tasks: Sequence[str]
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return scores per run (the mean over `tasks`) of the models with scores, and reasons for the others.
+    """Return the scores of runs (means over `tasks`) by model, and the reasons why other models have no scores.
 
-    A model with no run on any of the tasks is in neither.
+    A model that was run on none of the tasks is in neither mapping.
     """
     lists: dict[str, list[float]] = {}
     left_out: dict[str, str] = {}
@@ -195,12 +201,12 @@ def lists_of_models(
 
 
 def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
-    """Return the mean over `tasks` of every run that has a value for all of them, for the rows of one model.
+    """Return the mean over `tasks` of each run of a model that has a value for all tasks; `runs` are its measurements.
 
-    ELC-BERT, Appendix E, does not state the compared scores: averaging the tasks within each run reproduces the
-    pattern of its Tables 11 and 12, pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Runs that
-    collapsed to a constant answer have a value and stay: the order compares whole distributions. Raises
-    EvaluationError if a run lacks a task or has it twice, or no score is left.
+    ELC-BERT, Appendix E, does not state the compared scores. Averaging the tasks within each run reproduces the
+    pattern of ELC-BERT's Tables 11 and 12, pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Runs
+    that predict one class for all rows are included, because the order compares whole distributions. Raises
+    EvaluationError if a run lacks a task or has it twice, or if no score is left.
     """
     scores = []
     for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):
@@ -209,7 +215,7 @@ def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
             raise EvaluationError(f"the run of {run} has no score for {', '.join(missing)}")
         if twice := sorted(task for task, count in counts.items() if count > 1):
             raise EvaluationError(f"the run of {run} has two scores for {', '.join(twice)}")
-        # With exact sums, because equal averages must be equal, or the order would read a rounding error as dominance.
+        # Sums are exact, because the order would interpret a rounding error between equal averages as dominance.
         mean, _ = mean_and_deviation(rows["value"].drop_nulls().to_list())
         scores += [] if rows["value"].has_nulls() or mean is None else [mean]
     if not scores:

@@ -1,7 +1,7 @@
-"""The printed side of a table: its rows with the models of ours that repeat them, its numbers, and its notes.
+"""The printed part of a paper's table: its rows, our models that replicate them, its numbers, and its notes.
 
-Each printed number must have a place in the layout, and each place a number. The notes explain the origin of numbers,
-the kind of deviation, the number of runs, bold face, and numbers that are not comparable.
+Each printed number must have a cell in the layout, and each row of the layout a printed number. The notes explain the
+origin of numbers, the kind of deviation, the number of runs, bold face, and numbers that are not comparable.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from hatchery.views.score_table import PUBLISHED, Digits, Line, Score
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of a paper with the models of ours that repeat it; `row` is empty for models that repeat no row."""
+    """A row of a paper with our models that replicate it; `row` is empty for a model that replicates no row."""
 
     heading: str
     row: str
@@ -29,7 +29,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class EntryBlock:
-    """The entries of a block, with its track."""
+    """The rows of a block, with the block's heading and track."""
 
     heading: str
     track: str
@@ -37,28 +37,30 @@ class EntryBlock:
 
 
 def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]) -> None:
-    """Raise ConfigError for an unknown model, track or published row."""
+    """Raise ConfigError if `published` names an unknown model, track or row."""
     choice = settings.published
     numbers = list(numbers)
     tracks = {number.track for number in numbers if number.track}
     if choice.track and choice.track not in tracks:
-        raise ConfigError(f"published.track: {choice.track!r} is none of: {', '.join(sorted(tracks)) or 'no track'}")
+        raise ConfigError(
+            f"published.track: got {choice.track!r}, expected one of: {', '.join(sorted(tracks)) or 'no track'}"
+        )
     rows = {number.row for number in numbers if number.track in ("", choice.track)}
     models = settings.models
     for model, row in choice.rows.items():
         if model not in models:
-            raise ConfigError(f"published.rows: {model!r} is none of the models {', '.join(models)}")
+            raise ConfigError(f"published.rows: got {model!r}, expected one of the models {', '.join(models)}")
         if row not in rows:
-            raise ConfigError(f"published.rows.{model}: {row!r} is none of: {', '.join(sorted(rows))}")
+            raise ConfigError(f"published.rows.{model}: got {row!r}, expected one of: {', '.join(sorted(rows))}")
 
 
 def entry_blocks(
     blocks: Sequence[BlockLayout], settings: PaperTablesSettings, present: Iterable[str]
 ) -> list[EntryBlock]:
-    """Return the rows of a table with our models in them; `present` are the models with a number in the table.
+    """Return the rows of a table with the models that replicate them; `present` are the models with a number.
 
-    Ours are only in blocks of the experiment's track. Models that repeat no published row come last in the last of
-    these blocks, under their own names; models that repeat a row of other tables are left out.
+    Our models are only in blocks of the experiment's track. Models that replicate no published row come last in the
+    last of these blocks, under their labels. Models that replicate a row of another table are omitted.
     """
     choice = settings.published
     present = set(present)
@@ -83,7 +85,7 @@ CellKey = tuple[str, str, str, str, str]
 
 
 class PrintedTable:
-    """The numbers of a table by (track, row, suite, task, metric); it records the numbers that were requested."""
+    """The printed numbers of a table by (track, row, suite, task, metric); records which numbers were requested."""
 
     def __init__(self, numbers: Iterable[PublishedNumber], paper: str, table: str, caveat: str = "") -> None:
         self.where = f"{paper}, table {table}"
@@ -98,7 +100,7 @@ class PrintedTable:
     def value(
         self, place: CellKey, digits: Digits, reference: bool = False, lower_is_better: bool = False
     ) -> Score | None:
-        """Return the number at a place as printed; None if the table prints none.
+        """Return the printed number with the key `place`; None if the table does not print it.
 
         Raises ConfigError if the layout would show fewer digits than are printed.
         """
@@ -126,33 +128,37 @@ class PrintedTable:
         )
 
     def check_complete(self, rows: Iterable[tuple[str, str]]) -> None:
-        """Raise ConfigError for a row (track, name) without any printed number, and for a number without a place."""
+        """Raise ConfigError for a row (track, name) without printed number, and for a number that was not requested."""
         known = {place[:2] for place in self._numbers}
         for track, row in rows:
             if (track, row) not in known:
                 hint = nearest(row, {name for _, name in known})
-                raise ConfigError(f"{self.where}: the row {' '.join(filter(None, (track, row)))} is not printed{hint}")
+                name = " ".join(filter(None, (track, row)))
+                raise ConfigError(f"{self.where}: no number is printed for the row {name} of the layout{hint}")
         if missing := sorted(set(self._numbers) - self._placed):
-            raise ConfigError(f"{self.where}: the layout has no place for {', '.join(filter(None, missing[0]))}")
+            raise ConfigError(
+                f"{self.where}: the layout has no cell for the number of {', '.join(filter(None, missing[0]))}"
+            )
 
 
 SAMPLE_DEVIATION = (
-    "± is the sample standard deviation over n runs (divided by n - 1); a run is one pretraining seed and, in"
-    " fine-tuning, one fine-tuning seed and one learning rate, and none is selected"
+    "± is the sample standard deviation over n runs (divided by n - 1); a run has one pretraining seed and, in"
+    " fine-tuning, one fine-tuning seed and one learning rate; all runs are included"
 )
 AVERAGE_DEVIATION = (
-    "± of an average over tasks is the root mean square of the deviations of the tasks, as the papers have it, and not"
-    " the deviation of the average"
+    "± of an average over tasks is the root mean square of the deviations of the tasks, as in the papers, and not the"
+    " deviation of the average"
 )
 FAILED = (
-    "(1 failed): one of the n runs failed (one class only, MCC 0, or constant output); as in the papers, its number is"
-    " in mean and deviation (summary.csv has the mean without it). (1 without a number): besides the n runs, one"
-    " diverged and is in no mean. Of averages, the fewest runs of a task are counted, and the others of all tasks"
+    "(1 failed): one of the n runs failed (it predicted only one class, has MCC 0, or constant output); as in the"
+    " papers, mean and deviation include its number (summary.csv also has the mean without failed runs). (1 without a"
+    " number): a run in addition to the n runs diverged and is in no mean. For an average, n is the smallest number of"
+    " runs of a task, and failed runs and runs without a number are counted over all tasks"
 )
 
 DASH = (
-    "A dash marks a missing number: in a published line, the paper prints none; in one of ours, the experiment"
-    " has no such evaluation, no complete average, or no run with a number"
+    "A dash marks a missing number: in a published line, the paper prints no number; in one of our lines, the"
+    " experiment has no such evaluation, no complete average, or no run with a number"
 )
 
 
@@ -163,24 +169,24 @@ def score_notes(
     paper = PAPERS[settings.published.paper]
     ours = [line for line in lines if line.source != PUBLISHED]
     values = [value for line in ours for value in line.values if value is not None]
-    below = "printed lines and ours are below each other"
+    below = "our line is below the printed line"
     notes = [f"Published: as printed in the {paper} paper; ours: experiment {settings.experiment}; {below}"]
     if any(value.deviation_text for value in values):
         notes.append(SAMPLE_DEVIATION)
         if any("average" in column.task or column.suite == "leaderboard" for column in layout.resolved_columns()):
             notes.append(AVERAGE_DEVIATION)
     if any(value.n for value in values):
-        notes.append("n is the number of runs of a line; two numbers are the smallest and the largest one")
+        notes.append("n is the number of runs of a line; 5-9 means 5 to 9 runs, depending on the column")
     if any(value.failures_text for value in values):
         notes.append(FAILED)
     if layout.change_from:
-        notes.append("The first row is absolute; the others are changes from it, with the deviation of the row itself")
-    # Numbers that look equal count as equal, so the displayed digits are compared.
+        notes.append("The first row is absolute; other rows are changes from it, with their own deviation")
+    # The displayed digits are compared, so numbers that look equal count as equal.
     where = "the table" if layout.best_over == "table" else "its block"
     among = "rows" if layout.models == "columns" else "columns"
     if any(value is not None and value.best for line in lines for value in line.values):
         best = "the best" if layout.bold == "best" else "all within one standard deviation of the best"
-        apart = "printed numbers and ours judged apart, ties all bold"
+        apart = "separately for printed numbers and ours; all of several best numbers are bold"
         notes.append(f"Bold: {best} of {where} in each of the {among}, {apart}")
     different = {
         heading: differing(value.basis for line in ours if (value := line.values[place]) is not None)
@@ -200,9 +206,9 @@ def common_notes(
     if any(value is None or value.mean is None for line in lines for value in line.values):
         notes.append(DASH)
     if rest := len(settings.models) - len(settings.shown):
-        notes.append(f"Of our models {len(settings.shown)} are shown; {rest:,} more are in summary.csv")
+        notes.append(f"{len(settings.shown)} of our models are shown; {rest:,} more are in summary.csv")
     if settings.caveat:
-        notes.append(f"† No number of ours is comparable with a printed one: {settings.caveat}")
+        notes.append(f"† None of our numbers is comparable with a printed number: {settings.caveat}")
     if reasons := remarks(lines, headings, comparable=False):
         title = "Remarks on printed numbers" if settings.caveat else "† Not comparable with ours"
         notes.append(f"{title}: {'; '.join(reasons)}")
@@ -212,14 +218,16 @@ def common_notes(
 
 
 def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
-    """Return the remarks on printed numbers that are (not) comparable, each once, with their places."""
+    """Return the remarks on printed numbers, each once, with the rows and columns of these numbers.
+
+    Only remarks on comparable numbers are returned or, if `comparable` is False, only those on other numbers.
+    """
     places: dict[str, list[str]] = {}
     for line in lines:
         for heading, value in zip(headings, line.values, strict=True):
             if value is None or not value.note or value.comparable != comparable:
                 continue
-            # A reason is quoted as a whole; other remarks are quoted sentence by sentence, because many numbers share
-            # them.
+            # Remarks on comparable numbers are split at semicolons, because many numbers share a part of a remark.
             for remark in [value.note] if not comparable else value.note.split("; "):
                 places.setdefault(remark, []).append(f"{line.label}, {heading}")
     return [f"{note} ({_named(where)})" for note, where in places.items()]

@@ -1,11 +1,11 @@
 """Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, LTG-BERT Tables 2, 3 and 6 to 8.
 
-Below the printed line of a model are those of ours that repeat it, in the same units and digits. If a paper has models
-as columns, every task has a printed line and one of ours.
+Below the printed line of a model are the lines of our models that replicate it, in the same units and digits. If a
+paper has models as columns, each task has a printed line and a line of ours.
 
-Ours are read from `summary.parquet` under the paper's names. A summary has no rows for the scores that the organisers
-of BabyLM 2023 computed over suites (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP
-and supplement, and the weighted total. They are added here under the suite `leaderboard`.
+Our scores are read from `summary.parquet` under the paper's names. A summary has no rows for two scores that the
+organisers of BabyLM 2023 computed (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP
+and supplement, and the weighted total. These two are added here under the suite `leaderboard`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,26 +39,28 @@ LEADERBOARD_FILES = (
 )
 Measure = tuple[str, str, str]
 Scores = Mapping[str, Mapping[Measure, Aggregate]]
-"""Scores by model, then by (suite, task, metric) in the names of the paper."""
+"""Scores by model, then by the paper's names of (suite, task, metric)."""
 
 
 def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dict[Measure, Aggregate]]:
-    """Return the scores of all models of `settings`; a model without any has an empty mapping.
+    """Return the scores of all models of `settings`; a model without scores has an empty mapping.
 
-    Raises ManifestError for a summary that was altered or is none, EvaluationError naming the file for a summary of
-    another experiment, a model that the settings do not list, and two rows with the same name in the paper.
+    Raises ManifestError for an altered file or one that is not a summary. Raises EvaluationError, which names the file,
+    for a summary of another experiment, a model that the settings do not list, and rows with equal names in the paper.
     """
     scores: dict[str, dict[Measure, Aggregate]] = {model: {} for model in settings.models}
     for row in read_summary(path):
         if row.experiment != settings.experiment or row.model not in scores:
             raise EvaluationError(
-                f"{path}: {row.model!r} of {row.experiment!r} is none of the models of {settings.experiment!r},"
-                f" {', '.join(scores)}"
+                f"{path}: got the model {row.model!r} of {row.experiment!r}, expected a model of"
+                f" {settings.experiment!r}: {', '.join(scores)}"
             )
         measure = (settings.papers_suite(row.suite), settings.papers_task(row.task), row.metric)
         own = scores[row.model]
         if measure in own:
-            raise EvaluationError(f"{path}: {', '.join(measure)} appears twice without {settings.prefix!r}")
+            raise EvaluationError(
+                f"{path}: two rows are named {', '.join(measure)} after removal of the prefix {settings.prefix!r}"
+            )
         counts = row.n, row.n_failed, row.mean_without_failed, row.n_without_number
         own[measure] = Aggregate(row.mean, row.std, *counts, seeds=row.seeds, basis=row.basis)
     for own in scores.values():
@@ -69,11 +71,11 @@ def scores_of_models(path: Path, settings: PaperTablesSettings) -> dict[str, dic
 
 
 def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Aggregate]:
-    """Return the columns of the leaderboard computed from one model's scores; empty if an ingredient is missing.
+    """Return the columns of the leaderboard, computed from one model's scores; columns with missing inputs are omitted.
 
-    BLiMP over 17 files, GLUE over eleven tasks, MSGS over the six ambiguous tasks (ELC-BERT's mean, not the
-    unpublished scale of the board), and the total of 0.5, 0.3 and 0.2 of them. Deviations of the averages are the root
-    mean squares of the deviations of their parts; the total has none.
+    The columns are BLiMP (mean over 17 files), GLUE (mean over eleven tasks), MSGS (ELC-BERT's mean over the six
+    ambiguous tasks, not the unpublished scale of the leaderboard), and their total with the weights 0.5, 0.3 and 0.2.
+    The deviation of an average is the root mean square of the deviations of its parts; the total has no deviation.
     """
     found: dict[str, Aggregate] = {}
     files = [scores.get((suite, name, ACCURACY)) for suite, name in LEADERBOARD_FILES]
@@ -91,12 +93,12 @@ def leaderboard_scores(scores: Mapping[Measure, Aggregate]) -> dict[Measure, Agg
 
 
 TRAINING_TIME = ("pretraining", "duration")
-"""Suite and task of the training time of a model: a number that only printed rows have in tables."""
+"""Suite and task of a model's training time; tables contain only printed training times, not ours."""
 
 
 @dataclass(frozen=True)
 class _Filler:
-    """Fills the places of one table, from the printed numbers and from ours."""
+    """Returns the cells of one table, from printed numbers and from our scores."""
 
     layout: ScoreLayout
     columns: tuple[ColumnLayout, ...]
@@ -151,10 +153,10 @@ class _Filler:
 def score_table(
     number: str, layout: ScoreLayout, settings: PaperTablesSettings, printed: PrintedTable, scores: Scores
 ) -> PaperTable:
-    """Return the table with all printed numbers and with ours.
+    """Return the table with all printed numbers and our scores.
 
-    Raises ConfigError if layout and printed table do not fit: a row that is not printed, a number without a place, an
-    unknown reference row of changes.
+    Raises ConfigError if layout and printed table do not match: for a row of the layout without printed numbers, a
+    printed number without a cell, or an unknown row `change_from`.
     """
     columns = layout.resolved_columns()
     measures = {(column.suite, column.task, column.metric) for column in columns}
@@ -162,7 +164,9 @@ def score_table(
     blocks = entry_blocks(layout.blocks, settings, present)
     rows = [(block.track, row.row) for block in layout.blocks for row in block.rows if row.printed]
     if layout.change_from and layout.change_from not in {row for _, row in rows}:
-        raise ConfigError(f"{printed.where}: change_from: {layout.change_from!r} is none of the rows of the table")
+        raise ConfigError(
+            f"{printed.where}: change_from: got {layout.change_from!r}, expected a printed row of the table"
+        )
     repeats = settings.published.rows
     reference = next((m for m in scores if layout.change_from and repeats.get(m) == layout.change_from), "")
     filler = _Filler(layout, columns, printed, scores, reference)
@@ -203,9 +207,10 @@ def _lines(block: EntryBlock, filler: _Filler) -> list[Line]:
 def _transposed(
     lines: Sequence[Line], tasks: Sequence[str], labels: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Line], str]:
-    """Return headings and lines with models as columns, and a note on models of ours in a printed model's column.
+    """Return headings and lines with models as columns, and a note that names our model in each printed column.
 
-    There is a column for every published row and, if several of ours repeat it, for every one of ours.
+    Each published model has a column, which also has our first model that replicates it. Further models of ours have
+    separate columns.
     """
     pairs: list[tuple[Line | None, Line | None]] = []
     for line in lines:

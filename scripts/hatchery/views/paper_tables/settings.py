@@ -9,12 +9,12 @@ from hatchery.experiment.seeded_run import SeededRun
 from hatchery.settings.base import Settings
 
 MODELS_SHOWN = 24
-"""Maximum number of our models in a paper's table: more are hard to read, and an order compares every pair."""
+"""Maximum number of our models in a paper's table: more are hard to read, and an order compares all pairs."""
 
 
 @dataclass(frozen=True)
 class OrderSettings(Settings):
-    """Settings of almost stochastic order: confidence of the whole matrix, bootstrap draws and their seed."""
+    """Settings of almost stochastic order: confidence of the whole matrix, number of bootstrap draws, and seed."""
 
     confidence: float = 0.95
     draws: int = DRAWS
@@ -23,11 +23,11 @@ class OrderSettings(Settings):
 
 @dataclass(frozen=True)
 class PaperTablesSettings(Settings):
-    """The repeated tables of a paper.
+    """The replicated tables of a paper.
 
-    `prefix` is the prefix of the experiment's suites and tasks before the paper's names (`demo_` in a miniature),
-    `suites` are those with other names, and `corpora` maps our corpora to those of the paper's sizes. With `caveat`,
-    no number of ours is comparable with a printed one, for that reason.
+    `prefix` precedes the paper's names in the names of our suites and tasks (`demo_` in a miniature). `suites` maps
+    other names of our suites to the paper's names, and `corpora` maps our corpora to those in the paper. If `caveat` is
+    set, none of our numbers is comparable with the printed numbers, for this reason.
     """
 
     experiment: str
@@ -41,28 +41,26 @@ class PaperTablesSettings(Settings):
     caveat: str = ""
     order: OrderSettings = field(default_factory=OrderSettings)
     hyperparameters: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Hyperparameters in the tables, by run and path."""
+    """Hyperparameters in the tables, by run and path in the configuration."""
 
     @property
     def models(self) -> list[str]:
-        """Return our models in the order of the configuration, baselines last."""
+        """Return our models in the order of the configuration, imported models last."""
         return models_in_order((*self.runs, *baseline_runs(self.baselines, self.runs)))
 
     @property
     def shown(self) -> list[str]:
-        """Return the models in the tables: those that repeat a published row, then the others, at most MODELS_SHOWN
-        in all.
-        """
+        """Return the at most MODELS_SHOWN models in the tables; models that replicate a published row are preferred."""
         models, rows = self.models, self.published.rows
         chosen = set(sorted(models, key=lambda model: model not in rows)[:MODELS_SHOWN])
         return [model for model in models if model in chosen]
 
     def papers_suite(self, suite: str) -> str:
-        """Return the name of our suite in the paper's tables."""
+        """Return the name in the paper's tables of our suite `suite`."""
         return self.suites.get(suite, suite.removeprefix(self.prefix))
 
     def papers_task(self, task: str) -> str:
-        """Return the name of our task in the paper's tables."""
+        """Return the name in the paper's tables of our task `task`."""
         return task.removeprefix(self.prefix)
 
 
@@ -70,8 +68,8 @@ class PaperTablesSettings(Settings):
 class TableInputs:
     """Files with the numbers of the tables.
 
-    `measurements` (orders) and `layers` (shares of layers) are the experiment's tidy tables, `sizes` the published
-    sizes of corpora, `cards` the statistics of ours by corpus, `tasks` one model's fine-tuning manifests by task.
+    `measurements` and `layers` are tidy tables of the experiment. `sizes` are the published sizes of corpora, `cards`
+    the statistics of our corpora by name, and `tasks` the fine-tuning manifests of one model by task.
     """
 
     summary: Path

@@ -1,8 +1,8 @@
 """All paper tables for which the experiment has numbers, as Markdown to read and as LaTeX to include in a paper.
 
 There is one `.md` and one `.tex` file per table, and `tables.md` with all of them, `tables.tex`, a document that
-includes them (it needs `booktabs`, `graphicx` and `geometry`), and `tables.json` for the page. A table without any
-number of ours is not written; `tables.md` lists these tables.
+includes them (it needs `booktabs`, `graphicx` and `geometry`), and `tables.json` for the page. A table for which we
+have no numbers is not written; `tables.md` lists these tables.
 """
 
 import json
@@ -49,7 +49,10 @@ TABLES_FILE, VIEWS_FILE = "tables.md", "tables.json"
 
 @dataclass(frozen=True)
 class PaperTableView:
-    """A table of a paper for display: its heading, and the table with caption and notes."""
+    """A table of a paper for display: its heading, and the table with caption and notes.
+
+    `with_times` is True if the paper's table prints training times.
+    """
 
     heading: str
     table: Table
@@ -57,7 +60,7 @@ class PaperTableView:
 
     @property
     def shown(self) -> Table:
-        """Return the table for a place that shows heading, caption and notes around it."""
+        """Return the table without caption and notes, for a page that shows them around the table."""
         return Table(self.table.columns, self.table.groups, label=self.heading)
 
 
@@ -67,7 +70,10 @@ def view(table: PaperTable) -> PaperTableView:
 
 
 def markdown_table(table: PaperTable, level: int = 1) -> str:
-    """Return the table with a heading of that level, its caption, and its notes as a list; ends in a newline."""
+    """Return the table as Markdown: a heading of `level`, the caption, the table, and the notes as a list.
+
+    The text ends in a newline.
+    """
     shown = view(table)
     caption = markdown_text(table.caption, foreign=False)
     blocks = [f"{'#' * level} {shown.heading}", caption, shown.table.markdown()]
@@ -77,24 +83,24 @@ def markdown_table(table: PaperTable, level: int = 1) -> str:
 
 
 def latex_table(table: PaperTable) -> str:
-    """Return the table as a `table` environment with caption, label and notes; ends in a newline."""
+    """Return the table as a LaTeX `table` environment with caption, label and notes; the text ends in a newline."""
     shown = view(table)
     return shown.table.latex(shown.heading, table.name.replace("_", "-"))
 
 
 def latex_document(tables: Sequence[PaperTable]) -> str:
-    """Return a document that includes the files of the tables in its folder, with the paper's numbers."""
+    """Return a LaTeX document that includes the files of the tables and numbers the tables as the paper does."""
     return latex_of_files((table.name, int(table.number)) for table in tables)
 
 
 def views_json(views: Sequence[PaperTableView]) -> str:
-    """Return the text of tables.json."""
+    """Return the tables as JSON, for tables.json."""
     written = [{**dumped_values(shown), "table": as_json(shown.table)} for shown in views]
     return json.dumps(written, ensure_ascii=False, indent=1) + "\n"
 
 
 def read_views(text: str) -> list[PaperTableView]:
-    """Read the output of `views_json`."""
+    """Return the tables in `text`, the output of `views_json`."""
     return [
         PaperTableView(shown["heading"], from_json(shown["table"]), shown.get("with_times", False))
         for shown in json.loads(text)
@@ -102,7 +108,7 @@ def read_views(text: str) -> list[PaperTableView]:
 
 
 def write_all(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun) -> None:
-    """Write the tables; those of an earlier run that are not written again are removed."""
+    """Write the tables, and remove tables of an earlier run that are not written again."""
     tables, without = all_tables(settings, inputs)
     texts = _index(settings, tables, without) | {"tables.tex": latex_document(tables)}
     for table in tables:
@@ -116,8 +122,8 @@ def write_all(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun)
 
 
 def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list[PaperTable], list[str]]:
-    """Return the tables with numbers of ours, in the order of the layout, and the printed numbers of the other
-    tables.
+    """Return the tables for which we have numbers, in the order of the layout, and the numbers (1, 2, ...) of the
+    other tables.
     """
     layout = read_layout(inputs.layout)
     numbers = read_numbers(inputs.published)
@@ -135,10 +141,10 @@ def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list
 
 
 def check_papers(settings: PaperTablesSettings, layout: PaperLayout, numbers: Sequence[PublishedNumber]) -> None:
-    """Raise ConfigError if settings, layout and published values are not of one paper."""
+    """Raise ConfigError if settings, layout and published values do not all belong to one paper."""
     for name, paper in (("the layout", layout.paper), ("the published values", numbers[0].paper)):
         if paper != settings.published.paper:
-            raise ConfigError(f"published.paper is {settings.published.paper}, but {name} are those of {paper}")
+            raise ConfigError(f"{name}: of the paper {paper}, expected {settings.published.paper} (published.paper)")
 
 
 def _table(
@@ -150,7 +156,7 @@ def _table(
     runs: pl.DataFrame,
     inputs: TableInputs,
 ) -> PaperTable:
-    """Return the table of that number, with or without numbers of ours."""
+    """Return the paper's table `number`, with our numbers if there are any."""
     paper = settings.published.paper
     printed = PrintedTable(numbers, paper, number, settings.caveat)
     match layout:
@@ -170,10 +176,10 @@ def _table(
 
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
-    """Return all tables in one text, on one page, and as data for the page of the experiment."""
+    """Return texts by file name: all tables as Markdown, as a LaTeX document, and as JSON for the page."""
     heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} next to them"
-    plural = "s" if len(without) > 1 else ""
-    missing = f"Not written, because the experiment has no number for them: Table{plural} {', '.join(without)}."
+
+    missing = f"Tables that were not written, because the experiment has no numbers for them: {', '.join(without)}."
     blocks = [f"# {heading}", *(markdown_table(table, 2).rstrip("\n") for table in tables)]
     views = [view(table) for table in tables]
     title = f"Tables of {settings.experiment}"

@@ -1,6 +1,6 @@
-"""Sections of a summary for kinds of evaluation that show more than a line for each number, one file per kind.
+"""Sections of a summary for kinds of evaluation with a special layout, one file per kind.
 
-A file has the name of its kind and a function `sections(summary, kind, evaluation)`.
+The name of a file is the kind; its function `sections(summary, kind, evaluation)` returns the sections.
 """
 
 from collections.abc import Callable
@@ -13,5 +13,5 @@ KINDS = names_in_folder(__file__)
 
 
 def own_sections(kind: str) -> Callable[..., list[Any]] | None:
-    """Return the function that makes the sections of a kind; None for a kind without a file."""
+    """Return the function `sections` of a kind of evaluation; None for a kind without a file."""
     return import_module(f"{__name__}.{kind}").sections if kind in KINDS else None

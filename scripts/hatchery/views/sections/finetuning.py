@@ -10,7 +10,7 @@ from hatchery.views.summary_sections import Section, suite_title, with_settings
 
 
 def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Section]:
-    """Return two sections for each suite: averages with first metrics, and further metrics."""
+    """Return two sections for each suite: averages and first metrics of tasks, then further metrics of tasks."""
     suites = dict.fromkeys(task.suite for task in summary.finetuned)
     return [
         section
@@ -20,7 +20,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
 
 
 def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -> list[Section]:
-    """Return the averages and the first metric of every task; then all other metrics."""
+    """Return the two sections of a suite: averages and the first metric of each task, then all other metrics."""
     tasks = [task for task in summary.finetuned if task.suite == suite]
     prefix = _common_word([task.task for task in tasks if task.main])
     metrics = {task.metric for task in tasks}
@@ -48,7 +48,7 @@ def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -
 
 
 def _average_rows(summary: Summary, metrics: tuple[str, ...] = (AVERAGE_METRIC,)) -> list[SummaryRow]:
-    """Return one row for each average over tasks and each of `metrics`, suites in the order of the configuration."""
+    """Return one row for each average over tasks and each of `metrics`; suites are in the configuration's order."""
     found: dict[tuple[str, str, int], SummaryRow] = {}
     for row in summary.rows:
         if row.metric in metrics:
@@ -62,7 +62,9 @@ def _metric_label(metric: str) -> str:
 
 
 def _common_word(tasks: list[str]) -> str:
-    """Return the first word with its underscore that all names share, such as `babylm_`; empty if there is none."""
+    """Return the first word, with its underscore, that all task names share, such as `babylm_`; empty if they share
+    none.
+    """
     beginnings = {task.partition("_")[0] for task in tasks}
     shared = beginnings.pop() + "_" if len(beginnings) == 1 and len(tasks) > 1 else ""
     return shared if all(task.startswith(shared) for task in tasks) else ""

@@ -35,7 +35,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
 def _scores_of(rows: Sequence[SummaryRow]) -> str:
     """Return a sentence that names the metric of a suite of minimal pairs and the score of a blind guess."""
     is_correlation = all(row.metric == CORRELATION for row in rows)
-    what = "Spearman's correlation with the preferences of people" if is_correlation else "Accuracy"
+    what = "Spearman's correlation with human preferences" if is_correlation else "Accuracy"
     of_phenomena = [row for row in rows if row.metric in (ACCURACY, CORRELATION) and row.task not in AVERAGES]
     chance = range_of_guesses(of_phenomena)
     return f"{what} in percent by phenomenon{chance and f'; chance is {chance}'}."
@@ -53,16 +53,18 @@ def _suite_section(summary: Summary, suite: str, title: str, note: str) -> Secti
         if task == PHENOMENON_AVERAGE or not _averages_agree(summary, suite):
             label = f"{readable(task)}, ties correct"
             measures.append(Measure(label, suite, task, ACCURACY_TIES_CORRECT))
-            # Shown if an option requests it.
+            # This score only exists if an option of the experiment requests it.
             label = f"{readable(task)}, best temperature"
             measures.append(Measure(label, suite, task, AT_BEST_TEMPERATURE))
     if any((row.suite, row.metric) == (suite, AT_BEST_TEMPERATURE) for row in summary.rows):
-        note += " The best of 61 temperatures is chosen on these very pairs: an upper bound, not comparable."
+        note += " The best of 61 temperatures is selected on the evaluated pairs, so the score is an upper bound."
     return Section(title, note, measures)
 
 
 def _averages_agree(summary: Summary, suite: str) -> bool:
-    """Return True if the two averages are equal for every model, as they are if each phenomenon has one paradigm."""
+    """Return True if phenomenon and paradigm average are equal for all models, as when each phenomenon has one
+    paradigm.
+    """
     for model in summary.models:
         by_phenomenon, by_paradigm = (summary.row(model, suite, task, ACCURACY) for task in AVERAGES[:2])
         if by_phenomenon and by_paradigm and by_phenomenon.mean != by_paradigm.mean:

@@ -14,7 +14,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
     """Return one section for all splits."""
     named = [(metric.label, name) for name, metric in HELD_OUT_METRICS.items() if metric.label]
     shown = (
-        # Numbers with units of their own, then percentages.
+        # Metrics with other units come first, then percentages.
         *sorted(named, key=lambda pair: HELD_OUT_METRICS[pair[1]].percent),
         ("slope by log-frequency", SLOPES[LOG_PROBABILITY]),
         ("slope without bias", SLOPES[WITHOUT_BIAS]),
@@ -29,14 +29,15 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
         asked.append("Numbers of models with different objectives are not comparable.")
     if any(row.metric in SLOPES.values() for row in summary.rows):
         asked.append(
-            "The slopes are those of the log-probability of right tokens on the logarithm of their frequency in the "
-            "training text, from the whole model and without the bias of its output layer."
+            "The slopes are regression slopes of the log-probability of correct tokens on the logarithm of their "
+            "frequency in the training text, from the whole model and without the bias of its output layer."
         )
     if summary.trained_otherwise:
         own = summary.trained_otherwise
         models = ", ".join(f"{summary.label(model)} ({own[model]})" for model in summary.models if model in own)
         asked.append(
-            f"Never saw the common masks in training: {models}; their perplexities may be high for that alone."
+            f"Models that were trained with masks other than the evaluation's: {models}; only for this reason, their "
+            "perplexities may be high."
         )
     return [Section(evaluation.title, " ".join(asked), measures)]
 
@@ -49,6 +50,6 @@ def _what_is_predicted(task: str) -> str:
     if not task.startswith(OTHER):
         return OBJECTIVES[task][0].asked_for
     return (
-        "Models that others pretrained are asked in the same way, but for tokens of tokenizers of their own: compare "
-        "no perplexity of theirs but the one per word."
+        "Imported models are evaluated in the same way, but predict the tokens of their own tokenizers; only their "
+        "perplexity per word is comparable."
     )

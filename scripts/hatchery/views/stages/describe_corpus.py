@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from hatchery.workflow.outputs import Outputs
 
 PUBLISHED_SIZES = "config/published/corpora/sizes.csv"
-"""The sizes of corpora that papers print."""
+"""Table of corpus sizes that papers print."""
 
 
 def card_settings(project: "Project", corpus: str) -> dict[str, object]:
-    """Return the facts on the origin of a corpus for its card."""
+    """Return the settings of a corpus card: description, languages, and origin and licence of the sources."""
     block = project.corpus(corpus)
     sources = {source["name"]: source for source in raw_inputs(project, corpus)}
     return {
@@ -32,7 +32,9 @@ def card_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def card_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
-    """Return documents, published sizes and, if the corpus names a tokenizer, its token shards."""
+    """Return the inputs of a corpus card: document shards, published sizes and, if the corpus names a tokenizer, token
+    shards.
+    """
     tokenizer = of.project.corpus(corpus).card_tokenizer
     tokens = [] if tokenizer is None else [of("encode_corpus", tokenizer=tokenizer)]
     return {"corpus": of.corpus(corpus), "published": PUBLISHED_SIZES, "tokens": tokens}
@@ -59,7 +61,7 @@ def describe_corpus(
     """Write the card of a corpus.
 
     `published` is a table of published sizes, `tokens` the manifest of the corpus's token shards. Raises ConfigError,
-    ManifestError, CorpusError or EvaluationError naming the faulty input; then no file is written.
+    ManifestError, CorpusError or EvaluationError, which names the faulty input; then no file is written.
     """
     from hatchery.views.cards.write_card import write_card
 

@@ -1,4 +1,4 @@
-"""The stage `draw_figure`: draw any figure of an experiment, for wide screens and for phones in one file."""
+"""The stage `draw_figure`: draw a figure of an experiment; one file contains a layout for wide screens and for phones."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -36,10 +36,10 @@ MOST_DRAWN = 40
 
 
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
-    """Return the settings of a figure of an experiment or a study, with the first models up to the limit.
+    """Return the settings of a figure of an experiment or a study; it draws at most the first MOST_DRAWN models.
 
-    Imported models come last, in an experiment's figures of results that they have. Experiments of a study without
-    these results are named, and none of their models is drawn.
+    Imported models come last; figures of an experiment draw them if they have the needed results. If some experiments
+    of a study lack the needed results, their models are not drawn, and the figure names these experiments.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
     needs = [need for need in declared.needs if need in NEEDS]
@@ -63,7 +63,7 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "published": published_of(project, experiment) if declared.published else ABSENT,
         "left_out": len(drawn[most:]),
         "without": without,
-        # A model keeps its place, and so its colour, if some are left out.
+        # All models are listed so that each keeps its position, and thereby its colour, if others are omitted.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
         **{key: value for values in more for key, value in values.items()},
@@ -71,28 +71,29 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
 
 
 def _parts_without(project: "Project", study: str, needs: Collection[str]) -> list[str]:
-    """Return the experiments of a study that lack a need of the figure."""
+    """Return the experiments of a study that lack one of the kinds of results `needs`."""
     return [part for part in project.members(study) if not set(needs) <= set(drawable(project, part))]
 
 
 def _baselines(
     project: "Project", experiment: str, needs: Collection[str], runs: Sequence[SeededRun]
 ) -> Sequence[SeededRun]:
-    """Return imported models, if a figure of an experiment draws only results that they have."""
+    """Return the imported models of an experiment if they have all kinds of results `needs`; empty for a study."""
     if not needs or not all(NEEDS[need].of_others for need in needs) or project.is_study(experiment):
         return ()
     return baseline_runs(project.experiment(experiment).baselines, runs)
 
 
 def figures_of(project: "Project", experiment: str) -> list[str]:
-    """Return the names of an experiment's or a study's figures: those whose needs its results meet."""
+    """Return the names of the figures that can be drawn from the results of an experiment or a study."""
     return list(figures_drawn_from(_drawable(project, experiment)))
 
 
 def figure_inputs(of: "Outputs", experiment: str, figure: str) -> dict[str, Paths]:
-    """Return tidy tables, manifests of analyses, and published values if the figure marks them.
+    """Return the input files of a figure: tidy tables, manifests of analyses and, if the figure marks them, published
+    values.
 
-    Raises ConfigError if the experiment lacks a need of the figure.
+    Raises ConfigError if the experiment lacks results that the figure needs.
     """
     project = of.project
     declared = require_figure(figure, _drawable(project, experiment), experiment)
@@ -114,7 +115,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
 
 
 @Stage(
-    # Version of the code that all figures share; each figure has a version of its own, in its file.
+    # Version of the code that all figures share; each figure also has a version in its declaration.
     version=1,
     settings=figure_settings,
     inputs=figure_inputs,
@@ -124,7 +125,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
         "checksums": "results/{experiment}/figures/{figure}.sha256",
     },
     wildcard_patterns=lambda project: {"figure": one_of(declared_figures())},
-    # The text is on the page: with a new text, figure and page are made again.
+    # The page prints the text with the figure, so figure and page are made again if the text changes.
     recorded={"text": lambda figure: declared_figures()[figure].page_text},
     reported={"figure": ("{experiment}", "Figures")},
     environment="analysis",
@@ -135,7 +136,7 @@ def _drawable(project: "Project", experiment: str) -> list[str]:
 def draw_figure(settings: Mapping[str, Any], tables: Mapping[str, Path], output: Path) -> None:
     """Draw the figure of `settings` into `output` (SVG).
 
-    Raises ConfigError, ManifestError or EvaluationError naming the faulty input.
+    Raises ConfigError, ManifestError or EvaluationError, which names the faulty input.
     """
     from hatchery.views.figures.draw import draw
 

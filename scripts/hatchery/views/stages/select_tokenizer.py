@@ -1,4 +1,4 @@
-"""The stage `select_tokenizer`: run a sweep of tokenizers, with a table and a figure of it for people."""
+"""The stage `select_tokenizer`: run a sweep of tokenizers, and write a table and a figure of the results."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
-    """Return the tokenizers of a sweep. Raises ConfigError for a key that the sweep itself sets."""
+    """Return the settings of a sweep of tokenizers.
+
+    Raises ConfigError if a tokenizer sets `vocabulary_size`, which the sweep varies.
+    """
     block = project.tokenizer_sweep(sweep)
     types = []
     for name, entry in block.types.items():
@@ -40,12 +43,14 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the file of morphemes, or the file of a reference tokenizer."""
+    """Return the files that the sweep reads of the raw input `name`: the list of morphemes or a reference tokenizer."""
     return [source.one_name(MORPHEME_FILE) if name == "morphemes" else source.one_name(*TOKENIZER_FILE)]
 
 
 def sweep_inputs(of: "Outputs", sweep: str) -> dict[str, Paths]:
-    """Return the corpus manifest and, if the sweep names them, morphemes, reference tokenizers and published values."""
+    """Return the corpus manifest and the raw inputs that the sweep names: morphemes, reference tokenizers, published
+    values.
+    """
     block = of.project.tokenizer_sweep(sweep)
     references = {name: entry.reference for name, entry in block.types.items() if entry.reference is not None}
     return {

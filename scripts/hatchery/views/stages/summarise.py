@@ -1,4 +1,4 @@
-"""The stage `summarise`: write the tidy table of measurements as a summary, in up to five formats."""
+"""The stage `summarise`: write a summary of the tidy table of measurements, in up to five formats."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -36,9 +36,9 @@ def summary_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def _other_objectives(project: "Project", experiment: "Experiment") -> dict[str, str]:
-    """Return the task of every model that was not trained on masked text.
+    """Return the prediction task of each model that was not trained on masked text, by model.
 
-    For imported models, that they are imported.
+    For imported models, return a text that begins with OTHER and names the architecture.
     """
     others = {run: task for run, task in asked_tasks(experiment).items() if task != DEFAULT_TASK}
     measured = experiment.baselines if experiment.perplexity.splits else ()
@@ -83,11 +83,11 @@ def summarise(
     latex: OutputPath | None = None,
     notes: OutputPath | None = None,
 ) -> None:
-    """Summarise the experiment or study of `settings` into `output` (CSV) and the other given formats.
+    """Write the summary of an experiment or a study to `output` (CSV) and in the other requested formats.
 
-    Their checksums, which every reader verifies, are next to them in a file that ends in `.sha256`. Nothing is written
-    unless the table `measurements` is sound. Raises ConfigError, ManifestError or EvaluationError naming the faulty
-    file.
+    Checksums of the written files, which readers verify, are in a file next to them that ends in `.sha256`. Nothing is
+    written if the table `measurements` is damaged. Raises ConfigError, ManifestError or EvaluationError, which names
+    the faulty file.
     """
     from hatchery.analysis.published_values import chosen_values
     from hatchery.analysis.summary import SUMMARISED_LEVELS, summarised

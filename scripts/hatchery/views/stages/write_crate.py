@@ -1,4 +1,4 @@
-"""The stage `write_crate`: write the run of an experiment or a study as an RO-Crate, for archives and registries."""
+"""The stage `write_crate`: write an RO-Crate of the run of an experiment or a study, for archives and registries."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the crate, with the configuration of all experiments of a study."""
+    """Return the settings of the RO-Crate; for a study, these include the configurations of all its experiments."""
     return {
         "experiment": experiment,
         "description": project.results_of(experiment).description,
@@ -23,7 +23,7 @@ def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def crate_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
-    """Return the summary, from which the chain to the raw files starts, and the results for people."""
+    """Return the summary, from whose digests manifests are followed down to the raw files, and the files for readers."""
     return {
         "summary": of("summarise", "parquet"),
         "results": [of("summarise"), of("summarise", "markdown"), of("write_provenance")],
@@ -49,8 +49,8 @@ def write_crate(
 ) -> None:
     """Write the RO-Crate of the run whose summary.parquet is given: a zip archive with reproducible bytes.
 
-    The archive holds the metadata, the Snakefile, the configuration, the results and the manifests of all stages, and
-    neither weights nor raw data. Raises ManifestError if the summary is missing or is no summary.
+    The archive contains the metadata, the Snakefile, the configuration, the results and the manifests of all stages,
+    but neither weights nor raw data. Raises ManifestError if `summary` is missing or is not a summary.
     """
     import zipfile
     from io import BytesIO

@@ -33,7 +33,7 @@ def page_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def page_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return all inputs of a page, of the experiment or study and of its parts."""
+    """Return all input files of a page: results of the experiment or study and, for a study, of its experiments."""
     project, parts, study = of.project, of.project.members(experiment), of.project.is_study(experiment)
     return {
         "summary": of("summarise", "parquet"),
@@ -69,8 +69,8 @@ def page_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[
 def write_page(settings: PageSettings, inputs: PageInputs, output: Path) -> None:
     """Write the page of an experiment or a study to `output`.
 
-    Raises EvaluationError for a table, text or figure, and ManifestError for a manifest that
-    is missing or damaged, naming the file; then no page is written.
+    If an input is missing or damaged, raises EvaluationError (table, text or figure) or ManifestError (manifest), which
+    names the file; then no page is written.
     """
     from hatchery.views.page import compose_page
 

@@ -1,4 +1,4 @@
-"""The stage `write_provenance`: write a page with every number of an experiment, linked to its origins."""
+"""The stage `write_provenance`: write a page with each number of an experiment, linked to its manifests."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,11 +40,11 @@ def write_provenance(
     places: OutputPath | None = None,
     project: OutputPath = Path(),
 ) -> None:
-    """Write the page of provenance of the experiment whose summary.parquet is given.
+    """Write the provenance page of the experiment whose summary.parquet is given.
 
-    `settings` hold `experiment`; `places` is the file for the digests of the manifests on the page. Raises
-    ManifestError if the summary is missing or is none. Missing or damaged manifests are named on the page, because a
-    result may outlive its inputs. For a large experiment only the first rows are followed, with a note.
+    `settings` contains `experiment`; the digests of the manifests on the page are written to `places`. Raises
+    ManifestError if `summary` is missing or is not a summary. The page names missing or damaged manifests, because a
+    result may outlive its inputs. For a large experiment, the page only contains the first rows, and says so.
     """
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
     from hatchery.artifacts.atomic import write_json, write_text

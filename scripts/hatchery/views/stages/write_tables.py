@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the tables in the layout of a paper. Raises ConfigError without a repeated paper."""
+    """Return the settings of the tables in the layout of a paper.
+
+    Raises ConfigError if the experiment replicates no paper.
+    """
     block = project.experiment(experiment)
     chosen = paper_tables(project, experiment)
     if chosen is None:
@@ -39,8 +42,8 @@ def tables_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def tables_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the layout of a paper's tables, their inputs, and one model's fine-tuning if tables have sizes of
-    tasks.
+    """Return the input files of paper tables: the layout, results, published values and, for tables with sizes of
+    tasks, the fine-tuning manifests of one model.
     """
     paper, tasks = paper_of_tables(of.project, experiment), dict[str, str]()
     layout = [] if paper is None else [f"config/{LAYOUTS}/{paper}.yaml"]
@@ -77,9 +80,9 @@ def tables_inputs(of: "Outputs", results: "ResultPaths", experiment: str) -> dic
     minutes=10,
 )
 def write_tables(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun) -> None:
-    """Write the tables; those of an earlier run that are not written again are removed.
+    """Write the tables, and remove tables of an earlier run that are not written again.
 
-    Raises ConfigError, ManifestError or EvaluationError naming the faulty input, before anything is written.
+    Raises ConfigError, ManifestError or EvaluationError, which names the faulty input, before anything is written.
     """
     from hatchery.views.paper_tables.write_all import write_all
 
