@@ -172,8 +172,8 @@ def test_gpus_are_those_that_the_environment_names_else_those_that_the_driver_or
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda locks: locks.touch(), r"locks: claims on GPUs need a folder here, got a file; remove it"),
-        (lambda locks: (locks.mkdir(), locks.chmod(0o777)), "others may write in this folder for claims on GPUs"),
+        (lambda locks: locks.touch(), r"locks: got a file, expected a folder for claims on GPUs; remove it"),
+        (lambda locks: (locks.mkdir(), locks.chmod(0o777)), "other users may write in this folder for claims on GPUs"),
     ],
 )
 def test_claims_that_others_could_have_made_are_refused(

@@ -36,7 +36,7 @@ def test_a_folder_in_the_way_is_left_alone_and_named_unless_it_is_empty() -> Non
     assert OTHER.is_symlink()
     PLACE.mkdir(parents=True)
     (PLACE / "file").write_text("mine")
-    with pytest.raises(ConfigError, match=f"{PLACE}: a folder is in the way of a link to {TARGET}"):
+    with pytest.raises(ConfigError, match=f"{PLACE}: got a folder with files, expected a link to {TARGET}"):
         put_link(PLACE, TARGET)
     assert (PLACE / "file").read_text() == "mine"
 
@@ -76,7 +76,7 @@ def test_a_place_that_cannot_be_one_is_refused(here: Path, tmp_path: Path, root:
     (here / "results").mkdir()
     with pytest.raises(ConfigError, match=r"^storage_root: got "):
         link_roots(tmp_path / root, here)
-    with pytest.raises(ConfigError, match="move its content there first"):
+    with pytest.raises(ConfigError, match="move its content there"):
         link_roots(tmp_path / "scratch", here)
     assert not any((here / name).is_symlink() for name in ROOTS)
     assert not (tmp_path / "no").exists()
@@ -89,7 +89,7 @@ def test_a_folder_that_may_not_be_written_is_refused_and_can_be_looked_at(
         folder.mkdir()
     # Permissions do not bind root, which tests may be; a mount for reading does.
     monkeypatch.setattr(os, "access", lambda path, mode: path not in (tmp_path / "locked", here / "results"))
-    with pytest.raises(ConfigError, match="may not write"):
+    with pytest.raises(ConfigError, match="is not writable"):
         link_roots(tmp_path / "locked", here)
     assert check_roots(None, here) == []
     with pytest.raises(ConfigError, match=r"results: nothing can be written in this folder; the results need a place"):
@@ -102,7 +102,7 @@ def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "disk/hatchery")
     for look in (check_roots, link_roots):
         with pytest.raises(
-            ConfigError, match=r"resources leads to .*/hatchery/resources, but there is no folder; mount"
+            ConfigError, match=r"resources links to .*/hatchery/resources, which is not a folder; mount"
         ):
             look(tmp_path / "disk/hatchery", here)
     # Nor where somebody made the link by hand.
@@ -125,7 +125,7 @@ def test_null_takes_the_links_away_and_leaves_the_files(here: Path, tmp_path: Pa
     assert (tmp_path / "scratch/results/a.txt").is_file()
     former = tmp_path / "scratch/results"
     assert told == [
-        f"storage_root: results leads to {former} no longer; its files are still there: move them to go on with them"
+        f"storage_root: results no longer links to {former}; the files are still there: move them to continue with them"
     ]
     assert link_roots(None, here) == check_roots(None, here) == []
 
@@ -135,7 +135,7 @@ def test_links_by_hand_are_not_touched(here: Path, tmp_path: Path) -> None:
     (here / "results").symlink_to(tmp_path / "mine")
     assert link_roots(None, here) == []
     assert (here / "results").readlink() == tmp_path / "mine"
-    with pytest.raises(ConfigError, match="not made here"):
+    with pytest.raises(ConfigError, match="that no run created"):
         link_roots(tmp_path / "scratch", here)
 
 
@@ -180,7 +180,7 @@ def test_two_checkouts_do_not_compute_in_one_storage_root_at_once(tmp_path: Path
         # Of a second call in the same checkout, Snakemake tells.
         hold_root(root, first)
         hold_root(None, second)
-        told = rf"storage_root: the checkout {first} computes in {root} now \(process {holder.pid} on .*\); wait for"
+        told = rf"storage_root: the checkout {first} is running in {root} \(process {holder.pid} on .*\); wait until"
         with pytest.raises(ConfigError, match=told):
             hold_root(root, second)
         holder.kill()

@@ -62,7 +62,7 @@ def test_the_workflow_stops_at_a_lost_file_and_its_remedy_makes_it_anew(tmp_path
     stopped = snakemake(tmp_path)
     assert stopped.returncode != 0
     told = re.search(
-        r"^error: results/model/weights: is missing \(.*\); remove (\S+) and give .*$", stopped.stderr, re.M
+        r"^error: results/model/weights: is missing \(.*\); remove (\S+) and run .*$", stopped.stderr, re.M
     )
     assert told is not None, stopped.stderr
     (tmp_path / told[1]).unlink()
@@ -116,8 +116,8 @@ def test_a_view_of_another_experiment_is_not_taken_for_this_one(tmp_path: Path) 
 
 REMEDIES = {
     "embedded_x": "remove {root}/manifest.json to have it made again",
-    "fetched": "to fetch it again: rm -r {root}/raw && snakemake --cores 1 --force {manifest}",
-    "own": "to register it as it is now: snakemake --cores 1 --force {manifest}",
+    "fetched": "to download it again: rm -r {root}/raw && snakemake --cores 1 --force {manifest}",
+    "own": "to register the changed file: snakemake --cores 1 --force {manifest}",
 }
 
 

@@ -207,7 +207,7 @@ def test_an_output_outside_the_folder_and_a_missing_input_are_refused(tmp_path: 
     ):
         run.add_output(tmp_path / "elsewhere.txt")
     missing = {"corpus": tmp_path / "nowhere.json"}
-    with pytest.raises(ManifestError, match="the input 'corpus' is missing"), stage_run(tmp_path / "m", {}, missing):
+    with pytest.raises(ManifestError, match="the input 'corpus', is missing"), stage_run(tmp_path / "m", {}, missing):
         pass
 
 

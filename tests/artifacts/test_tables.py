@@ -24,7 +24,7 @@ COLUMNS = ("name", "value")
         (b"name,value\n", "a header but no rows"),
         (b"name,other\na,1\n", "lacks the columns value; it has name, other"),
         (b"name,value\na,1\nb,2\na,3\n", "line 4: the row a is already in line 2"),
-        (b"name,value\na,1\nb\n", "line 3: 1 fields, the header has 2"),
+        (b"name,value\na,1\nb\n", "line 3: got 1 cells, expected 2 as in the header"),
         (b"name,value\n\xff,1\n", "not a CSV file in UTF-8"),
     ],
 )

@@ -171,7 +171,7 @@ def test_finished_work_whose_manifest_was_deleted_is_taken_unless_it_is_forced_o
     trained = counting(monkeypatch)
     (folder / "manifest.json").unlink()
     assert contents(run("out", short())) == expected and not trained
-    assert "finished before, its checksums are correct" in capsys.readouterr().err
+    assert "reused the finished result, whose checksums are correct" in capsys.readouterr().err
     (folder / "manifest.json").unlink()
     (folder / "results.csv").write_text("altered")
     assert contents(run("out", short())) == expected and not trained

@@ -83,7 +83,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a no-break space behind a colon": (
             "batch_size: 32",
             "objective:\n    kind:\u00a0subword",
-            "'kind:\\xa0subword' is written with U+00A0 (no-break space) in the place of a space; write a plain space",
+            "'kind:\\xa0subword' is written with U+00A0 (no-break space) instead of a space; write a normal space",
         ),
         "a key of the whole inside": (
             "steps: 700",
@@ -152,7 +152,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
             "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
             + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
             + "runs:",
-            "aliases repeat more than 100,000 values; write less under their anchors",
+            "aliases repeat more than 100,000 values; give the anchors fewer values",
         ),
         "a misspelt change of a model whose file names no family": (
             "elc_demo_small,",

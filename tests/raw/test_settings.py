@@ -50,12 +50,12 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
     ("changes", "reason"),
     [
         ({"hub": HUB, "download": [DOWNLOAD]}, "both `hub` and `download`"),
-        ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: '\.\./evil' is not a plain file name"),
-        ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "'' is not a plain file name; set `file`"),
+        ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: got '\.\./evil', expected a file name\"),
+        ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "got '', expected a file name"),
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         (
             {"download": [{**DOWNLOAD, "url": "https://example.org/a.rar", "unpack": True}]},
-            r"a\.rar has no suffix of \.zip",
+            r"a\.rar is not an archive, expected one of the suffixes \.zip",
         ),
     ],
 )
@@ -74,9 +74,9 @@ def test_every_shipped_source_is_possible_and_says_where_to_get_it(repository: P
 
 
 PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "/dev/zero": (Path, "lies at /dev/zero, which is a device or a pipe, expected a file or a folder"),
+    "/dev/zero": (Path, "is at /dev/zero, which is a device or a pipe, expected a file or a folder"),
     "link": (lambda path: path.symlink_to("gone"), "gone, which does not exist"),
-    "a{b}c": (Path.mkdir, "a path with { or }, which Snakemake would fill in; rename it or link to it"),
+    "a{b}c": (Path.mkdir, "a path with { or }, which Snakemake would treat as a wildcard; rename it or link to it"),
     "nothing": (Path, "is not at "),
     "a\0b": (Path, "cannot be read at a"),
     "x" * 5000: (Path, "cannot be read at x"),
@@ -116,7 +116,7 @@ data:
     lines = missing_sources(project, ["there", "second", "first", "fetched", "embedded_bnc", "second"])
 
     assert len(lines) == 2
-    assert "source 'first' lies at /dev/zero" in lines[0]
+    assert "source 'first' is at /dev/zero" in lines[0]
     assert (
         lines[1] == "source 'second' has no path: set data.second.path in config/config.yaml; ask Ann; terms: research"
     )

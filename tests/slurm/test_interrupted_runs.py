@@ -151,7 +151,7 @@ def test_a_result_that_was_finished_behind_a_killed_slurmstepd_is_taken_by_the_n
         assert again.returncode == 0, (again.stdout + again.stderr)[-6000:]
     finally:
         cancel(folder)
-    assert "finished before, its checksums are correct: reused" in log_of(folder, MODEL).read_text(encoding="utf-8")
+    assert "reused the finished result, whose checksums" in log_of(folder, MODEL).read_text(encoding="utf-8")
     assert manifest.with_name("model.safetensors").stat().st_mtime_ns == weights
     assert json.loads(manifest.read_text(encoding="utf-8")) == told
     read_manifest(manifest).verify()

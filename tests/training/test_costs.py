@@ -175,12 +175,12 @@ def test_the_run_folder_holds_the_kept_ones_the_milestones_and_the_one_being_wri
     marked = {key: value for key, value in plain.items() if key != "steps"}
     marked |= {"budget": {"words_seen": "1K"}, "checkpoints_at": [100, 200, 300]}
     for slice_, milestones, kept in (
-        (plain, [], "2 kept"),
-        (plain, [0.5], "2 kept, 1 milestone without moments"),
-        (marked, [0.25, 0.5], "2 kept, 2 milestones and 3 marks without moments"),
+        (plain, [], "2 checkpoints"),
+        (plain, [0.5], "2 checkpoints, 1 milestone without moments"),
+        (marked, [0.25, 0.5], "2 checkpoints, 2 milestones and 3 marks without moments"),
     ):
         page = cost_markdown(settings_of([slice_], milestones=milestones), [cost])
-        assert f"The run folder holds {kept} and the one being written" in page
+        assert f"the run folder contains {kept}, and the checkpoint that is being written" in page
 
 
 def test_twice_the_devices_halve_the_time_and_keep_the_device_hours(pretrain_slice):
@@ -229,7 +229,7 @@ def test_translation_counts_both_sides_and_early_evaluations_and_says_what_is_le
     # A forward pass of a pair is a third of training on it.
     assert cost.development_flops == pytest.approx(cost.training_flops / 10_000 / 3 * 50 * (5 + more))
     settings = settings_of([slice_])
-    assert "The beam search over development pairs and test sets is left out" in cost_markdown(settings, [cost])
+    assert "Beam search on development pairs and test sets is not included" in cost_markdown(settings, [cost])
 
 
 # The workflow's side.

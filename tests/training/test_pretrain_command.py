@@ -83,7 +83,7 @@ def test_a_finished_run_whose_end_nobody_noted_is_taken_unless_it_is_damaged_or_
     manifest = read_manifest(command.output)
     folder = command.checkpoints / run_folder_name(manifest.settings, manifest.inputs)
     (folder / "step_00000003").mkdir(parents=True)
-    assert "finished before, its checksums are correct: reused" in again()
+    assert "reused the finished result, whose checksums are correct" in again()
     assert list(command.checkpoints.iterdir()) == []
     weights = command.output.with_name("model.safetensors")
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")

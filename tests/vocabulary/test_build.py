@@ -120,7 +120,7 @@ def test_the_comparison_counts_words_and_frequencies(tmp_path: Path, register: R
         ("", r"a\.csv: line 1: the table is empty"),
         (HEADER + "1,dog,1,Mother,old,NA\n", r"a\.csv: line 2: target_child_age: expected a number or NA, got 'old'"),
         (HEADER + "1,dog,1\n", r"a\.csv: line 2: the row has another number of cells"),
-        (HEADER + "1,...,1,Mother,NA,NA\n", "no word is accepted into the vocabulary"),
+        (HEADER + "1,...,1,Mother,NA,NA\n", "all words were rejected"),
     ],
 )
 def test_damaged_tables_are_one_error_that_names_the_place(

@@ -1,1 +1,1 @@
-"""Files between stages: atomic writes, checksums, manifests, Parquet shards, and links."""
+"""Files that stages exchange: atomic writes, checksums, manifests, Parquet shards, and links."""

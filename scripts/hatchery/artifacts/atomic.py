@@ -1,7 +1,7 @@
-"""Atomic outputs: written under a temporary name in the same folder, then renamed.
+"""Atomic writing of files: under a temporary name in the target's folder, then renamed.
 
-A rename within one file system is atomic, so a reader never sees a half-written file, and a killed job leaves at most
-a file whose name starts with a dot and ends in `.partial`. The next process that does the same work removes it.
+A rename within one file system is atomic, so a reader never sees a half-written file. A killed job leaves at most a
+file whose name starts with a dot and ends in `.partial`; the next run of the job removes it.
 """
 
 import glob
@@ -22,13 +22,14 @@ from hatchery.errors import HatcheryError, error_number
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`; on success it is synced and renamed to `path`, otherwise removed.
 
-    An error of the system is raised as an OSError that names `path`, even if another library raised another exception.
+    If writing fails (disk full, no permission), raises an OSError that names `path`, even if a library raised another
+    exception.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
     try:
-        # Some libraries write a private file and move it here, which only its owner may read; outputs are shared.
+        # The file mode is restored after writing, because some libraries move a file here that only its owner may read.
         partial.touch()
         mode = stat.S_IMODE(partial.stat().st_mode)
         yield partial
@@ -53,8 +54,9 @@ _LEFTOVER = re.compile(r"\..+\.(\d+)-[0-9a-f]{8}\.partial")
 
 
 def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
-    """Yield the temporary files in a folder and below whose targets begin with `beginning`, with the writer's
-    process id.
+    """Yield (path, process id of the writer) of the temporary files below a folder.
+
+    Only files whose final name begins with `beginning` are considered.
     """
     for path in sorted(folder.rglob(f".{glob.escape(beginning)}*.partial")):
         if found := _LEFTOVER.fullmatch(path.name):
@@ -62,13 +64,16 @@ def leftovers(folder: Path, beginning: str = "") -> Iterator[tuple[Path, int]]:
 
 
 def remove_leftovers(folder: Path, beginning: str = "") -> None:
-    """Remove the temporary files of processes that have ended on this machine; no other machine may be writing here."""
+    """Remove the temporary files of processes that have ended.
+
+    Process ids are looked up on this machine, so no other machine may be writing into the folder.
+    """
     for path, process in leftovers(folder, beginning):
         try:
             os.kill(process, 0)
         except ProcessLookupError:
             path.unlink(missing_ok=True)
-        except OSError:  # a process of another user
+        except OSError:  # the process belongs to another user, so it is running
             continue
 
 
@@ -79,7 +84,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write `text` to `path` atomically, as UTF-8 and without translating newlines."""
+    """Write `text` to `path` atomically, as UTF-8 with unchanged newlines."""
     write_bytes(path, text.encode("utf-8"))
 
 
@@ -89,7 +94,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def json_value(text: str | bytes) -> Any:
-    """Parse JSON. Raises JSONDecodeError also for too deep nesting, which is a RecursionError in Python."""
+    """Return the value of a JSON text. Raises JSONDecodeError, also for too deep nesting (instead of RecursionError)."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -97,5 +102,5 @@ def json_value(text: str | bytes) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as indented JSON with sorted keys, as files hold it."""
+    """Return `value` as indented JSON with sorted keys, the format of our JSON files."""
     return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

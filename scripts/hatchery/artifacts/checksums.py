@@ -1,9 +1,9 @@
-"""Identity of settings and files by canonical JSON and SHA-256, and checks of files against their checksums.
+"""Digests of settings (canonical JSON, SHA-256) and of files, and checks of files against recorded checksums.
 
-Manifests, source manifests and the `.sha256` files next to views hold the checksums. A file with the size and the
-modification time of its checksum is not read again; any other file is. So a job only needs the metadata of its inputs,
-and files that were copied, restored or touched are compared once more. Every error is one line: the file, the expected
-and the actual value.
+Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. A file is only
+read to check it if its size or modification time differs from the recorded one. So a job usually only reads the
+metadata of its inputs, and files that were copied, restored or touched are read again. Each error is one line with the
+file, the expected and the actual value.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ from hatchery.errors import HatcheryError, ManifestError
 def canonical_json(value: Any) -> str:
     """Return the canonical JSON of `value`: sorted keys, no spaces, no NaN.
 
-    Settings enter Snakemake's parameters only in this form, because Snakemake compares parameters as an unordered set
-    and would miss two swapped values otherwise.
+    Settings are passed to Snakemake as one parameter in this form, because Snakemake compares parameters as an
+    unordered set, and would not notice that two values were swapped.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -38,16 +38,16 @@ def sha256_file(path: str | Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-# Number of digits of a checksum in messages: enough to distinguish two, and short enough for two on a line.
+# Number of digits of a checksum in messages, so that two distinguishable checksums fit on a line.
 SHOWN_DIGITS = 16
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected state of a file: size and checksum, the file that states them, and a remedy.
+    """The expected state of a file: size and SHA-256, the file that states them, and the advice if the file differs.
 
-    `name` is the file's name in messages; `bytes` is None if only the checksum is known. `modified` is the
-    modification time, in nanoseconds, of the checksum; with None the file is always read.
+    `name` is the file's name in messages; `bytes` is None if only the checksum is known. `modified` is the modification
+    time in nanoseconds for which the checksum was recorded; if it is None, the file is always read.
     """
 
     name: str
@@ -59,17 +59,17 @@ class Expected:
     modified: int | None = None
 
     def differs(self, found: str) -> HatcheryError:
-        """Return the error for a file with the state `found`."""
+        """Return the error for a file that differs; `found` says how."""
         return self.error(f"{self.name}: {found} ({self.stated_by}); {self.remedy}")
 
     def check_digest(self, found: str) -> None:
-        """Raise the error if a file has another SHA-256 (hexadecimal)."""
+        """Raise the error if `found`, the SHA-256 (hexadecimal) of a file, is not the expected one."""
         if found != self.sha256:
             raise self.differs(f"has the SHA-256 {found[:SHOWN_DIGITS]}, expected {self.sha256[:SHOWN_DIGITS]}")
 
 
 def check_file(path: Path, expected: Expected) -> Path:
-    """Return `path` if it has the expected state. Raises the error of `expected` naming the file otherwise."""
+    """Return `path` if the file has the expected state; otherwise, raise the error of `expected`."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -87,23 +87,23 @@ def check_file(path: Path, expected: Expected) -> Path:
 
 
 def checksums_of(view: str | Path) -> Path:
-    """Return the file with the checksums of a view and of its other formats: `summary.sha256` for `summary.csv`."""
+    """Return the path of the file with the checksums of all formats of an output: `summary.sha256` for `summary.csv`."""
     return Path(view).with_suffix(".sha256")
 
 
-# A comment for `sha256sum --check`.
+# Beginning of the line that names the folder; `sha256sum --check` ignores it as a comment.
 _PLACE = "# "
 
 
 def _place(path: Path) -> str:
-    """Return the folder of a view as its checksums name it: `results/demo`, `demo/figures`."""
+    """Return the last two parts of a file's folder, which its checksums name: `results/demo`, `demo/figures`."""
     return "/".join(path.absolute().parts[-3:-1])
 
 
 def write_checksums(paths: Iterable[str | Path]) -> None:
-    """Write the checksums of a view's finished files, whose names differ in their suffixes only.
+    """Write the checksums of the finished files of an output, whose names only differ in their suffixes.
 
-    They contain the folder, so that equally named views of two experiments cannot be confused.
+    The file of checksums names the folder, so that outputs of two experiments with equal names cannot be confused.
     """
     files = [Path(path) for path in paths]
     lines = [f"{_PLACE}{_place(files[0])}", *(f"{sha256_file(path)}  {path.name}" for path in sorted(files))]
@@ -111,9 +111,10 @@ def write_checksums(paths: Iterable[str | Path]) -> None:
 
 
 def verified_view(view: str | Path) -> Path:
-    """Return the path of a view if its bytes match the file of checksums next to it.
+    """Return the path `view` (such as `summary.csv`) if the file matches the checksum recorded next to it.
 
-    Raises ManifestError naming the view if it is missing, altered, made in another folder, or has no checksum.
+    Raises ManifestError, which names the file, if it is missing, altered, written for another folder, or has no
+    checksum.
     """
     path, listing = Path(view), checksums_of(view)
     remedy = f"remove {path} to have it made again"
@@ -125,7 +126,7 @@ def verified_view(view: str | Path) -> Path:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ManifestError(f"{listing}: the checksums of {path.name} cannot be read: {reason}; {remedy}") from error
     made_in = next((line.removeprefix(_PLACE) for line in lines if line.startswith(_PLACE)), None)
-    # Checksums of earlier versions do not name the folder.
+    # Files of checksums from earlier versions do not name the folder.
     if made_in not in (None, _place(path)):
         raise ManifestError(f"{path}: was made as {made_in}/{path.name}, expected a file of {_place(path)}; {remedy}")
     checksums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}

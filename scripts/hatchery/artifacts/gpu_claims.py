@@ -1,9 +1,10 @@
-"""Reservation of the GPUs of a machine without a scheduler: a job claims GPUs that no other job has claimed.
+"""Reservation of GPUs on a machine without a scheduler: a job claims GPUs that no other job has claimed.
 
-A claim is a lock on a small file for each GPU, which jobs that share a GPU lock together. The process and its children
-hold the lock, and the system releases it when they end for any reason. Claims apply to all jobs of one user on one
-machine, including those of several workflows, but not to jobs of other users. Everybody may write in a temporary
-folder, so the folder of the claims must be this user's own, and neither the folder nor a claim may be a link.
+A claim is a lock on a small file of the GPU; jobs that share a GPU have a shared lock. The process and its child
+processes hold the lock, and the operating system releases it when they end for any reason. Claims are respected by all
+jobs of one user on one machine, including those of several workflows, but not by jobs of other users. Because other
+users may write in the temporary folder, the folder of the locks must belong to this user, and neither the folder nor a
+lock file may be a link.
 """
 
 import fcntl
@@ -21,15 +22,16 @@ from pathlib import Path
 from hatchery.errors import ConfigError
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-# Values of the variable that hide all GPUs.
+# Values of CUDA_VISIBLE_DEVICES that hide all GPUs.
 HIDDEN = ("", "-1", "NoDevFiles")
 
 
 def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
-    """Return the names of the GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else the numbers of all.
+    """Return the names of the GPUs that this process may use: those in CUDA_VISIBLE_DEVICES or, if it is not set, the
+    numbers of all GPUs.
 
-    `nvidia-smi` counts them, or without it the device files; for other makes of GPU, CUDA_VISIBLE_DEVICES has to be
-    set.
+    GPUs are counted with `nvidia-smi` or, without it, from the device files. For GPUs of other makers,
+    CUDA_VISIBLE_DEVICES must be set.
     """
     if VISIBLE in environment:
         return [name for part in environment[VISIBLE].split(",") if (name := part.strip()) not in HIDDEN]
@@ -41,9 +43,9 @@ def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -
 
 
 def lock_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of this user's claims on this machine.
+    """Return the folder of this user's lock files on this machine.
 
-    A Slurm job with assigned GPUs has a folder of its own, because Slurm may number the GPUs of every job from 0.
+    Each Slurm job with assigned GPUs has a separate folder, because Slurm may number the GPUs of every job from 0.
     """
     job = environment.get("SLURM_JOB_ID") if VISIBLE in environment else None
     name = f"hatchery-gpus-{os.getuid()}" + (f"-{job}" if job else "")
@@ -58,16 +60,16 @@ def claim(
     poll_seconds: float = 1.0,
     jobs_per_gpu: int = 1,
 ) -> dict[str, list[int]]:
-    """Claim `wanted` of the named GPUs, the first free ones; return the lock files' descriptors by GPU.
+    """Claim the first `wanted` free GPUs among `names`; return the descriptors of the lock files by GPU.
 
-    With `jobs_per_gpu` above 1, one slot of a GPU is claimed, on the GPU with the fewest claimed slots. The function
-    waits, after one call of `waiting`, until enough are free at once; it does not hold free ones meanwhile, so that
-    smaller jobs can use them. The descriptors survive `exec`: the process that holds them holds the GPUs. Raises
-    ConfigError if there are fewer GPUs than wanted, and for a folder or a claim that others could have made.
+    With `jobs_per_gpu` above 1, a slot of each GPU is claimed, on the GPUs with the fewest claimed slots. If there are
+    not enough free GPUs, the function calls `waiting` once and waits until there are; meanwhile it holds no GPUs, so
+    that smaller jobs can use them. The descriptors survive `exec`: the process that holds them holds the GPUs. Raises
+    ConfigError if `names` are fewer than wanted, and for a folder or lock file that another user may have created.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(
-            f"gpus: {wanted} are wanted, but this process may use {len(names)} ({', '.join(names) or 'none'}); "
+            f"gpus: the job needs {wanted}, but this process may use {len(names)} ({', '.join(names) or 'none'}); "
             "set cluster.gpus_per_node in config/config.yaml to the number of GPUs of the machine"
         )
     own = _own_folder(folder)
@@ -98,9 +100,9 @@ def release(held: Mapping[str, Sequence[int]]) -> None:
 
 
 def _own_folder(folder: Path) -> int:
-    """Return a descriptor of the folder of the claims; create a missing folder.
+    """Return a descriptor of the folder of lock files; create a missing folder.
 
-    Raises ConfigError unless it is our own.
+    Raises ConfigError unless the folder belongs to this user, and no other user may write in it.
     """
     remedy = "remove it, or set TMPDIR to a folder of your own"
     with suppress(FileExistsError):
@@ -108,7 +110,7 @@ def _own_folder(folder: Path) -> int:
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except NotADirectoryError:
-        raise ConfigError(f"{folder}: claims on GPUs need a folder here, got a file; {remedy}") from None
+        raise ConfigError(f"{folder}: got a file, expected a folder for claims on GPUs; {remedy}") from None
     status = os.fstat(descriptor)
     if status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return descriptor
@@ -117,11 +119,14 @@ def _own_folder(folder: Path) -> int:
         raise ConfigError(
             f"{folder}: the folder for claims on GPUs belongs to user {status.st_uid}, expected {os.getuid()}; {remedy}"
         )
-    raise ConfigError(f"{folder}: others may write in this folder for claims on GPUs; {remedy}")
+    raise ConfigError(f"{folder}: other users may write in this folder for claims on GPUs, expected only you; {remedy}")
 
 
 def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
-    """Return the descriptors of a claim on a whole GPU, or on a slot of it; empty if other jobs hold it."""
+    """Lock a whole GPU, or the slot `place` of it, and return the descriptors; empty if other jobs hold it.
+
+    `own` is the descriptor of the folder of lock files.
+    """
     whole = _lock(own, f"{name}.lock", fcntl.LOCK_EX if place is None else fcntl.LOCK_SH)
     if whole is None or place is None:
         return [] if whole is None else [whole]
@@ -133,7 +138,7 @@ def _lock_gpu(own: int, name: str, place: int | None) -> list[int]:
 
 
 def _lock(own: int, name: str, kind: int) -> int | None:
-    """Return the descriptor of a lock, None if another process holds it."""
+    """Lock a file and return its descriptor; None if another process holds the lock."""
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=own)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Circumstances of a stage's run for `provenance.json`: time, machine, duration, versions."""
+"""Time, machine, duration and software versions of a stage's run, for `provenance.json`."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "nu
 
 
 def surroundings(started: float) -> dict[str, object]:
-    """Return the facts on this process, which began its work at `started` (seconds since 1970)."""
+    """Return time, duration, machine and versions of this process, whose work began at `started` (seconds since 1970)."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),

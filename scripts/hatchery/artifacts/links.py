@@ -1,8 +1,8 @@
-"""Links: from readable paths to stored results, and from the usual folders to large storage.
+"""Symbolic links: from readable paths to shared results, and from `results/` and other folders to large storage.
 
-Links to results are relative, so that `results/` can be moved as a whole. Links to storage are made, moved and removed
-by real runs only, and only if a run made them: the user's own links stay. No file is ever deleted; when a link
-changes, the files at its former target stay there.
+Links to results are relative, so that `results/` can be moved as a whole. Links to storage are created, changed and
+removed by runs, not by planning, and only links that a run created are changed; the user's links are kept. Files are
+never deleted; if a link changes, the files at its former target remain there.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from hatchery.errors import WRITABLE, ConfigError
 
 
 def put_link(place: Path, target: Path) -> None:
-    """Make `place` a link to the folder `target`, which need not exist yet.
+    """Create a link at `place` to the folder `target`, which need not exist yet.
 
-    Raises ConfigError if there is a folder with files at `place`.
+    Raises ConfigError if `place` is a folder with files.
     """
     relative = os.path.relpath(target, place.parent)
     if place.is_symlink():
@@ -32,7 +32,7 @@ def put_link(place: Path, target: Path) -> None:
             place.rmdir()
         except OSError:
             raise ConfigError(
-                f"{place}: a folder is in the way of a link to {target}: move it away or remove it"
+                f"{place}: got a folder with files, expected a link to {target}; move the folder away or remove it"
             ) from None
     place.parent.mkdir(parents=True, exist_ok=True)
     link = place.with_name(f".{place.name}.{os.getpid()}.partial")
@@ -41,22 +41,22 @@ def put_link(place: Path, target: Path) -> None:
 
 
 def links_to(target: str | Path, places: Iterable[Path]) -> list[Path]:
-    """Return the places that are links to `target`, sorted; links are compared as written."""
+    """Return the paths among `places` that are links to `target`, sorted; link targets are compared as written."""
     wanted = os.path.normpath(target)
     links = [place for place in sorted(places) if place.is_symlink()]
     return [place for place in links if os.path.normpath(place.parent / place.readlink()) == wanted]
 
 
 ROOTS = ("resources", "results", "logs")
-# The links that runs made, with their targets: the user's own links must not be removed.
+# Record of the links that runs created, with their targets, because the user's links must not be removed.
 RECORD = Path(".snakemake/storage_links.json")
 
 
 def expanded(path: str) -> str:
-    """Expand `~` in a path of the configuration to the home folder; other paths are unchanged."""
+    """Return a path from the configuration with `~` replaced by the home folder; other paths are unchanged."""
     if not path.startswith("~"):
         return path
-    # If there is no such user, ~somebody is an ordinary name.
+    # A path such as ~somebody is an ordinary name if there is no user somebody.
     with contextlib.suppress(RuntimeError):
         return str(Path(path).expanduser())
     return path
@@ -64,25 +64,27 @@ def expanded(path: str) -> str:
 
 @dataclass
 class _Changes:
-    """Changes that bring `storage_root` into force."""
+    """Changes of links that `storage_root` requires, by name of the folder: targets of links to remove and to create."""
 
-    # Former targets of our links that have to change.
+    # Links that a run created, and whose target is no longer that of `storage_root`.
     stale: dict[str, Path] = field(default_factory=dict)
     new: dict[str, Path] = field(default_factory=dict)
 
 
 def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Return the changes of the links that a run would make, as lines for the user; nothing is changed.
+    """Return one line for each change of a link that a run would make, if files become visible or invisible by it.
+
+    Nothing is changed.
 
     Raises ConfigError like `link_roots`.
     """
     changes = _changes(storage_root, Path(here))
     lines = [
-        f"storage_root: {name} still leads to {target}, which this plan sees; a run takes the link away and begins anew"
+        f"storage_root: {name} still links to {target}, whose files this plan uses; a run removes the link"
         for name, target in changes.stale.items()
     ]
     lines += [
-        f"storage_root: {target} holds files that this plan does not see yet; a run links {name} to it"
+        f"storage_root: {target} contains files that this plan does not use yet; a run links {name} to it"
         for name, target in changes.new.items()
         if target.is_dir() and any(target.iterdir())
     ]
@@ -90,12 +92,12 @@ def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list
 
 
 def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Make `resources`, `results` and `logs` links into `storage_root`; with None remove the links made before.
+    """Make `resources`, `results` and `logs` links into `storage_root`; if it is None, remove links that runs created.
 
-    Return notes for the user on files that are no longer visible. Paths inside the workflow do not depend on the place
-    of the files, so moving them causes no reruns. Raises ConfigError if one of the names is used otherwise, and for an
-    impossible root: in a missing folder, not a folder, not writable, or inside a linked folder. Also raises it for
-    dangling links, and for folders in which nothing can be written.
+    Return notes for the user on files that are no longer visible. Paths in the workflow do not change if files are
+    moved, so nothing is computed again. Raises ConfigError if one of the three names is another file, folder or link,
+    or a link to a missing folder; if `storage_root` is in a missing folder, not a folder, not writable, or inside one
+    of the three folders; and if one of the three folders is not writable.
     """
     here = Path(here)
     changes = _changes(storage_root, here)
@@ -109,12 +111,12 @@ def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[
         made[name] = str(target)
     for place in (here / name for name in ROOTS):
         if place.exists() and not os.access(place, os.W_OK | os.X_OK):
-            raise ConfigError(f"{place}: nothing can be written in this folder; {WRITABLE}")
+            raise ConfigError(f"{place}: this folder is not writable; {WRITABLE}")
     if changes.stale or changes.new:
         (here / RECORD).parent.mkdir(exist_ok=True)
         write_json(here / RECORD, made)
     return [
-        f"storage_root: {name} leads to {target} no longer; its files are still there: move them to go on with them"
+        f"storage_root: {name} no longer links to {target}; the files are still there: move them to continue with them"
         for name, target in changes.stale.items()
         if target.is_dir() and any(target.iterdir())
     ]
@@ -125,11 +127,11 @@ _held: list[IO[str]] = []
 
 
 def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
-    """Reserve `storage_root` for this checkout until this process ends, because another would use its files as its
-    own.
+    """Reserve `storage_root` for this checkout until this process ends, because two checkouts would overwrite each
+    other's files.
 
-    Raises ConfigError, naming the other checkout, if it computes there. Snakemake itself reports a second call in this
-    checkout. On a file system without locks, nothing is reserved.
+    Raises ConfigError if another checkout is running there. Snakemake itself reports a second run in this checkout. On
+    a file system without locks, nothing is reserved.
     """
     if storage_root is None:
         return
@@ -143,8 +145,8 @@ def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
         handle.close()
         if other != checkout:
             raise ConfigError(
-                f"storage_root: the checkout {other} computes in {root} now ({who}); wait for its end, or give this "
-                "one a storage_root of its own"
+                f"storage_root: the checkout {other} is running in {root} ({who}); wait until it ends, or set another "
+                "storage_root for this checkout"
             ) from None
     except OSError:
         return
@@ -152,7 +154,7 @@ def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
         handle.truncate(0)
         handle.write(f"{checkout}\nprocess {os.getpid()} on {socket.gethostname()}\n")
         handle.flush()
-        # Closing the file would release the lock.
+        # The file is kept open, because closing it would release the lock.
         _held.append(handle)
 
 
@@ -166,7 +168,7 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
             is_stale = leads_to != target and made.get(name) == str(leads_to)
             if not is_stale and not link.is_dir():
                 raise ConfigError(
-                    f"storage_root: {link} leads to {leads_to}, but there is no folder; mount that disk, or remove "
+                    f"storage_root: {link} links to {leads_to}, which is not a folder; mount that disk, or remove "
                     "the link to start without results"
                 )
             if leads_to == target:
@@ -175,14 +177,14 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
                 changes.stale[name] = leads_to
             elif target is not None:
                 raise ConfigError(
-                    f"storage_root: {link} is a link to {leads_to} that was not made here, expected one to {target} or "
-                    "none; remove the link"
+                    f"storage_root: {link} is a link to {leads_to} that no run created, expected a link to {target} or "
+                    "no file; remove the link"
                 )
         elif link.exists() and not link.is_dir():
-            raise ConfigError(f"{link}: is a file, expected a folder of results, or none; move it away")
+            raise ConfigError(f"{link}: is a file, expected a folder or no file; move it away")
         elif link.exists() and target is not None:
             raise ConfigError(
-                f"storage_root: {link} exists already and is not a link to {target}; move its content there first"
+                f"storage_root: {link} is a folder, expected a link to {target} or no file; move its content there"
             )
         if target is not None:
             changes.new[name] = target
@@ -190,15 +192,15 @@ def _changes(storage_root: str | Path | None, here: Path) -> _Changes:
 
 
 def _checked(root: Path, here: Path) -> Path:
-    """Return the root if it is possible."""
+    """Return `root` if it is a valid storage root; otherwise, raise ConfigError."""
     there = root if root.exists() else root.parent
     if not there.is_dir():
-        problem = "exists and is no folder" if there.exists() else "does not exist"
+        problem = "is not a folder" if there.exists() else "does not exist"
         raise ConfigError(
             f"storage_root: got {root}, but {there} {problem}; expected a folder, or a new one in a folder that exists"
         )
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ConfigError(f"storage_root: got {root}, but you may not write in {there}")
+        raise ConfigError(f"storage_root: got {root}, but {there} is not writable")
     project, real = here.resolve(), root.resolve()
     if real == project or any(real.is_relative_to(project / name) for name in ROOTS):
         raise ConfigError(
@@ -209,7 +211,7 @@ def _checked(root: Path, here: Path) -> Path:
 
 
 def _recorded(here: Path) -> dict[str, str]:
-    """Return the targets of our links by name; empty if the record is missing or damaged."""
+    """Return the targets of the links that runs created, by name; empty if the record is missing or damaged."""
     try:
         value = json_value((here / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):

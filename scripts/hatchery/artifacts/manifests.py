@@ -1,9 +1,10 @@
-"""Manifests: the outputs of a stage, their inputs, and the settings.
+"""Manifests of results: settings, inputs and outputs of a stage.
 
-Next to every output are two files. `manifest.json` is the identity of the result: settings, digests of inputs and
-outputs, counts. It holds no facts that change from run to run, so the same work gives the same bytes, Snakemake sees
-no change, and tables that quote its digest stay identical. `provenance.json` holds the other facts: time, machine,
-package versions, duration, speed. It names the folder, so exchanged results are noticed.
+Two files are next to the outputs of a stage. `manifest.json` identifies the result: settings, digests of inputs and
+outputs, and measures. It contains nothing that changes from run to run, so that equal results have identical manifests,
+Snakemake sees no change, and tables that quote the manifest's digest do not change. `provenance.json` contains the
+rest: time, machine, package versions, duration, speed. It names the folder, so that results in the wrong folder are
+noticed.
 """
 
 import json
@@ -24,9 +25,9 @@ from hatchery.errors import ManifestError, MisplacedError
 
 MANIFEST = "manifest.json"
 FINISHED = "finished.json"
-"""A copy of the manifest that Snakemake does not know and so does not delete.
+"""Name of a copy of the manifest, which Snakemake does not know and therefore does not delete.
 
-It proves that work is finished even if Snakemake or the daemon of Slurm was killed before it recorded the end.
+It shows that a stage has finished, even if Snakemake or Slurm was killed before it recorded the end of the job.
 """
 
 PROVENANCE = "provenance.json"
@@ -34,12 +35,12 @@ RESULTS = "results"
 SHORT_DIGEST = 12
 """Number of hexadecimal digits of a manifest's SHA-256 in tables and pages."""
 REMEDY = "remove it to have it made again"
-"""Remedy for a bad manifest: Snakemake makes missing files, and checks manifests only."""
+"""Advice for a damaged manifest, because Snakemake makes missing files again."""
 
 
 @dataclass(frozen=True)
 class OutputFile:
-    """One output in a manifest; `modified` is its modification time in ns when it was written, if known."""
+    """One output in a manifest: path, size, SHA-256, and the modification time in ns when it was written, if known."""
 
     path: Path
     bytes: int
@@ -61,12 +62,12 @@ class Manifest:
 
     @property
     def short(self) -> str:
-        """The first digits of the digest, as printed in tables and pages."""
+        """First digits of the digest, as tables and pages show them."""
         return self.digest[:SHORT_DIGEST]
 
     @property
     def folder(self) -> Path:
-        """The folder of the outputs."""
+        """Folder of the manifest and its outputs."""
         return self.path.parent
 
     def listed(self, suffix: str = "", prefix: str = "") -> list[OutputFile]:
@@ -81,19 +82,22 @@ class Manifest:
         ]
 
     def files(self, suffix: str = "", prefix: str = "") -> list[Path]:
-        """Return the paths of the outputs of `listed`."""
+        """Return the paths of the outputs that `listed` returns."""
         return [output.path for output in self.listed(suffix, prefix)]
 
     def file(self, name: str) -> Path:
-        """Return the path of the output `name`, relative to the folder. Raises ManifestError if there is none."""
+        """Return the path of the output whose path relative to the folder is `name`.
+
+        Raises ManifestError if there is no such output.
+        """
         for output in self.outputs:
             if output.path == self.folder / name:
                 return output.path
-        raise ManifestError(f"{self.path}: there is no output {name!r} in this manifest")
+        raise ManifestError(f"{self.path}: the manifest has no output {name!r}")
 
     def check(self, output: OutputFile) -> None:
-        """Raise ManifestError naming an output that differs from this manifest (see `artifacts.checksums`)."""
-        remedy = f"remove {self.path} and give the same command again to have it made anew"
+        """Raise ManifestError if an output differs from this manifest (see `artifacts.checksums`)."""
+        remedy = f"remove {self.path} and run the same command again to have it made again"
         stated_by = str(self.path)
         check_file(
             output.path,
@@ -101,13 +105,16 @@ class Manifest:
         )
 
     def verify(self) -> None:
-        """Raise ManifestError naming the first output that differs from this manifest."""
+        """Raise ManifestError for the first output that differs from this manifest."""
         for output in self.outputs:
             self.check(output)
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """Read a manifest. Raises ManifestError if it is missing, not JSON, lacks a part or belongs to another folder."""
+    """Return the manifest at `path`.
+
+    Raises ManifestError if the file is missing, is not JSON, lacks a key, or was written for another folder.
+    """
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -134,13 +141,13 @@ def read_manifest(path: str | Path) -> Manifest:
             digest=found,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ManifestError(f"{path}: not a manifest: {type(error).__name__} at {error}") from error
+        raise ManifestError(f"{path}: expected a manifest, got {type(error).__name__} at {error}") from error
 
 
 def _check_manifest(path: Path, found: str) -> dict[str, int]:
-    """Compare a manifest with `provenance.json`: its checksum and its place. Without that file, all is accepted.
+    """Return the modification times of a manifest's outputs by name, from `provenance.json`; empty without this file.
 
-    Return the modification times of the outputs by name.
+    Raises ManifestError if the manifest's digest `found` or its folder differ from those in `provenance.json`.
     """
     try:
         facts = volatile_facts(path)
@@ -150,8 +157,8 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
         Expected(str(path), None, str(expected), str(path.with_name(PROVENANCE)), REMEDY).check_digest(found)
     if (place := facts.get("place")) is not None and RESULTS in path.parts:
         wanted, folder = Path(place).parts, Path(os.path.realpath(path.parent))
-        # Links are followed, because experiments link the results that they share. Users may link a folder below
-        # results/ to another disk, where the folder may have another name.
+        # The real path is compared too, because experiments contain links to shared results. If a user has linked a
+        # folder below results/ to another disk, the first part of the path may have another name there.
         results = os.path.realpath(Path(*path.parts[: path.parts.index(RESULTS) + 1]))
         own = wanted if folder.is_relative_to(results) else wanted[1:]
         if path.parent.parts[-len(wanted) :] != wanted and folder.parts[-len(own) :] != own:
@@ -166,7 +173,10 @@ def _place(folder: Path) -> str | None:
 
 
 def volatile_facts(manifest: Path) -> dict[str, Any]:
-    """Read `provenance.json` next to a manifest; empty if it is missing. Raises ManifestError if it is damaged."""
+    """Return the content of `provenance.json` next to a manifest; empty if the file is missing.
+
+    Raises ManifestError if the file is damaged.
+    """
     path = manifest.with_name(PROVENANCE)
     try:
         value = json_value(path.read_text(encoding="utf-8"))
@@ -174,41 +184,45 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ManifestError(f"{path}: cannot be read: {reason}; remove it, or {manifest} to have both again") from error
+        raise ManifestError(
+            f"{path}: cannot be read: {reason}; remove it, or remove {manifest} to have both made again"
+        ) from error
     if not isinstance(value, dict):
         raise ManifestError(f"{path}: expected a JSON object, got {type(value).__name__}")
     checksum = value.pop("checksum", None)
     if checksum is not None and checksum != (is_now := digest(value)):
         shown = f"{is_now[:SHOWN_DIGITS]}, expected {str(checksum)[:SHOWN_DIGITS]}"
         raise ManifestError(
-            f"{path}: its content has the checksum {shown}; remove it, or {manifest} to have both again"
+            f"{path}: its content has the checksum {shown}; remove it, or remove {manifest} to have both made again"
         )
     return value
 
 
 def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
-    """Return the SHA-256 of the files that a stage reads, by name, sorted.
+    """Return the SHA-256 of the files that a stage reads, by name of the input, sorted.
 
-    Raises ManifestError naming a missing file.
+    Raises ManifestError for a missing file.
     """
     for name, path in inputs.items():
         if not Path(path).is_file():
-            raise ManifestError(f"{path}: the input {name!r} is missing")
+            raise ManifestError(f"{path}: this file, the input {name!r}, is missing")
     return {name: sha256_file(path) for name, path in sorted(inputs.items())}
 
 
 @dataclass
 class StageRun:
-    """The facts that a stage collects while it runs; `stage_run` writes them at the end."""
+    """Outputs, measures and other values that a running stage collects; `stage_run` writes them at the end.
+
+    `measures` go into the manifest, `volatile` values (which change from run to run) into `provenance.json`.
+    """
 
     folder: Path
     outputs: list[Path] = field(default_factory=list)
     measures: dict[str, Any] = field(default_factory=dict)
     volatile: dict[str, Any] = field(default_factory=dict)
     volatile_files: list[Path] = field(default_factory=list)
-    """Finished files that are no part of the result, such as readings of speed.
-
-    `provenance.json` has their checksums.
+    """Written files that are not part of the result, such as logs of the speed; their checksums are in
+    `provenance.json`.
     """
 
     def add_output(self, path: str | Path) -> Path:
@@ -228,12 +242,12 @@ def stage_run(
     keep: bool = False,
     digests: Mapping[str, str] | None = None,
 ) -> Iterator[StageRun]:
-    """Run a stage whose declared output is the manifest at `output`.
+    """Yield an object that collects the outputs of a stage, and write the manifest to `output` at the end.
 
-    `settings` are the stage's resolved settings (with `stage` and `stage_version`), `inputs` the manifests or files
-    that it read, by name, and `digests` the digests of the parts that it read, if not the whole files. A stale
-    manifest is removed first; the new one is written last and only on success. With `keep`, a copy of it stays for
-    `reuse_complete`. Raises ManifestError naming a missing input.
+    `settings` are the stage's resolved settings (with `stage` and `stage_version`), and `inputs` the manifests or files
+    that it reads, by name. `digests` replaces the digests of `inputs` if only parts of them are read. A manifest of an
+    earlier run is removed first; the new manifest is written last and only on success. With `keep`, a copy of the
+    manifest is written for `reuse_complete`. Raises ManifestError for a missing input.
     """
     output = Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -267,7 +281,8 @@ def stage_run(
         "manifest_sha256": sha256(text.encode("utf-8")).hexdigest(),
         "place": _place(output.parent),
     }
-    # In the form in which it will be read: numbers as keys become text.
+    # The values are converted to the form in which they will be read (numbers as keys become text), so that the
+    # checksum matches.
     volatile = json.loads(json_text(volatile))
     write_json(output.parent / PROVENANCE, {**volatile, "checksum": digest(volatile)})
     if keep:
@@ -276,7 +291,7 @@ def stage_run(
 
 
 FORCED = "HATCHERY_FORCED"
-"""Environment variable of jobs that the user forces to run: then finished results are not reused."""
+"""Environment variable that is set if the user forces jobs to run; then finished results are not reused."""
 
 
 def is_made_from(path: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
@@ -295,17 +310,17 @@ def is_forced() -> bool:
 
 
 def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
-    """Return True if all outputs of the stage are finished already; then restore the manifest from its copy.
+    """Return True, and restore the manifest from its copy, if an earlier run has already finished the stage.
 
-    True only if the copy of the manifest by `stage_run(keep=True)` has these settings, inputs with these digests, and
-    correct checksums of all outputs.
+    This is the case if the copy of the manifest (`stage_run` with `keep`) has these settings and these digests of
+    inputs, and all outputs match their checksums.
     """
     output = Path(output)
     finished = output.with_name(FINISHED)
     if is_forced() or not finished.is_file() or not is_made_from(finished, settings, digests):
         return False
-    # An attempt that was killed while it wrote the manifest leaves a temporary file.
+    # A run that was killed while it wrote the manifest has left a temporary file.
     remove_leftovers(output.parent)
     write_bytes(output, finished.read_bytes())
-    print(f"{output}: finished before, its checksums are correct: reused", file=sys.stderr, flush=True)
+    print(f"{output}: reused the finished result, whose checksums are correct", file=sys.stderr, flush=True)
     return True

@@ -1,9 +1,9 @@
-"""Work in parts: independent tasks in several processes, with their files in task order, kept after a kill.
+"""Runs independent tasks in several processes, and keeps the results of finished tasks (parts) if the job is killed.
 
-Each task writes one file and returns a few facts about it. Both are stored under the task's key, the digest of
-everything that determines them. So a killed job continues with the missing parts, and a part of other settings or of
-other code is never used. A part that differs from its checksum is made again. Order, bytes and errors do not depend on
-the number of processes.
+Each task writes one file and returns a small JSON object (facts). Both are stored under a digest of the task's inputs,
+settings and code, so a killed job continues with the missing parts, and a part of other settings or other code is never
+used. A part that differs from its checksum is made again. The order of the parts, their bytes, and errors do not depend
+on the number of processes.
 """
 
 import hashlib
@@ -28,15 +28,16 @@ from hatchery.errors import HatcheryError
 
 Task = TypeVar("Task")
 Facts = dict[str, Any]
-"""Facts on a finished part, as JSON."""
+"""JSON object that a task returns, such as counts."""
 Work = Callable[[Task, Path], Facts]
-# Enough to keep all processes busy during one long part, few enough to stop soon after an error.
+# Number of waiting tasks per process: enough to keep all processes busy while one part takes long, and few enough to
+# stop soon after an error.
 _PENDING_PER_WORKER = 4
 
 
 @dataclass(frozen=True)
 class Part:
-    """A finished part: its file, and the facts that its task returned."""
+    """A finished part: the file that its task wrote, and the facts that it returned."""
 
     path: Path
     facts: Facts
@@ -45,16 +46,17 @@ class Part:
 def make_parts(
     tasks: Sequence[Task], work: Work[Task], keys: Sequence[Any], folder: Path, workers: int = 1
 ) -> Iterator[Part]:
-    """Run `work(task, path)` for every task and yield the parts in the order of the tasks.
+    """Run `work(task, path)` for each task, and yield the parts in the order of the tasks.
 
-    `work` writes the file at `path`, a temporary name, and returns facts as JSON; with more than one worker it must be
-    importable (a function of a module, or a partial of one) and the tasks picklable. `keys` are JSON values, one per
-    task and all different: everything that determines the part except for this code. The first error in task order is
-    raised; finished parts stay in `folder` for the next attempt. The caller removes the folder after using the parts.
+    `work` writes the file at `path`, a temporary name, and returns facts. With several workers, `work` must be
+    importable (a function of a module, or a partial of one), and tasks must be picklable. `keys` are different JSON
+    values, one per task, that contain everything that determines the part except for the code. The first error in task
+    order is raised; finished parts remain in `folder` for the next attempt. The caller removes the folder after using
+    the parts.
     """
     names = [digest([_code(), key])[:32] for key in keys]
     if len(set(names)) != len(tasks):
-        raise ValueError("parts need one key for each task, all different")
+        raise ValueError(f"expected one key per task, all different; got {len(keys)} keys for {len(tasks)} tasks")
     folder.mkdir(parents=True, exist_ok=True)
     for stale in folder.glob(".*.partial"):
         stale.unlink()
@@ -67,7 +69,7 @@ def make_parts(
 
 @cache
 def _code() -> str:
-    """Return a digest of the library's sources, so that parts made before a fix of a reader are not used after it."""
+    """Return a digest of the library's source code, so that parts made by older code are not used."""
     root = Path(__file__).resolve().parents[1]
     sources = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -78,7 +80,7 @@ def _code() -> str:
 def _in_processes(
     tasks: Sequence[Task], work: Work[Task], names: Sequence[str], folder: Path, workers: int
 ) -> Iterator[Part]:
-    # A forked child of a process with threads (Arrow's pool) may lock up, so the children are spawned.
+    # Child processes are spawned, because a forked child of a process with threads (Arrow's pool) may deadlock.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_the_parent) as pool:
         pending: deque[Future[Part]] = deque()
@@ -98,16 +100,16 @@ def _in_processes(
         except BrokenProcessPool as error:
             raise HatcheryError(
                 f"{folder}: a worker process was killed, probably for lack of memory; "
-                "start again with fewer threads or more memory: the finished parts are kept"
+                "run again with fewer threads or more memory; the finished parts are kept"
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _end_with_the_parent() -> None:
-    """End this worker when its parent has ended for any reason, and immediately after Ctrl-C.
+    """Make this worker process end when its parent process has ended for any reason, and immediately after Ctrl-C.
 
-    A killed parent does not close the queue: a worker holds both ends, and would wait for its next task for ever.
+    Otherwise, it would wait for its next task forever, because the queue stays open: the worker holds both ends.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
@@ -130,7 +132,7 @@ def _make(work: Work[Task], task: Task, path: Path) -> Part:
             shutil.rmtree(damaged)
     with atomic_path(path) as partial_path:
         facts = work(task, partial_path)
-    # The checksum is written last: a part counts as finished only if its file and its facts match it.
+    # The checksum is written last, because a part counts as finished if its file and its facts match the checksum.
     write_json(facts_path, {"sha256": _checksum(path, facts), "facts": facts})
     return Part(path, facts)
 
@@ -146,5 +148,5 @@ def _finished(path: Path, facts_path: Path) -> Facts | None:
 
 
 def _checksum(path: Path, facts: Facts) -> str:
-    """Return one checksum for the file of a part and its facts, because both affect the result."""
+    """Return one checksum of a part's file and facts, because both affect the result."""
     return digest([sha256_file(path), facts])

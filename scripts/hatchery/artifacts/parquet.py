@@ -1,4 +1,4 @@
-"""Parquet helpers: writing in shards named `i-of-n`, and reading with clear errors."""
+"""Reading and writing of Parquet: shards named `i-of-n`, row groups in constant memory, and errors that name the file."""
 
 import contextlib
 import os
@@ -17,13 +17,13 @@ ROW_GROUP_BYTES = 8 << 20
 
 
 def write_table(path: str | Path, table: pa.Table) -> None:
-    """Write one table to `path` atomically, compressed with zstd."""
+    """Write a table to `path` atomically, compressed with zstd."""
     with atomic_path(path) as partial:
         pq.write_table(table, partial, compression="zstd")
 
 
 def read_table(path: str | Path, columns: list[str] | None = None) -> pa.Table:
-    """Read one Parquet file. Raises ManifestError naming the file if it is missing or damaged."""
+    """Return the table in a Parquet file. Raises ManifestError, which names the file, if it is missing or damaged."""
     try:
         return pq.read_table(path, columns=columns, partitioning=None)
     except (OSError, pa.ArrowException, KeyError) as error:
@@ -31,13 +31,13 @@ def read_table(path: str | Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def read_tables(paths: Iterable[str | Path], columns: list[str] | None = None) -> pa.Table:
-    """Read and concatenate Parquet files of one schema, in the given order."""
+    """Return the concatenated tables of Parquet files with equal schemas, in the given order."""
     return pa.concat_tables([read_table(path, columns) for path in paths])
 
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Add the file's name to errors of the disk, because Arrow's errors lack it."""
+    """Add the file's name to an OSError raised in the `with` block, because Arrow's errors lack it."""
     try:
         yield
     except OSError as error:
@@ -46,9 +46,9 @@ def _named(path: Path) -> Iterator[None]:
 
 
 class TableWriter:
-    """Write the one Parquet file `path` by row groups of about ROW_GROUP_BYTES, so that only one of them is in memory.
+    """Writes a Parquet file in row groups of about ROW_GROUP_BYTES, so that only one row group is in memory.
 
-    For use within `atomic_path`: `path` is already a temporary name.
+    The caller passes a temporary name as `path` and renames the file (`atomic_path`).
     """
 
     def __init__(self, path: str | Path, schema: pa.Schema) -> None:
@@ -69,7 +69,7 @@ class TableWriter:
             self._flush()
 
     def write_table(self, table: pa.Table) -> None:
-        """Add a table as a row group of its own: ten times as fast as row by row."""
+        """Write a table as a separate row group, which is ten times as fast as row by row."""
         self._flush()
         self._append(table)
         self.rows += table.num_rows
@@ -84,7 +84,7 @@ class TableWriter:
             self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def close(self) -> None:
-        """Finish the file."""
+        """Write the rows in memory and close the file."""
         self._flush()
         with _named(self._path):
             self._writer.close()
@@ -107,7 +107,10 @@ class TableWriter:
 
 
 def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Yield the row groups of a Parquet file, one in memory at a time. Raises ManifestError if it is damaged."""
+    """Yield the row groups of a Parquet file as tables, with one in memory at a time.
+
+    Raises ManifestError if the file is missing or damaged.
+    """
     try:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
@@ -117,7 +120,7 @@ def read_groups(path: str | Path, columns: Sequence[str] | None = None) -> Itera
 
 
 def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `rows` rows of a Parquet file. Raises ManifestError if it is damaged."""
+    """Yield batches of at most `rows` rows of a Parquet file. Raises ManifestError if the file is damaged."""
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
             yield from file.iter_batches(rows, columns=columns, use_threads=False)
@@ -126,17 +129,20 @@ def read_batches(path: str | Path, rows: int, columns: list[str] | None = None) 
 
 
 def read_rows(path: str | Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a Parquet file, with one row group in memory. Raises ManifestError if it is damaged."""
+    """Yield the rows of a Parquet file by column, with one row group in memory at a time.
+
+    Raises ManifestError if the file is damaged.
+    """
     for table in read_groups(path, columns):
         yield from table.to_pylist()
 
 
 class ShardWriter:
-    """Write rows to `{prefix}-{i:05d}-of-{n:05d}.parquet` with at most `rows_per_shard` rows each, in constant memory.
+    """Writes rows to `{prefix}-{i:05d}-of-{n:05d}.parquet`, `rows_per_shard` rows per file, in constant memory.
 
-    The number of shards is known only at the end, so shards are written under temporary names and renamed when the
-    writer is closed; after an exception they are removed. Shards of an earlier run with the same prefix are removed,
-    so a folder never mixes two runs. At least one shard is written, possibly without rows.
+    The number of shards is only known at the end, so shards have temporary names and are renamed when the writer is
+    closed; after an exception, they are removed. Shards of an earlier run with the same prefix are removed, so a folder
+    never contains shards of two runs. At least one shard is written, possibly without rows.
     """
 
     def __init__(self, folder: str | Path, prefix: str, schema: pa.Schema, rows_per_shard: int) -> None:
@@ -163,7 +169,7 @@ class ShardWriter:
             self._finish(self._open)
 
     def write_table(self, table: pa.Table) -> None:
-        """Add the rows of a table, ten times as fast as row by row."""
+        """Add the rows of a table, which is ten times as fast as row by row."""
         while table.num_rows:
             if self._open is None:
                 self._open = self._next()
@@ -175,7 +181,10 @@ class ShardWriter:
                 self._finish(self._open)
 
     def complete(self) -> None:
-        """Write the rows in memory; then closing only renames, for writers whose shards must appear together."""
+        """Write the rows in memory, so that closing only renames files.
+
+        Called for several writers before closing them, if their shards must appear together.
+        """
         if self._open is not None or not self._partials:
             self._finish(self._open or self._next())
 

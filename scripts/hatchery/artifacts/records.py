@@ -1,8 +1,7 @@
-"""Small files read by schema: a dataclass defines a line of a table, or a JSON object.
+"""Reads small CSV and JSON files by a schema: a dataclass defines the columns of a table or the keys of a JSON object.
 
-The same functions read files with checksums and files written by people. The types of the fields, perhaps with the
-ranges of `hatchery.settings`, are the whole schema. Every error is one line that names the file, the line and the
-column.
+The schema consists of the types of the fields, which may have the ranges of `hatchery.settings`. The functions read our
+own files and files written by hand. Each error is one line that names the file, the line and the column.
 """
 
 import csv
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """Base of the dataclasses that define a file's content. Other columns are ignored; numbers are finite."""
+    """Base of the dataclasses that define the columns or keys of a file; others are ignored, and numbers are finite."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
 
@@ -34,7 +33,7 @@ Read = TypeVar("Read", bound=Record)
 
 @dataclasses.dataclass(frozen=True)
 class Infinite:
-    """A number that may be infinite."""
+    """Annotation of a number that may be infinite."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return {**handler(source), "allow_inf_nan": True}
@@ -42,7 +41,7 @@ class Infinite:
 
 @dataclasses.dataclass(frozen=True)
 class Strict:
-    """Strict validation: no conversion, so `true` is no number and a number is no text."""
+    """Annotation for validation without conversion: `true` is not accepted as a number, nor a number as text."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         return {**handler(source), "strict": True}
@@ -50,7 +49,7 @@ class Strict:
 
 @dataclasses.dataclass(frozen=True)
 class Derived:
-    """A field that is no column: its value is derived from the text of a column."""
+    """Annotation of a field whose value `function` computes from the text of the column `column`."""
 
     column: str
     function: Callable[[str], Any]
@@ -63,11 +62,11 @@ def read_records(
     may_be_empty: bool = False,
     alike: Mapping[str, str] | None = None,
 ) -> list[Read]:
-    """Read a CSV file whose columns are the fields of `schema`; an empty field, or `nan`, is None if None is allowed.
+    """Return the rows of a CSV file whose columns are the fields of `schema`.
 
-    The column of a field with a default may be missing, so that files from before the column was added stay readable.
-    No two rows agree in all of `key`, if it is given, and all have the texts of `alike`. Raises EvaluationError like
-    `read_rows`, and naming line and column of an invalid field.
+    An empty cell or `nan` is None if the field allows None. The column of a field with a default may be missing, so
+    that files written before the column was added remain readable. Rows must differ in the columns `key`, and all must
+    have the values `alike` (by column). Raises EvaluationError as `read_rows` does, and for an invalid cell.
     """
     fields: Any = schema
     hints = hints_of(fields)
@@ -87,9 +86,9 @@ def read_records(
 
 
 def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Read]:
-    """Read a file with a JSON object on each line, with the fields of `schema` and unique values of `key`.
+    """Return the JSON objects of a file with one object per line; their keys are the fields of `schema`.
 
-    Raises EvaluationError naming file and line, and the key of an invalid value.
+    The values of `key`, if given, must be unique. Raises EvaluationError, which names file, line and key.
     """
     found: dict[Any, tuple[str, Read]] = {}
     for number, line in enumerate(_text(path).splitlines(), start=1):
@@ -104,12 +103,18 @@ def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Re
 
 
 def json_record(path: str | Path, schema: type[Read]) -> Read:
-    """Read a file with one JSON object of the fields of `schema`. Raises EvaluationError like `json_records`."""
+    """Return the JSON object in a file; its keys are the fields of `schema`.
+
+    Raises EvaluationError, which names file and key.
+    """
     return record(schema, _json(_text(path), str(path)), str(path))
 
 
 def record(schema: type[Read], value: Any, where: str) -> Read:
-    """Convert a value to an object of `schema`; `where` is its place. Raises EvaluationError naming the invalid key."""
+    """Return a value as an object of `schema`; `where` names its position in messages.
+
+    Raises EvaluationError, which names the invalid key.
+    """
     from pydantic import ValidationError
 
     made: Any = schema
@@ -124,11 +129,11 @@ def record(schema: type[Read], value: Any, where: str) -> Read:
 def read_rows(
     path: str | Path, columns: Sequence[str], key: Sequence[str] = (), may_be_empty: bool = False
 ) -> list[tuple[str, dict[str, str]]]:
-    """Read a CSV file with at least `columns`, in which no two rows agree in all of `key`, if it is given.
+    """Return (file and line for messages, texts by column) of each row of a CSV file that has at least `columns`.
 
-    Return for each row its place for messages, and its texts by column. Raises EvaluationError naming the file if it
-    is missing, not UTF-8, empty, lacks a column, has a row of the wrong length, or repeats a row. `may_be_empty`
-    allows a header without rows.
+    Rows must differ in the columns `key`, if given. Raises EvaluationError, which names the file, if the file is
+    missing, not UTF-8, empty, lacks a column, has a row of the wrong length, or repeats a row. `may_be_empty` allows a
+    header without rows.
     """
     path = Path(path)
     try:
@@ -151,7 +156,7 @@ def read_rows(
     for number, fields in lines[1:]:
         where = f"{path}, line {number}"
         if len(fields) != len(header):
-            raise EvaluationError(f"{where}: {len(fields)} fields, the header has {len(header)}")
+            raise EvaluationError(f"{where}: got {len(fields)} cells, expected {len(header)} as in the header")
         cells = dict(zip(header, fields, strict=True))
         identity = tuple(cells[column] for column in key)
         if key and identity in seen:

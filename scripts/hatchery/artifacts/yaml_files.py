@@ -1,7 +1,7 @@
-"""A YAML reader without surprises: no duplicate keys, `1e-3` is a number, `no` is a word.
+"""A YAML reader that follows YAML 1.2: no duplicate keys, `1e-3` is a number, `no` is text.
 
-PyYAML follows YAML 1.1, where `1e-3` is a string, `no` is a boolean, `12:30` is 750 and the last of two equal keys
-wins silently. Each of these has spoiled somebody's training run; this loader follows YAML 1.2 instead.
+PyYAML follows YAML 1.1, in which `1e-3` is text, `no` is a boolean and `12:30` is 750; it also silently uses the last
+of two equal keys. Each of these can spoil a training run unnoticed.
 """
 
 import math
@@ -23,26 +23,27 @@ from yaml.scanner import Scanner
 from hatchery.errors import ConfigError, first_line
 
 DEEPEST = 50
-"""Maximum depth of nesting; a configuration has six levels, and Python's own limit would end in a traceback."""
+"""Maximum depth of nesting. A configuration has six levels; without this limit, Python would raise RecursionError."""
 MOST_REPEATED = 100_000
-"""Maximum number of values that all aliases of a file may repeat: ten lines of ten aliases would be ten billion."""
+"""Maximum number of values that all aliases of a file may repeat; ten nested lines of ten aliases would be ten billion
+values."""
 LONGEST_NUMBER = 18
-"""Maximum number of characters of an integer: these fit into 64 bits."""
+"""Maximum number of characters of an integer, so that it fits into 64 bits."""
 
 
 class _Rules(Composer, SafeConstructor, Resolver):
-    """Safe, with the scalar rules of YAML 1.2, without duplicate keys, endless recursion and endless repetition."""
+    """Safe loading with the scalars of YAML 1.2; refuses duplicate keys, too deep nesting and too many repetitions."""
 
     def __init__(self) -> None:
         Composer.__init__(self)
         SafeConstructor.__init__(self)
         Resolver.__init__(self)
         self._depth = self._values = self._repeated = 0
-        # Number of values of each node, including those of its aliases.
+        # Number of values of each node, including the values that its aliases repeat.
         self._sizes: dict[Any, int] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Compose the next node. Raises ComposerError if the nesting is too deep, or aliases repeat too many values."""
+        """Return the next node. Raises ComposerError if the nesting is too deep, or aliases repeat too many values."""
         self._depth += 1
         mark, before, is_alias = self.peek_event().start_mark, self._values, self.check_event(AliasEvent)
         if self._depth > DEEPEST:
@@ -55,7 +56,7 @@ class _Rules(Composer, SafeConstructor, Resolver):
         else:
             self._sizes[node] = self._values - before
         if self._repeated > MOST_REPEATED:
-            problem = f"aliases repeat more than {MOST_REPEATED:,} values; write less under their anchors"
+            problem = f"aliases repeat more than {MOST_REPEATED:,} values; give the anchors fewer values"
             raise yaml.composer.ComposerError(None, None, problem, mark)
         return node
 
@@ -111,8 +112,9 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
 
 def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     text: str = loader.construct_scalar(node)
-    # Other blanks inside plain text, such as a description, are allowed, because authors write them on purpose. A key,
-    # a colon and another blank than YAML's would be text, too, but no author intends that.
+    # Unusual space characters inside unquoted text, such as a description, are allowed, because authors write them on
+    # purpose. At the ends of the text, or after a key and a colon, they are an error, because YAML would read the key,
+    # the colon and the character as text.
     after_key = re.match(r"[\w.-]+:(.)", text)
     if not node.style and (blank := _blank(text[:1] + text[-1:] + (after_key[1] if after_key else ""))):
         raise yaml.constructor.ConstructorError(
@@ -122,12 +124,12 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 def _blank(text: str) -> str:
-    """Return a message about the first character of `text` that looks like a space but is not one in YAML; else ""."""
+    """Return a message about the first character of `text` that looks like a space but is none in YAML; else ""."""
     found = next((c for c in text if (c.isspace() and not c.isascii()) or c in "\u200b\ufeff"), None)
     if found is None:
         return ""
     name = unicodedata.name(found, "a blank").lower()
-    return f"U+{ord(found):04X} ({name}) in the place of a space; write a plain space"
+    return f"U+{ord(found):04X} ({name}) instead of a space; write a normal space"
 
 
 def _blank_before(text: str, mark: Any) -> str:
@@ -143,7 +145,7 @@ _Rules.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 class _Loader(_Rules, CParser):
-    """Parses with libyaml, five times as fast as Python; PyYAML's wheels contain it."""
+    """Parser that uses libyaml, which PyYAML's wheels contain and which is five times as fast as Python."""
 
     def __init__(self, stream: str) -> None:
         CParser.__init__(self, stream)
@@ -151,7 +153,7 @@ class _Loader(_Rules, CParser):
 
 
 class _Explainer(_Rules, Reader, Scanner, Parser):
-    """Parses in Python, with more precise errors: the character, and the token found instead."""
+    """Parser in Python, whose error messages are more precise: they name the character and the unexpected token."""
 
     def __init__(self, stream: str) -> None:
         Reader.__init__(self, stream)
@@ -168,9 +170,9 @@ def _loaded(text: str) -> Any:
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Read a YAML file whose top level is a mapping; an empty file is an empty mapping.
+    """Return the content of a YAML file whose top level is a mapping; an empty file is an empty mapping.
 
-    Raises ConfigError naming the file, the line and the problem.
+    Raises ConfigError, which names file, line and problem.
     """
     path = Path(path)
     try:
@@ -189,13 +191,13 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def yaml_value(text: str, where: str) -> Any:
-    """Parse a text in YAML. Raises ConfigError naming `where`, the line and the problem."""
+    """Return the value of a YAML text. Raises ConfigError, which names `where`, line and problem."""
     try:
         return _loaded(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{where}:{mark.line + 1}" if mark else where
-        # PyYAML splits the expected and the found token into two texts if a second document begins.
+        # If a second document begins, PyYAML divides its message into two texts, which are joined here.
         problem = f"{error.context}, {error.problem}" if str(error.problem).startswith("but ") else error.problem
         cause = "" if isinstance(error, yaml.constructor.ConstructorError) else _blank_before(text, mark)
         raise ConfigError(f"{place}: {problem or error.context}{cause}") from error

@@ -1,10 +1,9 @@
-"""Data sets and models of the Hugging Face hub at a pinned commit; data sets are streamed in constant memory.
+"""Downloads data sets and models of the Hugging Face hub at a pinned commit; data sets are streamed in constant memory.
 
-Only the requested documents are downloaded, such as the first few thousand of C4's 365 million. After each shard the
-position in the stream is saved, so that a killed run continues after the last finished shard; the bytes of shards do
-not depend on interruptions. Of a model, weights, configuration and tokenizer are downloaded, but no code. Of several
-forms of the weights, those that contain only tensors (safetensors) are preferred; pickled weights are used only if
-there are no others.
+Only the requested documents are downloaded, such as the first few thousand of C4's 365 million. After each shard, the
+position in the stream is saved, so that an interrupted run continues after the last finished shard; the bytes of shards
+do not depend on interruptions. For a model, weights, configuration and tokenizer are downloaded, but no code. Weights
+in the format safetensors are preferred; pickled weights are only used if there are no others.
 """
 
 import itertools
@@ -32,11 +31,12 @@ from hatchery.raw.settings import Hub, HubModel
 from hatchery.typed import plain
 
 DOCUMENTS_PER_SHARD = 50_000
-# Status codes that a retry may resolve: too many requests, and errors of the server. Lower codes mean that something is
-# missing or forbidden.
+# Lowest HTTP status code that a retry may resolve: 429 is "too many requests", 5xx are server errors. Lower codes mean
+# that the file is missing or forbidden.
 _TRY_LATER = 429
 
-# Errors of the library for a data set that is missing, unreachable or undecodable; errors of the network are OSErrors.
+# Exceptions of the library `datasets` for a data set that is missing, unreachable or undecodable; network errors are
+# OSErrors.
 _UNREADABLE = (DatasetsError, OSError, EOFError, ValueError, KeyError, RuntimeError, zlib.error, pa.ArrowException)
 
 
@@ -44,7 +44,7 @@ Kind = Literal["dataset", "model"]
 
 
 class State(TypedDict):
-    """Progress of a split: number of written documents and shards, and the position in the stream."""
+    """Progress of a split's download: numbers of written documents and shards, and the position in the stream."""
 
     documents: int
     finished: bool
@@ -58,10 +58,10 @@ def open_stream(hub: Hub, split: str) -> IterableDataset:
 
 
 def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_SHARD) -> Path:
-    """Write `{split}-{index:05d}.parquet` for every split to `folder`, which appears when it is complete.
+    """Download the splits of a data set, as `{split}-{index:05d}.parquet`, into `folder`, which appears when complete.
 
-    Raises SourceError naming data set, split and commit if the data set cannot be read, a column is missing, or the
-    disk is full; finished shards are kept for the next run.
+    Raises SourceError, which names data set, split and commit, if the data set cannot be read, a column is missing, or
+    the disk is full; finished shards are kept for the next run.
     """
     target = FetchedFolder(folder, {"hub": plain(hub), "documents_per_shard": documents_per_shard})
     if target.is_complete():
@@ -88,7 +88,7 @@ def fetch_hub(hub: Hub, folder: Path, documents_per_shard: int = DOCUMENTS_PER_S
 
 
 def _reason(error: BaseException) -> str:
-    """Return the cause of an error: the server's response if there is one, because the library's message may
+    """Return the reason of an error as text: the server's response if there is one, because the library's message may
     omit it.
     """
     cause: BaseException | None = error
@@ -96,7 +96,7 @@ def _reason(error: BaseException) -> str:
         answer = getattr(cause, "response", None)
         if (status := getattr(answer, "status_code", None)) is not None and status >= _TRY_LATER:
             reason = getattr(answer, "reason_phrase", "") or getattr(answer, "reason", "")
-            return f"the hub answers {status} {reason}".rstrip() + "; start again later"
+            return f"the hub answers {status} {reason}".rstrip() + "; run again later"
         cause = cause.__cause__ or cause.__context__
     return first_line(error)[:300]
 
@@ -124,7 +124,7 @@ def _fetch_split(hub: Hub, split: str, work: Path, documents_per_shard: int) -> 
             if documents == 0:
                 raise SourceError(f"{hub.dataset} ({split}) at {hub.revision}: has no documents")
             if written == 0:
-                path.unlink()  # the split ended with the previous shard
+                path.unlink()  # the shard is empty, because the split ended with the previous shard
             finished = written < documents_per_shard or documents == hub.documents
             state = {"documents": documents, "finished": finished, "position": stream.state_dict(), "shards": shards}
             write_json(_state_path(work, split), state)
@@ -139,7 +139,7 @@ def _write_shard(path: Path, schema: pa.Schema, rows: Iterator[Mapping[str, obje
 
 
 def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
-    """Return the kept columns with their types; a split without declared columns has those of its first row."""
+    """Return the schema of the kept columns; if the split declares no columns, types come from its first row."""
     if stream.features is not None:
         declared = stream.features.arrow_schema
     else:
@@ -154,7 +154,7 @@ def _schema(stream: IterableDataset, hub: Hub, split: str) -> pa.Schema:
 
 
 def _expected(stream: IterableDataset, hub: Hub, split: str) -> int:
-    """Return the number of expected documents, or 0 if unknown."""
+    """Return the expected number of documents; 0 if unknown."""
     info = (stream.info.splits or {}).get(split)
     n_examples = int(info.num_examples or 0) if info is not None else 0
     return min(n_examples or hub.documents or 0, hub.documents or n_examples)
@@ -175,32 +175,33 @@ def _read_state(work: Path, split: str) -> State:
 DESCRIPTIONS = ("config.json", "generation_config.json")
 TOKENIZER = ("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model")
 WEIGHTS = (("model*.safetensors", "model*.safetensors.index.json"), ("pytorch_model*.bin", "pytorch_model*.index.json"))
-"""File names of weights, best form first; large weights are split into parts that an index lists."""
+"""File name patterns of weights, preferred formats first; large weights are several files that an index lists."""
 
 
 def names_in(repository: str, kind: Kind, revision: str) -> list[str]:
-    """Return the names of the files of a repository. Uses the network."""
+    """Return the names of the files in a repository. Uses the network."""
     return list(HfApi().list_repo_files(repository, repo_type=kind, revision=revision))
 
 
 def fetch_file(repository: str, kind: Kind, revision: str, name: str, folder: Path) -> None:
-    """Fetch one file into `folder`. Uses the network."""
+    """Download one file into `folder`. Uses the network."""
     hf_hub_download(repository, name, repo_type=kind, revision=revision, local_dir=folder)
 
 
 def _fetch_files(
     repository: str, kind: Kind, revision: str, choose: Callable[[list[str]], list[str]], work: Path, where: str
 ) -> None:
-    """Write chosen files of a repository to `work`. Raises SourceError naming the repository if a file cannot be
-    fetched.
+    """Download the files of a repository that `choose` selects from their names into `work`.
+
+    Raises SourceError, which begins with `where`, if a file cannot be downloaded.
     """
     try:
         for name in choose(names_in(repository, kind, revision)):
             fetch_file(repository, kind, revision, name, work)
-    # Errors of the library; errors of the network are OSErrors.
+    # ValueError and RuntimeError come from the library; network errors are OSErrors.
     except (OSError, ValueError, RuntimeError) as error:
         raise SourceError(f"{where}: {_reason(error)}; finished files are kept") from error
-    # Remove the library's records of its downloads.
+    # The library stores records of its downloads here, which are no part of the source.
     shutil.rmtree(work / ".cache", ignore_errors=True)
 
 
@@ -212,10 +213,10 @@ def _matching(patterns: tuple[str, ...], where: str, names: list[str]) -> list[s
 
 
 def fetch_hub_model(model: HubModel, folder: Path) -> Path:
-    """Write the files of a model to `folder`, which appears when it is complete.
+    """Download the files of a model into `folder`, which appears when complete.
 
-    Raises SourceError naming repository and commit if the repository cannot be read, or has no configuration or
-    weights.
+    Raises SourceError, which names repository and commit, if the repository cannot be read, or has no configuration or
+    no weights.
     """
     target = FetchedFolder(folder, {"hub_model": asdict(model)})
     if target.is_complete():
@@ -227,12 +228,15 @@ def fetch_hub_model(model: HubModel, folder: Path) -> Path:
 
 
 def chosen_files(names: list[str], where: str) -> list[str]:
-    """Return the sorted names of the files to fetch. Raises SourceError if they include no model."""
+    """Return the sorted names of a model's files to download.
+
+    Raises SourceError if `names` contain no config.json or no weights.
+    """
 
     def found(patterns: tuple[str, ...]) -> list[str]:
         return [name for name in sorted(names) if any(fnmatch(name, pattern) for pattern in patterns)]
 
     weights = next((files for form in WEIGHTS if (files := found(form))), [])
     if "config.json" not in names or not weights:
-        raise SourceError(f"{where}: has no config.json with weights, expected a model of the library transformers")
+        raise SourceError(f"{where}: lacks config.json or weights, expected a model of the library transformers")
     return [*found(DESCRIPTIONS), *found(TOKENIZER), *weights]

@@ -1,7 +1,7 @@
-"""Listings of raw files (names, sizes, times), which show changes since the registration of a source.
+"""Listings of raw files (names, sizes, modification times), which show changes since the registration of a source.
 
-Listings are compared at each planning of a workflow, so that an edited, added or removed file is noticed, and only
-changed files are read again. A listing is stored next to the source manifest and is no input of any job.
+Listings are compared whenever the workflow is planned, so that edited, added and removed files are noticed, and only
+changed files are read again. A listing is stored next to the source manifest and is not an input of any job.
 """
 
 import hashlib
@@ -19,18 +19,18 @@ from hatchery.raw.archives import is_hidden
 from hatchery.settings.fields import ABSENT
 
 REGISTERED = "resources/sources"
-"""Folder of the source manifests, each named by its source."""
+"""Folder of the source manifests `<source>.json`."""
 
 
 class Listed(NamedTuple):
-    """A file: its size, its modification time in nanoseconds, and its SHA-256 if it was read."""
+    """A file in a listing: its size, its modification time in nanoseconds, and its SHA-256 (empty if not read)."""
 
     bytes: int
     mtime_ns: int
     sha256: str = ""
 
     def looks_like(self, other: "Listed | None") -> bool:
-        """Return whether size and modification time are equal."""
+        """Return True if size and modification time are equal."""
         return other is not None and self[:2] == other[:2]
 
 
@@ -40,11 +40,11 @@ Listing = Mapping[str, Listed]
 def listing_of(
     root: str | Path, strict: bool = False, most: int | None = None, follow_links: bool = False
 ) -> dict[str, Listed]:
-    """Return the files of the folder, or the file, at `root` by relative name, sorted; empty if nothing is there.
+    """Return the files at `root` (a folder or a file) by relative name, sorted; empty if `root` does not exist.
 
-    Hidden files are left out, as in the registration. Reads no file, and stops after `most` files. If `strict`, raises
-    SourceError for an unreadable folder, and for a link inside of `root` unless `follow_links`; otherwise, unreadable
-    files and folders are skipped.
+    Hidden files are ignored, as in the registration. No file is read, and the function stops after `most` files. If
+    `strict`, raises SourceError for an unreadable folder and, unless `follow_links`, for a link inside of `root`.
+    Otherwise, unreadable files and folders are skipped.
     """
     root = Path(root)
     if root.is_file():
@@ -52,17 +52,15 @@ def listing_of(
     try:
         return dict(sorted(islice(_walk(root, "", strict, follow_links, ()), most)))
     except RecursionError:
-        raise SourceError(f"{root}: folders are nested too deeply") from None
+        raise SourceError(f"{root}: folders are nested too deeply to list") from None
 
 
 def _walk(
     folder: str | Path, prefix: str, strict: bool, follow_links: bool, above: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[str, Listed]]:
-    """Yield the files of a folder. `above` are the folders, by device and inode, on the path of links; each is entered
-    once.
-    """
+    """Yield the files of a folder. `above` are the parent folders (device, inode), which links must not enter again."""
     place = folder
-    # Use no Path objects: with a hundred thousand small files, they cost more than reading the files.
+    # Path objects are not used, because with a hundred thousand small files they cost more than reading the files.
     try:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             place = entry.path
@@ -101,13 +99,15 @@ def _listed(found: os.stat_result) -> Listed:
 
 def identity(listing: Listing) -> str:
     """Return a digest of names, sizes and modification times; empty for an empty listing."""
-    # Encode through ASCII, because a file name may not be UTF-8.
+    # The text is encoded as ASCII with escapes, because a file name may not be valid UTF-8.
     text = json.dumps({name: entry[:2] for name, entry in listing.items()}, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16] if listing else ""
 
 
 def source_of(block: Any) -> str:
-    """Return the name of the raw input that a block reads: one of config.yaml or a generated one."""
+    """Return the name of the raw input that a section of the configuration reads: an entry of `data` in config.yaml, or
+    a generated input.
+    """
     return str(block.data if block.data is not ABSENT else f"embedded_{block.embedded}")
 
 
@@ -117,27 +117,25 @@ def source_manifest(name: str) -> str:
 
 
 def location_of(manifest_path: str | Path) -> Path:
-    """Return the path of the file next to a source manifest that records location, licence and terms of the
-    raw input.
-    """
+    """Return the path of the file, next to a source manifest, with location, licence and terms of the raw input."""
     path = Path(manifest_path)
     return path.with_name(f"{path.stem}.location.json")
 
 
 def kept_listing(manifest: str | Path) -> Path:
-    """Return the path of the stored listing of the source with this manifest."""
+    """Return the path at which the listing of the source with this manifest is stored."""
     path = Path(manifest)
     return path.with_name(f".{path.stem}.listing.json")
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return the path that replaces the manifest's in the listing of files unpacked from an archive."""
+    """Return a path that is used instead of the manifest's path to store the listing of files unpacked from an archive."""
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")
 
 
 def read_listing(manifest: str | Path) -> dict[str, Listed]:
-    """Return the listing from the registration of the source; empty if there is no readable listing."""
+    """Return the stored listing of a source; empty if there is no readable listing."""
     try:
         value = json_value(kept_listing(manifest).read_text(encoding="utf-8"))
         return {str(name): Listed(int(size), int(time), str(sha)) for name, (size, time, sha) in value.items()}
@@ -146,9 +144,9 @@ def read_listing(manifest: str | Path) -> dict[str, Listed]:
 
 
 def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, Listed]:
-    """Return the listing of `root` with checksums. Files that look unchanged keep their checksums of `before`.
+    """Return the listing of `root` with checksums; files with unchanged size and time keep their checksums of `before`.
 
-    If no file looks changed, all files are read, to verify their content.
+    If all files have unchanged size and time, all are read, to verify their content.
     """
     alike = {name for name, entry in listing.items() if entry.looks_like(before.get(name)) and before[name].sha256}
     if alike == listing.keys() == before.keys():
@@ -161,5 +159,5 @@ def with_checksums(root: Path, listing: Listing, before: Listing) -> dict[str, L
 
 
 def write_listing(manifest: str | Path, listing: Listing) -> None:
-    """Store a listing for the next planning and the next registration."""
+    """Store a listing for the next time that the workflow is planned or the source is registered."""
     write_text(kept_listing(manifest), json.dumps(listing, sort_keys=True, separators=(",", ":")) + "\n")

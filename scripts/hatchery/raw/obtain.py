@@ -1,7 +1,7 @@
-"""Files of a source on this machine: the files at its path if it has one, otherwise fetched files.
+"""Makes the files of a raw input available on this machine: at its `path` if it has one, otherwise by downloading.
 
-Archives are unpacked once, into `<fetched>/<name>/`; all other files are read in place. For a source that cannot be
-fetched, one message names the missing files, where to get them, their terms of use, and where to put them.
+Archives are unpacked once, into `<fetched>/<name>/`; all other files are read in place. If the data can neither be
+found nor downloaded, one message names the missing files, where to get them, their terms of use, and where to put them.
 """
 
 import os
@@ -21,13 +21,13 @@ from hatchery.raw.settings import Download, SourceSettings, conditions, source_p
 from hatchery.typed import plain
 
 FETCHED = Path("resources/fetched")
-# Prefix of the names of generated sources; the manifest of our generator verifies them.
+# Prefix of the names of generated sources; their files are verified against the manifest of our generator.
 GENERATED = "embedded_"
 
 
 @dataclass(frozen=True)
 class Obtained:
-    """Path of a source's files, their origin (a value that JSON can hold), and the archive that contained them."""
+    """Path of a source's files, their origin (a JSON object), and the archive from which they were unpacked, if any."""
 
     root: Path
     origin: dict[str, object]
@@ -37,8 +37,8 @@ class Obtained:
 def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: Path = FETCHED) -> str:
     """Obtain the source that a stage's settings describe, register it, and return a one-line description.
 
-    Raises ConfigError for impossible settings, ManifestError for generated files that were altered, and SourceError
-    that names the problem and the remedy.
+    Raises ConfigError for invalid settings, ManifestError for generated files that were altered, and SourceError, which
+    names the problem and the remedy, if the source cannot be obtained.
     """
     source = source_settings(settings)
     obtained = obtain(source, fetched)
@@ -64,14 +64,14 @@ def register_settings(settings: Mapping[str, Any], output: str | Path, fetched: 
 
 
 def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
-    """Make a source's files available below `fetched`, or use its path. Raises SourceError if this is impossible."""
+    """Return the files of a source: those at its path, or downloaded into `fetched`. Raises SourceError on failure."""
     folder = fetched / source.name
     if problem := source_problem(source):
         raise SourceError(problem)
     if source.path is not None:
         return _files_at(Path(source.path), folder, source.limits, {})
     if source.hub is not None:
-        # Import both libraries here: they load slowly, and most sources need neither.
+        # Modules that download are imported where needed, because their libraries load slowly.
         from hatchery.raw.hub import fetch_hub
 
         return Obtained(fetch_hub(source.hub, folder), {"hub": plain(source.hub)})
@@ -87,7 +87,7 @@ def obtain(source: SourceSettings, fetched: Path = FETCHED) -> Obtained:
 
 
 def _files_at(path: Path, folder: Path, limits: ArchiveLimits, origin: dict[str, object]) -> Obtained:
-    """Return the files at `path`; an archive is unpacked into `folder`."""
+    """Return the files at `path`; if `path` is an archive, unpack it into `folder`."""
     if not is_archive(path):
         return Obtained(path, origin)
     return Obtained(_unpacked(path, folder, limits), origin, path)
@@ -107,7 +107,7 @@ def _unpacked(path: Path, folder: Path, limits: ArchiveLimits) -> Path:
 
 
 def _downloaded(downloads: tuple[Download, ...], folder: Path, limits: ArchiveLimits) -> Path:
-    """Return the folder of downloaded and unpacked files; a single file that is not unpacked is itself the source."""
+    """Download the files and return their folder; a single file that is not unpacked is returned itself."""
     from hatchery.raw.downloads import fetch
 
     target = FetchedFolder(folder, {"download": [asdict(download) for download in downloads]})
@@ -139,7 +139,7 @@ def _assemble(downloads: tuple[Download, ...], files: list[Path], content: Path,
             place = content / download.file_name
             if place.exists():
                 raise SourceError(f"{download.url}: an unpacked file has this name already; set `file`")
-            # Link the file instead of moving it: after a kill, no file has to be fetched again.
+            # The file is linked, not moved, so that it need not be downloaded again if the process is killed here.
             try:
                 os.link(file, place)
             except OSError:

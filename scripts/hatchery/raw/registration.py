@@ -1,10 +1,10 @@
-"""Raw inputs on disk: a file or a folder, registered once and read member by member, in place.
+"""Raw inputs on disk: a file or a folder, registered once and read in place, file by file.
 
-Registering writes a small manifest of names, sizes and checksums, so a changed raw file is noticed by content, and
-every number can be followed back to raw bytes. A file with unchanged size and time is not read again (`listings`). A
-second file records location, origin, licence and terms of the input, so the same data in another folder, or with
-another description, has the same identity. Each problem of a member is one SourceError that names the source and the
-member.
+Registration writes a manifest of names, sizes and checksums, so that changed contents are noticed, and each number can
+be traced to raw files. A file with unchanged size and modification time is not read again (`listings`). A second file
+records location, origin, licence and terms of the input. These are not in the manifest, so its digest is equal for
+equal data in other folders or with other descriptions. Each problem of a file is a SourceError that names source and
+file.
 """
 
 import fnmatch
@@ -31,13 +31,13 @@ from hatchery.raw.listings import (
 )
 
 BUFFER_BYTES = 256 << 10
-# The stamp in a fetched or unpacked folder.
+# Name of the stamp file in a folder of downloaded or unpacked files (`fetched_folder`).
 STAMP = ".fetched.json"
 
 
 @dataclass(frozen=True)
 class RawSource:
-    """A registered raw input; `files` maps relative names to (bytes, sha256), sorted by name."""
+    """A registered raw input; `files` maps relative file names to (size in bytes, SHA-256), sorted by name."""
 
     manifest: Path
     name: str
@@ -48,7 +48,7 @@ class RawSource:
     terms: str = ""
 
     def names(self, pattern: str = "*") -> list[str]:
-        """Return the sorted names whose relative path, or last part, matches the shell pattern."""
+        """Return the sorted names of files whose relative path or file name matches the shell pattern."""
         if pattern == "*":
             return list(self.files)
         return [
@@ -58,8 +58,9 @@ class RawSource:
         ]
 
     def one_name(self, *patterns: str) -> str:
-        """Return the name of the only file that matches the first pattern with a match. Raises SourceError
-        otherwise.
+        """Return the name of the only file that matches the first pattern with any match.
+
+        Raises SourceError if no pattern matches, or if several files match.
         """
         names: list[str] = next(filter(None, map(self.names, patterns)), [])
         if len(names) != 1:
@@ -69,47 +70,45 @@ class RawSource:
         return names[0]
 
     def only(self, names: Iterable[str]) -> "RawSource":
-        """Return a source with only these files."""
+        """Return a source with only the files `names`."""
         return replace(self, files={name: self.files[name] for name in sorted(set(names))})
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of the source manifest of exactly these files."""
+        """Return the SHA-256 of a source manifest that lists exactly the files of this object."""
         entries = [{"path": name, "bytes": size, "sha256": sha256} for name, (size, sha256) in self.files.items()]
         text = _manifest_text({"kind": self.kind, "name": self.name}, entries)
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def size(self, name: str) -> int:
-        """Return the bytes of a member at its registration. Raises SourceError if the member is unknown."""
+        """Return the registered size of a file in bytes. Raises SourceError for an unknown file."""
         return self._entry(name)[0]
 
     def sha256(self, name: str) -> str:
-        """Return the SHA-256 (hexadecimal) of a member at its registration. Raises SourceError if the member is
-        unknown.
-        """
+        """Return the registered SHA-256 (hexadecimal) of a file. Raises SourceError for an unknown file."""
         return self._entry(name)[1]
 
     def path(self, name: str) -> Path:
-        """Return the path of a member. Raises SourceError if the member is unknown."""
+        """Return the path of a file. Raises SourceError for an unknown file."""
         self._entry(name)
         return self.root if self.kind == "file" else self.root / name
 
     def open(self, name: str) -> IO[bytes]:
-        """Return a member as a seekable stream. Raises SourceError if the member is unknown or cannot be read."""
+        """Open a file for reading bytes. Raises SourceError if the file is unknown or cannot be read."""
         try:
             return self.path(name).open("rb", BUFFER_BYTES)
         except OSError as error:
             raise SourceError(f"{self.root}: {name!r} cannot be read: {error.strerror}") from error
 
     def read_bytes(self, name: str) -> bytes:
-        """Return all bytes of a member. Raises SourceError if the member cannot be read."""
+        """Return all bytes of a file. Raises SourceError if the file is unknown or cannot be read."""
         with self.open(name) as handle:
             return handle.read()
 
     def verify(self) -> None:
-        """Raise SourceError naming the first member that differs from its registration.
+        """Raise SourceError for the first file that differs from its registration.
 
-        Members with unchanged size and time are not read again.
+        Files with unchanged size and modification time are not read again.
         """
         found, registered = (
             listing_of(self.root, follow_links=True),
@@ -121,28 +120,31 @@ class RawSource:
                 self.check(name)
 
     def check(self, name: str) -> None:
-        """Read a member and compare it with its checksum. Raises SourceError if the member has changed."""
+        """Read a file and compare it with its registered checksum. Raises SourceError if the file has changed."""
         size, sha256 = self._entry(name)
         place = f"{self.root}: {name!r}"
         check_file(self.path(name), Expected(place, size, sha256, str(self.manifest), self._remedy(), SourceError))
 
     def _remedy(self) -> str:
-        """Return the remedy for a changed file: generate or fetch it again, or register it again."""
+        """Return advice for a changed file: to generate, download or register it again."""
         if self.manifest.name.startswith("embedded_"):
-            return f"remove {self.root.parent}/manifest.json to have it made again"
+            return f"remove {self.root.parent}/manifest.json to have the file generated again"
         for folder in (self.root, self.root.parent):
             if (folder / STAMP).is_file():
-                return f"to fetch it again: rm -r {folder} && snakemake --cores 1 --force {self.manifest}"
-        return f"to register it as it is now: snakemake --cores 1 --force {self.manifest}"
+                return f"to download it again: rm -r {folder} && snakemake --cores 1 --force {self.manifest}"
+        return f"to register the changed file: snakemake --cores 1 --force {self.manifest}"
 
     def _entry(self, name: str) -> tuple[int, str]:
         if name not in self.files:
-            raise SourceError(f"{self.root}: there is no file {name!r} in this source")
+            raise SourceError(f"{self.root}: the registered source contains no file {name!r}")
         return self.files[name]
 
 
 def open_source(manifest_path: str | Path) -> RawSource:
-    """Open a registered source. Raises SourceError if the manifest is missing, damaged or belongs to another source."""
+    """Return the registered source with the manifest at `manifest_path`.
+
+    Raises SourceError if the manifest is missing, damaged or belongs to another source.
+    """
     path, remedy = Path(manifest_path), "remove it to have the source registered again"
     try:
         content = path.read_bytes()
@@ -152,10 +154,12 @@ def open_source(manifest_path: str | Path) -> RawSource:
             expected = Expected(str(path), None, str(checksum), str(location_of(path)), remedy, SourceError)
             expected.check_digest(hashlib.sha256(content).hexdigest())
         if path.parent.name == Path(REGISTERED).name and value["name"] != path.stem:
-            raise SourceError(f"{path}: is the manifest of the source {value['name']!r}; {remedy}")
+            raise SourceError(
+                f"{path}: is the manifest of the source {value['name']!r}, expected {path.stem!r}; {remedy}"
+            )
         if value["kind"] == "zip" and Path(about["root"]).is_file():
             remedy = f"to unpack it: snakemake --cores 1 --force {path}"
-            raise SourceError(f"{path}: was registered when archives were still read in place; {remedy}")
+            raise SourceError(f"{path}: was registered by an earlier version that did not unpack archives; {remedy}")
         files = {str(e["path"]): (int(e["bytes"]), str(e["sha256"])) for e in value["files"]}
         return RawSource(
             manifest=path,
@@ -169,13 +173,14 @@ def open_source(manifest_path: str | Path) -> RawSource:
     except FileNotFoundError as error:
         raise SourceError(f"{path}: the source is not registered") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise SourceError(f"{path}: not a source manifest: {error}") from error
+        raise SourceError(f"{path}: cannot be read as a source manifest: {error}") from error
 
 
 def unregistered(root: Path, most_files: int) -> RawSource | None:
-    """Return the files at a path, with sizes and without checksums; for a zip archive, the files that it contains.
+    """Return a source with the files at `root`, with sizes but without checksums.
 
-    None if the path does not exist, for other or damaged archives, and for a folder of more than `most_files`.
+    For a zip archive, these are the files in the archive. Return None if `root` does not exist, is another or a damaged
+    archive, or is a folder of more than `most_files` files.
     """
     if is_archive(root):
         kind, sizes = "zip", zipped_sizes(root)
@@ -190,8 +195,8 @@ def unregistered(root: Path, most_files: int) -> RawSource | None:
 def present(manifest: str | Path, root: Path, listing: Listing) -> RawSource:
     """Return a registered source with its current files: unchanged files with their checksums, others without.
 
-    Files with another size or time are read. Raises SourceError if the manifest cannot be opened, and OSError for an
-    unreadable file.
+    Files whose size or modification time has changed are read. Raises SourceError if the manifest cannot be opened, and
+    OSError for an unreadable file.
     """
     registered, before = open_source(manifest), read_listing(manifest)
     folder = root if root.is_dir() else root.parent
@@ -217,10 +222,11 @@ def register_source(
     archive: Path | None = None,
     follow_links: bool = False,
 ) -> None:
-    """Write the source manifest of the file or folder at `root` to `output`, and its location to a second file.
+    """Write the source manifest of the file or folder at `root` to `output`.
 
-    `origin`, licence and terms of the files are written to the location file. `archive` is the archive that the folder
-    was unpacked from. Raises SourceError when `root` does not exist, contains no file or an unreadable file.
+    Location, `origin`, licence and terms are written to a second file (`location_of`). `archive` is the archive from
+    which the folder was unpacked, if any. Raises SourceError if `root` does not exist, contains no files or contains an
+    unreadable file.
     """
     root = Path(root)
     if not root.exists():
@@ -238,7 +244,7 @@ def register_source(
     entries = [
         {"path": _checked(root, path), "bytes": entry.bytes, "sha256": entry.sha256} for path, entry in listing.items()
     ]
-    # A source of one zip archive has the archive's name, unpacked or not.
+    # The kind of a source that is one zip archive is "zip", although its files are unpacked.
     kind = "zip" if archive is not None and is_zip(archive) else "folder" if root.is_dir() else "file"
     text = _manifest_text({"kind": kind, "name": name}, entries)
     checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
@@ -257,7 +263,7 @@ def register_source(
 
 
 def _manifest_text(head: dict[str, str], entries: Iterable[dict[str, object]]) -> str:
-    """Return the manifest as JSON with one line per file: as readable as indented JSON, and much faster to write."""
+    """Return the manifest as JSON with one line per file, which is as readable as indented JSON and faster to write."""
     lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n" for key, value in head.items()]
     files = ",\n".join(f"  {json.dumps(entry, sort_keys=True, ensure_ascii=False)}" for entry in entries)
     return "{\n" + "".join(lines) + ' "files": [\n' + files + "\n ]\n}\n"

@@ -1,8 +1,8 @@
-"""Settings of a raw input: a local path, a pinned data set of the hub, or downloads with their checksums.
+"""Settings of a raw input: a local path, a pinned data set of the Hugging Face hub, or downloads with checksums.
 
-A local path has precedence. Fetched data is pinned: a hub data set by the commit of its repository, a download by its
-size and SHA-256, so that two people who fetch a source get the same bytes or an error. The availability of a raw input
-depends on its path and these settings alone, so planning checks it before any job runs.
+A local path has precedence. Downloaded data is pinned: a data set of the hub by the commit of its repository, a file by
+its size and SHA-256, so that everyone who downloads a source gets identical bytes or an error. Whether a raw input is
+available depends only on its path and these settings, so it is checked when the workflow is planned.
 """
 
 import stat
@@ -21,7 +21,7 @@ from hatchery.settings.base import Count, Natural, Range, RefusedError, Settings
 from hatchery.settings.fields import ABSENT, NotEmpty, OneOfKeys, SomeNames, Text, Unique
 from hatchery.typed import build, stage_body
 
-# Description of a raw input; no result depends on these keys.
+# Keys that describe a raw input, and on which no result depends.
 KEYS = ("obtain", "licence", "terms")
 
 
@@ -49,7 +49,7 @@ class Hub(Settings):
     def __post_init__(self) -> None:
         of_rows = self.documents, self.columns, self.splits, self.config
         if self.files and of_rows != (None, ("text",), ("train",), None):
-            raise RefusedError("files", "cannot be set together with keys of rows: documents, columns, splits, config")
+            raise RefusedError("files", "cannot be set together with documents, columns, splits or config")
 
 
 @dataclass(frozen=True)
@@ -84,19 +84,21 @@ class Download(Settings):
     def __post_init__(self) -> None:
         name = self.file_name
         if not name or name.startswith(".") or Path(name).name != name or "\\" in name:
-            raise RefusedError("file", f"{name!r} is not a plain file name; set `file`")
+            raise RefusedError("file", f"got {name!r}, expected a file name without folders; set `file`")
         if self.unpack and archive_suffix(name) is None:
-            raise RefusedError("unpack", f"{name} has no suffix of {', '.join(SUFFIXES)}")
+            raise RefusedError(
+                "unpack", f"{name} is not an archive, expected one of the suffixes {', '.join(SUFFIXES)}"
+            )
 
     @property
     def file_name(self) -> str:
-        """Name of the file on disk."""
+        """Name of the downloaded file on disk."""
         return self.file or PurePosixPath(unquote(urlsplit(self.url).path)).name
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceKeys(Settings):
-    """Location of a raw input, or the source from which it is fetched."""
+    """Location of a raw input, or the source from which it is downloaded."""
 
     path: NotEmpty | None = None
     """File, folder, or zip or tar archive on this machine; null if it is not on this machine. Replaces hub and
@@ -123,7 +125,7 @@ class SourceKeys(Settings):
         if len(places) > 1:
             raise RefusedError(
                 "",
-                f"has both `{places[0]}` and `{places[1]}`, which are two sources of the data; keep one of them",
+                f"got both `{places[0]}` and `{places[1]}`, expected one source of the data; remove one of them",
             )
         for name, count in Counter(download.file_name for download in self.download or ()).items():
             if count > 1:
@@ -139,7 +141,7 @@ class SourceSettings(SourceKeys):
 
 
 def source_settings(settings: Mapping[str, Any]) -> SourceSettings:
-    """Return the checked settings of a source. Raises ConfigError naming the key of an invalid value."""
+    """Return the checked settings of a source. Raises ConfigError, which names the key, for an invalid value."""
     return build(SourceSettings, stage_body(settings), f"data.{settings.get('name', '')}")
 
 
@@ -162,17 +164,17 @@ class EmbeddedSettings(Settings):
 
 
 FORBIDDEN = "{}"
-"""Characters that Snakemake would treat as wildcards in the path of an input."""
+"""Characters in the path of an input that Snakemake would treat as wildcards."""
 
 
 def path_problem(path: str | Path) -> str | None:
-    """Return why `path` cannot be read ("is not at ..."), or None for a regular file or a folder.
+    """Return why `path` cannot be read, as the end of a sentence ("is not at ..."), or None for a file or a folder.
 
-    A device such as `/dev/zero` never ends.
+    Devices are refused, because a device such as `/dev/zero` never ends.
     """
     path = Path(path)
     if any(character in str(path) for character in FORBIDDEN):
-        return f"lies at {path}, a path with {{ or }}, which Snakemake would fill in; rename it or link to it"
+        return f"is at {path}, a path with {{ or }}, which Snakemake would treat as a wildcard; rename it or link to it"
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -181,23 +183,23 @@ def path_problem(path: str | Path) -> str | None:
     except (OSError, ValueError) as error:
         return f"cannot be read at {path}: {getattr(error, 'strerror', None) or error}"
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return f"lies at {path}, which is a device or a pipe, expected a file or a folder"
+        return f"is at {path}, which is a device or a pipe, expected a file or a folder"
     return None
 
 
 def source_problem(source: SourceSettings, place: str = "") -> str | None:
-    """Return why a raw input is unavailable, where to get it, its terms, and the key to set; None if nothing is
-    missing.
+    """Return a message why a raw input is unavailable, with the key to set, where to get the data, and its terms.
 
-    Data fetched from the web counts as available. `place` is the file that sets the path, if that is not config.yaml.
+    None if the input is available; data that can be downloaded counts as available. `place` names the file and key of
+    the path, if it is not set in config.yaml.
     """
     state, fetch = "has no path", ""
     if source.path is not None:
         problem = path_problem(source.path)
         if problem is None and listing_of(source.path, most=1, follow_links=source.follow_links):
             return None
-        state = problem or f"lies at {source.path}, a folder without files"
-        fetch = ", or to null to have it fetched" if source.hub or source.hub_model or source.download else ""
+        state = problem or f"is at {source.path}, a folder without files"
+        fetch = ", or to null to have it downloaded" if source.hub or source.hub_model or source.download else ""
     elif source.hub or source.hub_model or source.download:
         return None
     advice = f"; {source.obtain}" if source.obtain else ""
@@ -206,6 +208,6 @@ def source_problem(source: SourceSettings, place: str = "") -> str | None:
 
 
 def conditions(source: SourceSettings) -> str:
-    """Return licence and terms of a source, to append to a sentence about it."""
+    """Return licence and terms of a source as text, to append to a sentence about the source."""
     parts = [("licence", source.licence), ("terms", source.terms)]
     return "".join(f"; {name}: {text}" for name, text in parts if text)

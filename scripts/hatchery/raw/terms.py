@@ -7,12 +7,12 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class SourceTerms(Settings):
-    """Facts that a reader of a card must know before using a raw input."""
+    """Licence, terms and origin of a raw input, which a user of a corpus or model must know."""
 
     name: str
-    """Name of the raw input in the configuration; several sources of a corpus may come from one."""
+    """Name of the raw input in the configuration; several sources of a corpus may use one raw input."""
     licence: str = ""
-    """Name of the licence, empty where none is known."""
+    """Name of the licence; empty if unknown."""
     terms: str = ""
     """Permitted uses of the source."""
     obtain: str = ""

@@ -73,7 +73,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Return text escaped as by `html_text`, in which lines may break after underscores, for names in narrow columns."""
+    """Return text escaped as by `html_text`, which may wrap after underscores, for names in narrow columns."""
     return Markup(re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text)))
 
 
@@ -107,7 +107,7 @@ def latex_text(text: str) -> str:
 
 
 def _latex_character(character: str) -> str:
-    """Return the LaTeX command of a character or of a letter with an accent; the character itself if it has no command."""
+    """Return the LaTeX command of a character or accented letter; the character itself if it has no command."""
     if character in _LATEX:
         return _LATEX[character]
     letter, *marks = list(unicodedata.normalize("NFD", character))

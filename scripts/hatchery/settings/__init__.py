@@ -1,1 +1,1 @@
-"""Typed classes of settings: allowed values of fields, error messages, and the schema files that editors read."""
+"""Base of the settings classes: types and allowed values of fields, and error messages."""

@@ -1,7 +1,7 @@
-"""The base of all classes of settings, the ranges of their numbers, and the refusal of invalid values.
+"""The base of all settings classes, the ranges of their numbers, and the error for invalid values.
 
-An annotation defines a field's range. pydantic reads it (`hatchery.typed`), but a class can also check it without
-pydantic, so that the configuration of an exported model needs only Python.
+An annotation defines a field's range. pydantic checks it (`hatchery.typed`), but `check_ranges` can also check it
+without pydantic, so that the configuration of an exported model does not depend on pydantic.
 """
 
 import dataclasses
@@ -16,13 +16,13 @@ from hatchery.errors import ConfigError
 
 
 class Settings:
-    """Base of every class of settings: unknown keys are refused, and values are not converted between types."""
+    """Base of all settings classes: unknown keys are errors, and values are not converted between types."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 
 
 class RefusedError(ConfigError, ValueError):
-    """An invalid value; inside a class of settings pydantic collects it with the other problems."""
+    """Error for an invalid value. If a settings class raises it, pydantic collects it with the other problems."""
 
     def __init__(self, key: str, problem: str) -> None:
         self.key, self.problem = key, problem
@@ -30,19 +30,20 @@ class RefusedError(ConfigError, ValueError):
 
 
 def refused(key: str, value: object, expected: str) -> RefusedError:
-    """Return the error for the value of a key, for rules that a range cannot express."""
+    """Return the error for an invalid value of a key: got the value, expected `expected`."""
     return RefusedError(key, f"got {shortened(value)}, expected {expected}")
 
 
 def require(condition: bool, key: str, value: object, expected: str) -> None:
-    """Refuse the value of a key unless the condition holds."""
+    """Raise RefusedError for the value of a key unless the condition holds."""
     if not condition:
         raise refused(key, value, expected)
 
 
 def omitted_at_default(default: Any) -> Any:
-    """Return the default of a field that is omitted from settings at its default, so that results from before the key
-    stay valid.
+    """Return a field with this default that is omitted from a stage's settings at its default.
+
+    So results that were computed before the field was added keep their digests.
     """
     metadata = {"omitted_at_default": default}
     if isinstance(default, dict):
@@ -51,7 +52,7 @@ def omitted_at_default(default: Any) -> Any:
 
 
 def omitted_defaults(settings: Any) -> dict[str, Any]:
-    """Return the defaults that settings, or a class of settings, omit, by key."""
+    """Return the defaults of the fields that are `omitted_at_default`, by key, of a settings object or class."""
     metadata = {field.name: field.metadata for field in dataclasses.fields(settings)}
     return {name: of["omitted_at_default"] for name, of in metadata.items() if "omitted_at_default" in of}
 
@@ -64,7 +65,7 @@ def dumped_values(settings: Any) -> dict[str, Any]:
 
 
 def shortened(value: Any) -> str:
-    """Return a value in the spelling of a file, shortened so that a message stays one readable line."""
+    """Return a value as it would be written in a file, shortened so that a message is one readable line."""
     text = _spelled(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -85,7 +86,7 @@ def _spelled(value: Any) -> str:
 
 
 def _given_values(settings: Any) -> dict[str, Any]:
-    """Return the values of a file that differ from the defaults."""
+    """Return the values of a settings object that differ from the defaults, by key."""
     values = {field.name: (getattr(settings, field.name), field.default) for field in dataclasses.fields(settings)}
     return {name: value for name, (value, default) in values.items() if value != default}
 
@@ -96,12 +97,12 @@ BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "le": ("at most", operator.le),
     "lt": ("less than", operator.lt),
 }
-"""The bounds of a range: their words in messages, and the comparison of a value and its bound."""
+"""For each bound of a range, its words in messages, and the comparison that a value and the bound must satisfy."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number."""
+    """Bounds of a number: ge is >=, gt is >, le is <=, lt is <."""
 
     ge: float | None = None
     gt: float | None = None
@@ -145,7 +146,7 @@ def _ranges(cls: type) -> dict[str, Range]:
 
 
 def check_ranges(settings: Any) -> None:
-    """Raise RefusedError for a number of settings outside of its range; check nothing else."""
+    """Raise RefusedError if a number in `settings` is outside of its range; types are not checked."""
     cls: Any = type(settings)
     ranges = _ranges(cls)
     for field in dataclasses.fields(settings):

@@ -1,7 +1,7 @@
-"""Types of settings fields: text of a form, names of other files, lists without repetitions.
+"""Annotations of settings fields: text that matches a pattern, names of other files, lists without repetitions, ...
 
-The annotations of a class of settings define the allowed values; pydantic reads them only during validation, so that
-this module imports nothing heavy. Ranges of numbers are in `base`.
+The annotations of a settings class define the allowed values. pydantic is only imported during validation, so that this
+module loads fast. Ranges of numbers are in `base`.
 """
 
 import ast
@@ -23,14 +23,14 @@ from hatchery.settings.base import RefusedError, Settings
 Meta = TypeVar("Meta")
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__deepcopy__": lambda self, memo: self})()
-"""Default of a key that does not exist unless it is written, for keys that exclude each other."""
+"""Default of a key that is absent unless it is written, for keys that exclude each other."""
 
 
 class OneOfKeys(Settings):
-    """Base of classes of settings with groups of keys, exactly one of which must be present."""
+    """Base of settings classes that have several groups of keys, exactly one of which must be present."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]]
-    """The groups, each as one would write it."""
+    """Groups of keys, each with an example of how to write it."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -52,7 +52,7 @@ def _with_one_group(settings: Any) -> Any:
 
 @dataclass(frozen=True)
 class Text:
-    """Text that matches a pattern; `expected` describes the pattern in messages."""
+    """Annotation of text that must match a pattern; `expected` describes the pattern in messages."""
 
     pattern: str
     expected: str
@@ -66,11 +66,11 @@ class Text:
 
 @dataclass(frozen=True)
 class ShortNumber:
-    """A whole number that may be written with a unit: 20K, 100M."""
+    """Annotation of a whole number that may be written with a unit: 20K, 100M."""
 
     @staticmethod
     def is_short(text: str) -> bool:
-        """Return whether the text is a number with a unit."""
+        """Return True if the text is a number with a unit."""
         return _SHORT_NUMBER.match(text) is not None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
@@ -96,7 +96,7 @@ def _written_out(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Unique:
-    """A list without repeated entries."""
+    """Annotation of a list without repeated entries."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         check = {"type": "no-info", "function": _without_repetitions}
@@ -115,9 +115,11 @@ def _without_repetitions(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reference:
-    """The name of a file of this kind, or of a raw input of config.yaml if the kind is DATA.
+    """Annotation of the name of a configuration file of this kind, or of a raw input in config.yaml if the kind is
+    DATA.
 
-    `inherited` marks a file whose keys are defaults of the file that names it; it is not needed otherwise.
+    `inherited` is True if the keys of the named file are only defaults for the file that names it (`base`), so that the
+    named file is not needed for anything else.
     """
 
     kind: str
@@ -126,7 +128,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class PartOf:
-    """Some of the keys of a class of settings, at every depth: the keys that differ from another mapping."""
+    """Annotation of a mapping with some keys of a settings class, at every depth, that override another mapping."""
 
     settings: type
 
@@ -136,10 +138,10 @@ class PartOf:
 
 @dataclass(frozen=True)
 class ChosenBy:
-    """Several classes of settings, one of which is chosen by the value of a key that all of them have.
+    """Annotation of a union of settings classes: the value of `key`, which all of them have, selects the class.
 
-    With a `default` the key may be missing. If the mapping has only some keys of a class, its base determines the
-    class; without a base, it is the first class with most of the keys.
+    With a `default`, the key may be missing. In a mapping that only overrides some keys, a missing key means that the
+    class is the one that has most of the given keys; of several such classes, the default or the first.
     """
 
     key: str
@@ -170,13 +172,13 @@ class ChosenBy:
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def among(self, classes: Iterable[Any]) -> Any:
-        """Return the type of a value of one of these classes, for the classes in a folder."""
+        """Return the type of a value of one of `classes`, for classes that were found in a folder."""
         return Annotated[reduce(operator.or_, classes), self]
 
 
 @dataclass(frozen=True)
 class NameOr:
-    """The name of a file, or the keys of that file."""
+    """Annotation of a value that is the name of a configuration file, or directly the keys of such a file."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         name, block = (handler.generate_schema(member) for member in get_args(source))
@@ -195,7 +197,7 @@ def _settings_class(member: Any) -> Any:
 
 @dataclass(frozen=True)
 class Sweepable:
-    """A type whose keys may have the value `{sweep: [...]}` in a file; the sweep is expanded to runs before
+    """Annotation of a type whose keys may have the value `{sweep: [...]}` in a file; sweeps are expanded to runs before
     validation.
     """
 
@@ -205,7 +207,7 @@ class Sweepable:
 
 @cache
 def _partial(cls: type) -> Any:
-    """Return a dictionary type with the fields of a class of settings, without required keys and without defaults."""
+    """Return a TypedDict with the fields of a settings class, none of which is required or has a default."""
     from typing_extensions import TypedDict
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
@@ -217,7 +219,7 @@ def _partial(cls: type) -> Any:
 
 
 def partial_hint(hint: Any) -> Any:
-    """Return a type in which every class of settings requires only some of its keys."""
+    """Return the type `hint` with its settings classes replaced by mappings in which no key is required."""
     if isinstance(hint, type) and is_dataclass(hint):
         return Annotated[dict[str, Any], PartOf(hint)]
     members = get_args(hint)
@@ -231,7 +233,7 @@ def partial_hint(hint: Any) -> Any:
 
 @cache
 def hints_of(cls: Any) -> Mapping[str, Any]:
-    """Return the types of the fields of a class of settings, with their annotations."""
+    """Return the types of the fields of a settings class, with their annotations."""
     fields = cls.__dataclass_fields__ if is_dataclass(cls) else cls.__annotations__
     hints = get_type_hints(cls, include_extras=True)
     return {name: hints[name] for name in fields if get_origin(hints[name]) is not ClassVar}
@@ -241,7 +243,7 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
 
 
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield the members of a type (one, unless it is a union), each with its `Annotated` metadata."""
+    """Yield (member, `Annotated` metadata) for each member of a union; for another type, the type itself."""
     if get_origin(hint) is Annotated:
         inner, *more = get_args(hint)
         yield from metadata(inner, (*about, *more))
@@ -253,18 +255,18 @@ def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tupl
 
 
 def members_of(hint: Any) -> list[Any]:
-    """Return the members of a type without null."""
+    """Return the members of a union, or the type itself, without None."""
     return [member for member, _ in metadata(hint) if member is not NoneType]
 
 
 @cache
 def markers_of(hint: Any, kind: type[Meta]) -> tuple[Meta, ...]:
-    """Return the annotations of this kind on a type."""
+    """Return the annotations of a type that are objects of the class `kind`."""
     return tuple(meta for _, about in metadata(hint) for meta in about if isinstance(meta, kind))
 
 
 def key_paths(cls: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of all keys of a class of settings, at every depth."""
+    """Yield the paths of all keys of a settings class, at every depth."""
     for key, hint in hints_of(cls).items():
         yield (*path, key)
         for member in members_of(hint):
@@ -274,7 +276,7 @@ def key_paths(cls: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 @cache
 def sentences(cls: type) -> dict[str, str]:
-    """Return the docstring of each field of a class of settings, including inherited fields."""
+    """Return the docstrings of the fields of a settings class, including inherited fields."""
     docstrings: dict[str, str] = {}
     for base in reversed(cls.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
@@ -285,7 +287,7 @@ def sentences(cls: type) -> dict[str, str]:
     return docstrings
 
 
-# Settings that override others.
+# Functions for settings that override other settings.
 
 
 def hint_below(hint: Any, key: str) -> Any:
@@ -301,7 +303,7 @@ def hint_below(hint: Any, key: str) -> Any:
 
 
 def other_ways(hint: Any, key: str) -> set[str]:
-    """Return the keys that `key` excludes, if a value of the type `hint` has exactly one of several groups of keys."""
+    """Return the keys that `key` excludes, because a value of the type `hint` has exactly one group of keys."""
     excluded: set[str] = set()
     for member in _settings_members(hint):
         groups = list(member.ONE_OF) if isinstance(member, type) and issubclass(member, OneOfKeys) else []
@@ -312,20 +314,20 @@ def other_ways(hint: Any, key: str) -> set[str]:
 
 
 def may_be_null(hint: Any) -> bool:
-    """Return whether null is a valid value of the type `hint`; True if the type is not known."""
+    """Return True if None is a valid value of the type `hint`, or if the type is unknown."""
     return any(member in (NoneType, Any) for member, _ in metadata(hint))
 
 
 def _settings_members(hint: Any) -> list[Any]:
-    """Return the members of a type; a type for only some keys of a class of settings is replaced by the class."""
+    """Return the members of a type; a mapping with some keys of a settings class (`PartOf`) is replaced by the class."""
     members = metadata(hint)
     return [next((m.settings for m in about if isinstance(m, PartOf)), member) for member, about in members]
 
 
-# Text.
+# Types of text.
 
 NAME = "[A-Za-z0-9][A-Za-z0-9_]*"
-# Names are parts of file names, which have 255 characters at most.
+# Names are limited because they are parts of file names, which may have at most 255 characters.
 LONGEST_NAME = 150
 NAME_IN_WORDS = f"letters a-z and A-Z, digits and _, beginning with a letter or digit, {LONGEST_NAME} at most"
 BlockName = Annotated[str, Text(f"^[A-Za-z0-9][A-Za-z0-9_]{{0,{LONGEST_NAME - 1}}}$", NAME_IN_WORDS)]
@@ -333,7 +335,7 @@ NotEmpty = Annotated[str, MinLen(1)]
 Names = Annotated[tuple[str, ...], Unique()]
 SomeNames = Annotated[tuple[str, ...], MinLen(1), Unique()]
 
-# Names of files of the configuration.
+# Types of names of configuration files.
 
 DATA = "data"
 """Kind of a reference to a raw input of config.yaml."""
@@ -349,6 +351,6 @@ VocabularyName = Annotated[str, Reference("vocabulary")]
 SelectionName = Annotated[str, Reference("selection")]
 BaselineName = Annotated[str, Reference("baseline")]
 SegmentsName = Literal["babylm", "bnc", "packed", "documents"]
-"""Ways to split documents into sequences (`hatchery.objectives.segments`)."""
+"""Methods to divide documents into sequences (`hatchery.objectives.segments`)."""
 ShiftedSegmentsName = Literal["babylm", "bnc", "packed", "documents", "blocks"]
-"""Ways to split documents if every token is predicted at the previous position (`hatchery.objectives.blocks`)."""
+"""Methods to divide documents if each token is predicted at the previous position (`hatchery.objectives.blocks`)."""

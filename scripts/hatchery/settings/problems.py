@@ -1,7 +1,7 @@
-"""Problems of settings in words for their author: one line for each problem, each once.
+"""Converts validation errors of settings into messages for users: one line per problem.
 
-Only this module depends on pydantic's errors. A pattern is never shown; `Text` describes it in words. Problems of
-several files are collected into one error, so that all can be fixed at once.
+Only this module depends on pydantic's errors. Messages never show regular expressions; `Text` describes them in words.
+Problems of several files are collected into one error, so that all can be fixed at once.
 """
 
 import difflib
@@ -34,28 +34,27 @@ if TYPE_CHECKING:
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 ALLOWED = ", allowed are"
-# A key with at least this similarity (1: equal) to a key of its mapping counts as that key misspelt, even if another
-# mapping has a key of its name.
+# Similarity (1: equal) to a key of the same mapping from which an unknown key counts as a misspelling of it. Below it,
+# the message names other mappings that have the unknown key.
 ONLY_MISSPELT = 0.8
 OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
-"""Keys of other programs, with our names for them."""
+"""Names of keys in other programs, with our names."""
 MOST_HOMES = 3
-"""Maximum number of mappings that a message names for one key."""
+"""Maximum number of mappings to which a key belongs that a message names."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the known word nearest to `word`, or an empty text if no word is near."""
+    """Return `; did you mean 'x'?` with the most similar known word, or an empty text if no word is similar."""
     matches = difflib.get_close_matches(str(word), sorted(known), n=1, cutoff=0.6)
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def alternatives(word: str, known: Iterable[str], introduction: str = "; there are", also: Iterable[str] = ()) -> str:
-    """Return suggestions: the nearest known word first, then all known words after `introduction`.
+    """Return `; did you mean 'x'? There are: x, y`, or `; there are: x, y` if no known word is similar.
 
-    `; did you mean 'x'? There are: x, y`, or `; there are: x, y` if no word is near. Words of `also` may be suggested,
-    but are not listed.
+    `introduction` is the text before the list of known words. Words in `also` may be suggested, but are not listed.
     """
     known = list(known)
     listed = f"{', '.join(known) or 'none'}"
@@ -65,10 +64,13 @@ def alternatives(word: str, known: Iterable[str], introduction: str = "; there a
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
-    """Return pairs of a key (`runs.a.model`, "" for the whole) and its problem, ordered by key, each once."""
+    """Return pairs of a key (`runs.a.model`, "" for the whole document) and its problem, ordered by key, each once.
+
+    `hint` is the type against which `document` was validated.
+    """
     lines: dict[tuple[str, str], None] = {}
     for detail in sorted(error.errors(include_url=False), key=_order):
-        # pydantic counts only the valid entries.
+        # pydantic counts only valid entries, so a list that it reports as too short may be long enough.
         if detail["type"] != "too_short" or len(detail["input"]) < detail["ctx"]["min_length"]:
             position = Position((), hint, document)
             for part in detail["loc"]:
@@ -79,9 +81,10 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 
 def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
-    """Return whether the problem is that a list or mapping is not one of some words, although its own type is allowed.
+    """Return True for the problem that a list or mapping is not one of some words, if lists or mappings are allowed
+    too.
 
-    The problems inside of this list or mapping are reported separately.
+    This problem is ignored, because problems inside of the list or mapping are reported separately.
     """
     origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
     if isinstance(detail["input"], dict):
@@ -92,8 +95,8 @@ def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
 
 
 def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
-    """Return a sort key by position; at one position, unknown keys precede missing keys, because one may be the other
-    misspelt.
+    """Return a sort key by position; unknown keys of a mapping precede its missing keys, because an unknown key may be
+    a misspelling of a missing key.
     """
     location = [str(part) for part in detail["loc"]]
     of_keys = detail["type"] in ("missing", *_UNKNOWN)
@@ -102,9 +105,9 @@ def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
 
 
 class Position(NamedTuple):
-    """A position in a file: its keys, the allowed type, the value, and the enclosing position.
+    """A position in a file: the path of keys, the allowed type, the value, and the enclosing position (`above`).
 
-    `meant` is the class as which the value was read, if a key chooses one of several.
+    `meant` is the settings class against which the value was validated, if a key selected it (`ChosenBy`).
     """
 
     keys: tuple[str, ...]
@@ -117,8 +120,8 @@ class Position(NamedTuple):
         return ".".join(self.keys)
 
     def at(self, key: Any) -> "Position":
-        """Return the position at a key; for the name of a member of a union, which pydantic puts between the keys, this
-        position.
+        """Return the position at a key. If `key` is the name of a union's member, which pydantic inserts between keys,
+        return this position, with `meant` set to the member.
         """
         try:
             value = self.value[key]
@@ -135,20 +138,20 @@ class Position(NamedTuple):
         return Position((*self.keys, str(key)), [*hints, Any][0], value, self)
 
     def classes(self) -> list[type]:
-        """Return the possible classes of the value: all classes of settings if its choosing key is wrong."""
+        """Return the settings classes that the value may have: all members of a union if the selecting key is wrong."""
         if self.meant is not None:
             return [self.meant]
         return _classes(self.hint) if isinstance(self.value, Mapping) else []
 
 
 def _classes(hint: Any) -> list[type]:
-    """Return the classes of settings among the members of a type, also those that require only some keys."""
+    """Return the settings classes among the members of a type, including those of mappings with some of their keys."""
     parts = [meta.settings for meta in markers_of(hint, PartOf)]
     return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
 
 
 def _chosen(value: str, hint: Any) -> type | None:
-    """Return the class chosen by the value of the choosing key; None for another word."""
+    """Return the settings class that this value of the selecting key selects; None for another value."""
     for choice in markers_of(hint, ChosenBy):
         for cls in _classes(hint):
             if get_args(hints_of(cls)[choice.key])[0] == value:
@@ -157,7 +160,7 @@ def _chosen(value: str, hint: Any) -> type | None:
 
 
 def _explained(detail: Mapping[str, Any], position: Position) -> tuple[str, str]:
-    """Return the key, which may differ from that of pydantic's position, and its problem."""
+    """Return the key, which may differ from the key in pydantic's error, and its problem."""
     key, error = str(position), detail.get("ctx", {}).get("error")
     if isinstance(error, RefusedError):
         return ".".join(filter(None, [key, error.key])), error.problem
@@ -211,7 +214,10 @@ def _problem(detail: Mapping[str, Any], position: Position) -> str:
 
 
 def _home(key: str, own: type, above: Position) -> str:
-    """Return the position that has a key missing in the class `own` at the position `above`; empty if there is none."""
+    """Return the end of a sentence that says where a key belongs, such as "belongs under `x`"; empty if unknown.
+
+    The class `own`, whose mapping is at the position `above`, does not have the key.
+    """
     if origin := getattr(own, "DECIDED_BY", {}).get(key):
         return f"follows from {origin}"
     for choice in markers_of(above.hint, ChosenBy):
@@ -241,7 +247,7 @@ def _home(key: str, own: type, above: Position) -> str:
 
 
 def _expected(hint: Any, bounds: bool = True) -> str:
-    """Return the allowed values of a type in words; without its bounds if only the type was wrong."""
+    """Return the allowed values of a type in words, with the bounds of numbers if `bounds` is True."""
     return " or ".join(dict.fromkeys(_parts(hint, bounds)))
 
 
@@ -271,19 +277,21 @@ def _number(value: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """Return a value in the spelling of YAML."""
+    """Return a value as written in YAML."""
     return json.dumps(value) if value in (None, "") or isinstance(value, bool) else str(value)
 
 
 class Problems:
-    """Lines of errors in the order of their discovery, each once."""
+    """Collects the lines of errors in the order in which they occur, each once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     @contextmanager
     def collecting(self, place: str = "") -> Iterator[None]:
-        """Collect the error of the block, with `place` before its lines, and continue after the block."""
+        """Collect a ConfigError raised in the `with` block, with `place` before each line, and continue after the
+        block.
+        """
         try:
             yield
         except HatcheryError as error:
@@ -291,7 +299,7 @@ class Problems:
                 self.add(f"{place}: {line}" if place else line)
 
     def add(self, line: str) -> None:
-        """Add a line unless it is present."""
+        """Add a line unless it was already added."""
         if line not in self.lines:
             self.lines.append(line)
 

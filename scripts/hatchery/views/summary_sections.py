@@ -112,7 +112,7 @@ def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list
 
 
 def suite_title(evaluation: Evaluation, kind: str, suite: str) -> str:
-    """Return the title of a suite: the title of its kind, followed by the suite's name if this differs from the kind's."""
+    """Return the title of a suite: the title of its kind, followed by its name unless that equals the kind's name."""
     return evaluation.title if suite == kind else f"{evaluation.title}: {readable(suite)}"
 
 

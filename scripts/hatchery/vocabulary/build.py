@@ -1,9 +1,9 @@
 """The stage `build_vocabulary`: from transcripts or a released list to `vocabulary.csv`
 (docs/papers/reduced-vocabulary.md, "Words of child-directed speech").
 
-Words are in the order of their first occurrence, followed by the words appended by hand, as in the released file;
-`rejected.csv` lists every rejected word with its frequency and the reason. Memory holds the list of words, but not the
-transcripts.
+Words are in the order of their first occurrence, followed by the words that the settings append, as in the released
+file. `rejected.csv` lists each rejected word with its frequency and the reason. The list of words is in memory, the
+transcripts are streamed.
 """
 
 from collections import Counter
@@ -33,7 +33,9 @@ from hatchery.vocabulary.word_lists import (
 
 @dataclass(frozen=True)
 class BuiltVocabulary:
-    """Words with frequencies in order, rejected words (word, frequency, reason), and counts by step."""
+    """Words with frequencies in the order of the file, rejected words (word, frequency, reason), counts by step, and
+    the counts of `list_comparison` with the released list, if there is one.
+    """
 
     words: dict[str, int]
     rejected: list[tuple[str, int, str]]
@@ -44,7 +46,7 @@ class BuiltVocabulary:
 def build(
     settings: VocabularySettings, source: Path, dictionary: Path | None, released: Path | None, run: StageRun
 ) -> None:
-    """Build the vocabulary and write it; see the stage `build_vocabulary`."""
+    """Build and write the vocabulary; see the stage `build_vocabulary`."""
     raw = open_source(source)
     listed = None
     if released is not None:
@@ -56,11 +58,11 @@ def build(
     else:
         if dictionary is not None:
             raise ConfigError(
-                "dictionary: a word list is used without a dictionary; leave the key out or set it to null"
+                "dictionary: got a value, expected none, because word lists need no dictionary; set it to null"
             )
         built = from_word_list(raw, settings, listed)
     if not built.words:
-        raise SourceError(f"{raw.root}: no word is accepted into the vocabulary")
+        raise SourceError(f"{raw.root}: all words were rejected, expected at least one word for the vocabulary")
     write_csv(run, "vocabulary.csv", ("word", "frequency"), built.words.items())
     write_csv(run, "rejected.csv", ("word", "frequency", "reason"), built.rejected)
     if built.comparison is not None:

@@ -1,30 +1,32 @@
-"""A plain definition of the selection of text: the words of a text, and the rule that accepts a text
+"""Definition of the selection of text: how a text is divided into words, and the rule that accepts a text
 (docs/papers/reduced-vocabulary.md, "Comparison of words", column of the corpora, and "Selection of text").
 
-Both readings lower-case the text for the comparison and reject any text in which `http` occurs (a hyperlink). A numeral
-is counted as a word but never looked up. Words are defined as follows:
+There are two versions of the division into words, as_published (the authors' code) and corrected. Both lower-case the
+text and reject a text that contains `http` (a hyperlink). Numerals are counted as words but not looked up in the
+vocabulary. The versions differ as follows:
 
-- Separators. as_published: all but letters, digits and underscore. corrected: all but letters, digits and apostrophes
-  within words; ’ and ʼ count as apostrophes.
-- Single letters. as_published: neither looked up nor counted. corrected: words like any other.
-- Numerals. as_published: a run of digits at the start of a word, with any characters after it (`4th` is a numeral and
-  the word `th`, `2nd` is rejected for `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and their endings
-  (4th, 2nd, 1990s) are one numeral. Digits elsewhere belong to the word (mp3) in both.
-- Contractions. as_published: stem and ending are separate words (`don't` is `don` and a dropped `t`; `didn't` is
-  rejected for `didn`). corrected: one word, known when the list has it without its apostrophe, or when its stem is
-  known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; two endings at most (shouldn't've).
-- Hyphens separate in both, underscores only in corrected.
+- Separators of words. as_published: all characters except letters, digits and underscores. corrected: all characters
+except letters, digits and apostrophes within words; ’ and ʼ count as apostrophes. - Single letters. as_published:
+neither looked up nor counted. corrected: looked up and counted as other words. - Numerals. as_published: the digits at
+the beginning of a word, also if other characters follow (`4th` is a numeral and the word `th`, `2nd` is rejected
+because of `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and endings (4th, 2nd, 1990s) are one
+numeral. In both versions, digits after a letter belong to the word (mp3). - Contractions. as_published: stem and ending
+are separate words (`don't` is `don` and an ignored `t`; `didn't` is rejected because of `didn`). corrected: a
+contraction is one word. It is known if the vocabulary contains it without apostrophe, or if its stem is known and its
+ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; it may have two endings (shouldn't've). - Hyphens separate words in
+both versions, underscores only in corrected.
 
-The fast path relies on two properties: a text is within the vocabulary exactly when each of its `pieces` is, and two or
-more ASCII letters are one word that is known when the vocabulary holds it. So the fast path needs one split and C-level
-operations on two sets, and each piece is checked once.
+The fast filters rely on two properties: a text contains only known words exactly if each of its `pieces` does, and a
+piece of two or more ASCII letters is one word. Therefore they split a text once, compare sets, and check each piece
+once.
 
-Sentences: lower-case the document, split it with Punkt, check every sentence. Spans: lower-case the document, split it
-at single blanks, check the windows of `window_words` words that begin every `stride_words` words, tails included;
-overlapping windows are all candidates. A candidate is rejected, for the first of these reasons that holds: it has a
-hyperlink, a word outside the vocabulary, or too few counted words. With `lower_case` off the document keeps its case,
-Punkt sees it, and only the comparison is lower-cased. The functions `plain_sentences` and `plain_spans` define the
-outcome and serve as the baseline of the benchmark; the fast filters have the same outcome.
+Selection of sentences: lower-case the document, split it with Punkt, check each sentence. Selection of spans:
+lower-case the document, split it at single spaces, check the windows of `window_words` words (fewer at the end) that
+begin every `stride_words` words; overlapping windows are all candidates. The first reason that applies rejects a
+candidate: it contains a hyperlink, a word outside the vocabulary, or too few counted words. Without `lower_case`, the
+document keeps its case, Punkt splits the original text, and the text is only lower-cased for the comparison. The
+functions `plain_sentences` and `plain_spans` define the results, and are the baseline of the benchmark; the fast
+filters return equal results.
 """
 
 import re
@@ -35,25 +37,25 @@ from typing import Protocol
 from hatchery.settings.base import ReadingName
 
 HYPERLINK = "http"
-"""A text that contains this string, in any case, is rejected."""
+"""A text that contains this string, in upper or lower case, is rejected."""
 
 
 class Comparison(Protocol):
-    """One reading: the words of a text, and the words that a vocabulary contains."""
+    """A version (as_published or corrected) of the division of text into words and of the look-up of words."""
 
     separators: str
-    """The ASCII characters that divide a text into pieces."""
+    """ASCII characters that separate the pieces of a text."""
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """Return the words of a lower-cased text that are looked up, in order, and the number of its numerals."""
+        """Return the words of a lower-cased text that are looked up, in text order, and the number of numerals."""
         ...
 
     def pieces(self, text: str) -> list[str]:
-        """Return parts of a lower-cased text, without separators, that contain all its words."""
+        """Return the parts of a lower-cased text between separators; each word is within a part."""
         ...
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
-        """Return whether a word counts as in the vocabulary."""
+        """Return True if a word is known: it, or its form that this version looks up, is in the vocabulary."""
         ...
 
 
@@ -62,7 +64,7 @@ def _ascii_but(kept: str) -> str:
 
 
 class AsPublished:
-    """The authors' tokens: runs of two or more word characters after digits are replaced by a marker."""
+    """The version as_published: numerals are removed, then words are sequences of two or more word characters."""
 
     separators = _ascii_but("A-Za-z0-9_")
     _numerals = re.compile(r"\b\d+")
@@ -70,21 +72,21 @@ class AsPublished:
     _pieces = re.compile(r"\w+")
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """Return as Comparison. In the authors' tokens, the marker of a numeral is the known word `number`."""
+        """See Comparison. The authors replace numerals by the word `number`, which is in their vocabulary."""
         text, numerals = self._numerals.subn(" ", text)
         return self._words.findall(text), numerals
 
     def pieces(self, text: str) -> list[str]:
-        """Return as Comparison."""
+        """See Comparison."""
         return self._pieces.findall(text)
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
-        """Return as Comparison."""
+        """See Comparison. Only the word itself is looked up."""
         return word in vocabulary
 
 
 class Corrected:
-    """Words in the sense of a reader of English."""
+    """The version corrected: words as a reader of English would divide them."""
 
     separators = _ascii_but("A-Za-z0-9'")
     _apostrophes = re.compile("[’ʼ]")
@@ -98,7 +100,7 @@ class Corrected:
     _most_endings = 2
 
     def words(self, text: str) -> tuple[list[str], int]:
-        """Return as Comparison."""
+        """See Comparison."""
         typed = self._typed(text)
         if not self._digit.search(typed):
             return self._word.findall(typed), 0
@@ -107,11 +109,11 @@ class Corrected:
         return words, len(groups) - len(words)
 
     def pieces(self, text: str) -> list[str]:
-        """Return as Comparison."""
+        """See Comparison."""
         return self._pieces.findall(self._typed(text))
 
     def in_vocabulary(self, vocabulary: Set[str], word: str) -> bool:
-        """Return as Comparison."""
+        """See Comparison. Contractions are also looked up without apostrophe, and by their stem."""
         return self._in_vocabulary(vocabulary, word, self._most_endings)
 
     def _in_vocabulary(self, vocabulary: Set[str], word: str, endings: int) -> bool:
@@ -129,7 +131,7 @@ class Corrected:
 COMPARISONS: dict[ReadingName, Comparison] = {"as_published": AsPublished(), "corrected": Corrected()}
 
 
-# Enough for the frequent pieces of any corpus, but below a hundred megabytes.
+# Maximum number of pieces in the cache of results: enough for the frequent pieces of a corpus, and below 100 MB.
 _REMEMBERED = 400_000
 _REMEMBERED_CHARACTERS = 40
 
@@ -146,20 +148,20 @@ class KnownWords:
         self._table = bytes(ord(blanks.get(code, chr(code).lower())) for code in range(128)) + b" " * 128
 
     def folded(self, text: str) -> str:
-        """Return a text of the same length with lower-case pieces separated by blanks.
+        """Return the text in lower case, in which separators and non-ASCII characters are replaced by spaces.
 
-        Only the ASCII parts of `text` keep their pieces; other characters become blanks.
+        The text has the length of `text`, so positions are unchanged.
         """
         return text.encode("ascii", "replace").translate(self._table).decode("ascii")
 
     def contains(self, text: str) -> bool:
-        """Return whether every word of `text`, in any case, is known."""
+        """Return True if all words of `text`, in upper or lower case, are known."""
         if text.isascii():
             return self.contains_all(self.folded(text).split())
         return self.contains_all(self._comparison.pieces(text.lower()))
 
     def contains_all(self, pieces: Sequence[str]) -> bool:
-        """Return whether every word of these pieces is known."""
+        """Return True if all words in `pieces` are known."""
         if not self._unknown.isdisjoint(pieces):
             return False
         known = self._known
@@ -180,7 +182,7 @@ class KnownWords:
 
 
 def _is_plain(piece: str) -> bool:
-    """Return whether a piece is one word in every comparison."""
+    """Return True if a piece consists of two or more ASCII letters, which both versions treat as one word."""
     return len(piece) > 1 and piece.isascii() and piece.isalpha()
 
 
@@ -202,18 +204,18 @@ class Rule:
 
 @dataclass(slots=True)
 class Outcome:
-    """The candidates of one document: accepted texts with their counted words, and numbers of rejected texts
-    by reason.
+    """The result for one document: accepted texts with their numbers of counted words, and the number of rejected
+    candidates by reason.
     """
 
     accepted: list[tuple[str, int]] = field(default_factory=list)
     rejected: dict[str, int] = field(default_factory=lambda: dict.fromkeys(REASONS, 0))
     examples: dict[str, str] = field(default_factory=dict)
-    """The first rejected candidate of each reason, if examples were requested."""
+    """First rejected candidate by reason, if examples were requested."""
 
 
 def verdict(text: str, rule: Rule) -> tuple[str | None, int]:
-    """Return why a candidate is rejected (None if it is accepted), and the number of its counted words."""
+    """Return the reason why a candidate is rejected (None if it is accepted), and its number of counted words."""
     text = text.lower()
     words, numerals = rule.comparison.words(text)
     counted = len(words) + numerals
@@ -232,19 +234,19 @@ def counted_words(text: str, comparison: Comparison) -> int:
 
 
 def windows(text: str, window_words: int, stride_words: int) -> Iterator[str]:
-    """Yield the windows of a text: words separated by single blanks, so that line breaks are inside words."""
+    """Yield the windows of a text of `window_words` words; words are separated by single spaces, not by line breaks."""
     words = text.split(" ")
     for start in range(0, len(words), stride_words):
         yield " ".join(words[start : start + window_words])
 
 
 def plain_sentences(document: str, rule: Rule, split: Callable[[str], Iterable[str]]) -> Outcome:
-    """Return the outcome of the sentences of a document that `split` finds (Punkt on the whole document)."""
+    """Return the result of the selection of sentences; `split` divides the document into sentences (Punkt)."""
     return _judged(split(document.lower() if rule.lower_case else document), rule)
 
 
 def plain_spans(document: str, rule: Rule, window_words: int, stride_words: int) -> Outcome:
-    """Return the outcome of the windows of a document."""
+    """Return the result of the selection of spans of a document."""
     return _judged(windows(document.lower() if rule.lower_case else document, window_words, stride_words), rule)
 
 

@@ -1,20 +1,20 @@
 """Fast selection from a document: sentences and spans within the vocabulary, and windows drawn at random.
 
-The filters have the same outcome as `plain_sentences` and `plain_spans`. Sentences are exactly Punkt's, and each needs
-one set operation. For spans, most words of a document are never read, because a window is checked from its end. An
-unknown word rejects every window that contains it, so the search continues with the first window after that word, as in
-the string search of Boyer and Moore; words that an earlier window has proved known are not checked again. Only the
-checked words are lower-cased and split into pieces.
+The filters return the results of `plain_sentences` and `plain_spans`. Sentences are those of Punkt, and each is checked
+by one set operation. For spans, most words of a document are never checked, because a window is checked from its end.
+An unknown word rejects all windows that contain it, so the search continues with the first window after the word, as in
+the string search of Boyer and Moore; words that are known from an earlier window are not checked again. Only checked
+words are lower-cased and split into pieces.
 
-Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are a seeded draw without replacement
-from the windows of texts. A text is a document (C4, Wikipedia), a block of several documents joined by blanks
-(BookCorpus, whose documents are sentences), or a whole corpus read as one (CBT, Simple Wikipedia). The authors draw
-with NumPy's and Python's global generators; here every text has its own generator, seeded by its name, so that the draw
-depends neither on the order of work nor on the number of processes. A text with fewer windows than are drawn gives all
-of them. A whole corpus is never in memory: every window gets a random mark, and the windows with the smallest marks are
-kept, first per group of files, finally of all files. Its windows do not cross from file to file. The published function
-puts blanks between all characters of a Wikipedia article, an error that the authors' final data do not seem to contain;
-neither reading reproduces it.
+Unconstrained windows (docs/papers/reduced-vocabulary.md, "Unconstrained windows") are drawn without replacement from
+the windows of texts, with a seed. A text is a document (C4, Wikipedia), several documents joined by spaces (BookCorpus,
+whose documents are sentences), or a whole corpus (CBT, Simple Wikipedia). The authors use the global random generators
+of NumPy and Python; here each text has its own generator, seeded by its name, so that the draw depends neither on the
+order of processing nor on the number of processes. If a text has fewer windows than are drawn, all are used. A whole
+corpus is never in memory: each window gets a random number, and the windows with the smallest numbers are kept, first
+per group of files, then among all files. Windows do not extend over two files. The published function inserts spaces
+between all characters of a Wikipedia article, an error that the authors' final data do not seem to contain; neither
+version reproduces it.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class SentenceFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the outcome of one document, with examples of rejected sentences on request."""
+        """Return the result for one document; with `examples`, including examples of rejected sentences."""
         outcome = Outcome()
         text = document.lower() if self._rule.lower_case else document
         known = self._known
@@ -56,7 +56,7 @@ class SentenceFilter:
             elif not (
                 known.contains_all(folded[start:end].split()) if sentence.isascii() else known.contains(sentence)
             ):
-                # Count the most frequent case separately, because it is fast.
+                # Unknown words, the most frequent reason, are counted in a local variable, because it is faster.
                 unknown += 1
                 if examples:
                     outcome.examples.setdefault(UNKNOWN, sentence)
@@ -74,25 +74,25 @@ class SentenceFilter:
         return outcome
 
 
-# Words checked together: enough to share the cost of a check, but few enough not to check unneeded words.
+# Number of words that are checked together: more share the cost of a check, but cause unneeded checks.
 _WORDS_PER_LOOK = 10
 
 
 class Words:
-    """The `number` words of a text between single blanks, found without splitting the text."""
+    """The words of a text, separated by single spaces, located without splitting the text; `number` is their number."""
 
     def __init__(self, text: str) -> None:
-        # One byte per character: a blank only at the blanks of the text.
+        # The encoded text has one byte per character, so positions of spaces are unchanged.
         characters = np.frombuffer(text.encode("ascii", "replace"), np.uint8)
         blanks = (characters == ord(" ")).nonzero()[0]
-        # `item` converts one position to a Python number; a list of all positions would cost more than the search.
+        # `blank(i)` returns one position as a Python integer; converting all positions would cost more than the search.
         self.blank = blanks.item
         self._blanks = blanks
         self.number = len(blanks) + 1
         self._text = text
 
     def between(self, first: int, end: int) -> str:
-        """Return the text of the words `first` to `end` (exclusive, at most their number)."""
+        """Return the text of the words with indices from `first` to `end` (exclusive, at most `number`)."""
         start = self.blank(first - 1) + 1 if first else 0
         return self._text[start : self.blank(end - 1) if end < self.number else len(self._text)]
 
@@ -111,7 +111,7 @@ class SpanFilter:
         self._known = KnownWords(rule.vocabulary, rule.comparison)
 
     def select(self, document: str, examples: bool = False) -> Outcome:
-        """Return the outcome of one document, with examples of rejected windows on request."""
+        """Return the result for one document; with `examples`, including examples of rejected windows."""
         outcome = Outcome()
         words = Words(document)
         folded = self._known.folded(document)
@@ -147,8 +147,9 @@ class SpanFilter:
         return outcome
 
     def _unknown_word(self, document: str, folded: str, words: Words, low: int, end: int) -> int:
-        """Return the first word of the last group of words in [low, end) with an unknown word, or -1; a group is within
-        one stride.
+        """Return the index of the first word of the last group of words in [low, end) with an unknown word, else -1.
+
+        Groups have at most _WORDS_PER_LOOK words and do not extend over the starts of windows.
         """
         stride, blank, contains_all = self._stride, words.blank, self._known.contains_all
         ascii_only = document.isascii()
@@ -180,7 +181,7 @@ class SpanFilter:
         return text.lower() if self._rule.lower_case else text
 
     def _linked(self, folded: str, words: Words) -> frozenset[int]:
-        """Return the indices of the windows with a hyperlink."""
+        """Return the indices of the windows that contain a hyperlink."""
         linked: set[int] = set()
         for match in re.finditer(HYPERLINK, folded):
             word = words.at(match.start())
@@ -193,17 +194,17 @@ class Window(NamedTuple):
     """A drawn window."""
 
     document: str
-    """Name of the document of its first word."""
+    """Name of the document that contains the window's first word."""
     text_number: int
-    """Number of its text in the file."""
+    """Index in the file of the text from which the window was drawn."""
     windows: int
-    """Number of windows of that text."""
+    """Number of windows of this text."""
     text: str
-    """Its words."""
+    """Words of the window."""
 
 
 class Marked(NamedTuple):
-    """A window of a corpus that is read as one text, with its random mark and its position."""
+    """A window of a corpus that is read as one text, with its random number (`mark`) and position (file, word)."""
 
     mark: bytes
     place: tuple[int, int]
@@ -222,7 +223,10 @@ def drawn_windows(
     stride_words: int,
     seed: str,
 ) -> Iterator[Window]:
-    """Draw from the texts of one file; `documents` are pairs of name and text, `seed` names seed, source and file."""
+    """Yield the windows drawn from the texts of one file.
+
+    `documents` are (name, text), and `seed` is a text with the seed and the names of source and file.
+    """
     waiting = iter(documents)
     number = 0
     while block := list(islice(waiting, documents_per_text)):
@@ -240,10 +244,11 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """Yield all windows of one file of a corpus that is read as one text, with random marks; the file is streamed."""
+    """Yield all windows, with random numbers, of one file of a corpus that is read as one text; the file is streamed."""
     generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode("utf-8", "replace")).digest()))
     words: list[str] = []
-    # Number of earlier words of the file that are no longer in memory, and the starts of the documents in memory.
+    # `before` is the number of words of the file that were removed from memory. `begins` are (index of the first word,
+    # name) of the documents in memory.
     before = 0
     begins: deque[tuple[int, str]] = deque()
 
@@ -270,5 +275,5 @@ def marked_windows(
 
 
 def smallest_marks(windows: Iterable[Marked], number: int) -> list[Marked]:
-    """Return the `number` windows with the smallest marks, in the order of the corpus; memory holds only these."""
+    """Return the `number` windows with the smallest random numbers, in corpus order; only these are in memory."""
     return sorted(heapq.nsmallest(number, windows), key=lambda window: window.place)

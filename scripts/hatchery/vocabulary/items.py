@@ -1,7 +1,7 @@
-"""Selected texts in Parquet: the parts that one process writes per group of files, and the choice of the texts to keep.
+"""Selected texts as Parquet: one temporary file (part) per group of input files, and the choice of the texts to keep.
 
-Whole columns are copied from the parts to the shards, so joining is much cheaper than selecting. If the result depends
-on all parts, a part stores a mark of 16 bytes per text: its digest (to keep the first of equal texts) or a random
+Whole columns are copied from the parts to the shards, so joining is much cheaper than selecting. If the choice depends
+on all parts, a part stores a mark of 16 bytes for each text: its digest (to keep the first of equal texts) or a random
 number (to keep the texts with the smallest numbers).
 """
 
@@ -26,7 +26,8 @@ SCHEMA = pa.schema(
         ("n_counted", pa.int32()),
     ]
 )
-"""Selected texts: `unit` is the save unit, `n_words` counts pieces between single blanks, `n_counted` counted words."""
+"""Schema of selected texts: `unit` is the index of the group of documents within which equal texts count once,
+`n_words` the number of words separated by single spaces, `n_counted` the number of counted words (`comparison`)."""
 
 MARK_BYTES = 16
 _PART_SCHEMA = pa.schema(
@@ -36,7 +37,7 @@ _ROW_BYTES = 64
 
 
 class PartWriter:
-    """Writes the texts that one process selects to one Parquet file in flat memory."""
+    """Writes the texts that one process selects to a Parquet file, in constant memory."""
 
     def __init__(self, path: Path) -> None:
         self._table = TableWriter(path, _PART_SCHEMA)
@@ -46,9 +47,9 @@ class PartWriter:
     def write(
         self, document: str, unit: int, text: str, n_counted: int, mark: bytes | None = None, within: bool = True
     ) -> None:
-        """Add one text; `within` is whether all its words are in the vocabulary.
+        """Add a text; `within` is True if all its words are in the vocabulary.
 
-        Lone surrogates, which JSON can hold and files cannot, become U+FFFD.
+        Lone surrogates, which JSON may contain but Parquet may not, become U+FFFD.
         """
         if not text.isascii():
             text = without_surrogates(text)
@@ -82,7 +83,7 @@ class PartWriter:
 
 
 def without_surrogates(text: str) -> str:
-    """Return the text with U+FFFD for every lone surrogate."""
+    """Return the text with lone surrogates replaced by U+FFFD."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -91,7 +92,7 @@ def without_surrogates(text: str) -> str:
 
 
 def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
-    """Return the marks of all texts of all parts, in order, as an array of shape (texts, 2)."""
+    """Return the marks of the texts of all parts, in corpus order, as an array of shape (number of texts, 2)."""
     mark_arrays = [np.empty((0, 2), np.uint64)]
     for path in paths:
         for table in read_groups(path, ["mark"]):
@@ -102,8 +103,8 @@ def marks_of(paths: Sequence[Path]) -> npt.NDArray[np.uint64]:
 
 
 def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which texts are kept if each mark may occur once: the first of each, shape (texts,)."""
-    # lexsort is stable, so the first of several equal marks is the first in the corpus.
+    """Return a mask of the texts to keep, of shape (number of texts,): the first text with each mark."""
+    # lexsort is stable, so among equal marks the text that is first in the corpus comes first.
     order = np.lexsort((marks[:, 1], marks[:, 0]))
     ordered = marks[order]
     keep = np.zeros(len(marks), np.bool_)
@@ -113,7 +114,7 @@ def first_of_equal(marks: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
 
 
 def smallest(marks: npt.NDArray[np.uint64], number: int) -> npt.NDArray[np.bool_]:
-    """Return which texts are kept if `number` of them are drawn: those with the smallest marks, shape (texts,)."""
+    """Return a mask of the texts to keep, of shape (number of texts,): the `number` texts with the smallest marks."""
     keep = np.zeros(len(marks), np.bool_)
     keep[np.lexsort((marks[:, 1], marks[:, 0]))[:number]] = True
     return keep

@@ -1,9 +1,10 @@
 """The stage `select_text`: selection of sentences, spans or windows from raw texts (docs/papers/reduced-vocabulary.md,
 "Selection of text").
 
-Files are processed in parallel and joined in order; a killed job keeps the finished parts. Memory is constant, except
-for 16 bytes per accepted text if the whole corpus is one save unit, and for the drawn windows if the corpus is one
-text. The published shuffling through a set is left to the grouping stage, which reads the number of the save unit.
+Files are processed in parallel, and the results are joined in file order; if the job is killed, finished parts are
+kept. Memory is constant, with two exceptions: 16 bytes per accepted text if equal texts count once in the whole corpus,
+and the drawn windows if the corpus is one text. The authors' code shuffles texts by storing each unit of documents in a
+set; here the grouping stage shuffles, so the index of the unit is stored.
 """
 
 import shutil
@@ -40,7 +41,7 @@ MEASURES = (
     (*_SEEN, *REASONS, DUPLICATE, *_ACCEPTED),
     (*_SEEN, _NOT_DRAWN, *_ACCEPTED, "accepted_within_vocabulary"),
 )
-"""The rows of counts.csv for filters and for drawn windows; candidates are all accepted and rejected texts."""
+"""Rows of counts.csv for filters, and for drawn windows; `candidates` are all accepted and rejected texts."""
 
 
 def select(
@@ -51,10 +52,10 @@ def select(
     sentence_model: Path | None = None,
     workers: int = 1,
 ) -> None:
-    """Select text and write it; see the stage `select_text`."""
+    """Select texts and write them; see the stage `select_text`."""
     if (settings.sentence_model is None) != (sentence_model is None):
         raise ConfigError(
-            f"sentence_model: got {sentence_model}, expected {settings.sentence_model} as in the settings"
+            f"sentence_model: got {sentence_model}, expected {settings.sentence_model}, which the settings name"
         )
     read_vocabulary(vocabulary)
     tasks = list(_tasks(settings, source, vocabulary, sentence_model))
@@ -121,7 +122,7 @@ def _join(settings: SelectionSettings, source: str, parts: list[Part], run: Stag
 
 
 def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArray[np.bool_] | None:
-    """Return which texts are kept, if only all parts together determine this."""
+    """Return a mask of the texts to keep if this depends on all parts together, else None (all texts are kept)."""
     paths = [part.path for part in parts]
     if settings.level == "windows":
         return smallest(marks_of(paths), settings.windows_per_text) if settings.documents_per_text is None else None
@@ -129,7 +130,7 @@ def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArra
 
 
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
-    """Return the texts in their stored form; without `source`, the source of each text is that of its document."""
+    """Return the texts with the columns of SCHEMA; if `source` is None, a text's source comes from its document's name."""
     unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
     sources = (
         [source_of(document) for document in table.column("document").to_pylist()]

@@ -1,11 +1,11 @@
-"""One part of a selection: some files of a source, filtered or drawn from in one process.
+"""One part of a selection: one process filters, or draws windows from, some files of a source.
 
-A save unit or text never extends over two files, and no choice depends on the grouping of files, so the number of
-processes does not change the result. Within a save unit equal texts count once; if the whole corpus is one unit, the
-parts only mark equal texts, and the join removes them.
+Within a unit of documents (`documents_per_unit`), equal texts count once. Units and texts never extend over two files,
+and no choice depends on the grouping of files into parts, so the number of processes does not change the result. If the
+whole corpus is one unit, the parts store digests of the texts, and equal texts are removed when the parts are joined.
 
-The texts are those of a raw source, split into sentences by Punkt, or the documents of a corpus, which already have one
-sentence per line.
+Input documents come from a raw source, and are split into sentences by Punkt, or from a corpus, whose documents already
+have one sentence per line.
 """
 
 import hashlib
@@ -46,28 +46,27 @@ from hatchery.vocabulary.settings import SelectionSettings
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 DUPLICATE = "duplicate"
-# All of the first documents of a file may supply samples, later documents only occasionally, because choosing samples
-# costs more than filtering.
+# Samples are taken from each of the first documents of a file, and then from every hundredth document, because choosing
+# samples costs more than filtering.
 _FIRST_SAMPLED = 100
 _SAMPLED_EVERY = 100
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Files of texts by name with (bytes, sha256), in reading order, and the function that reads one of them."""
+    """The input files by name with (size in bytes, SHA-256), in reading order, and the function that reads a file."""
 
     name: str
     """Name of the raw source or the corpus."""
     files: dict[str, tuple[int, str]]
     read: Callable[[str], Iterator[tuple[str, str]]]
-    """Yields pairs of name and text of a file's documents, streamed. Raises SourceError or ManifestError for a damaged
-    file.
-    """
+    """Yields (name, text) of a file's documents. Raises SourceError or ManifestError for a damaged file."""
 
 
 @cache
 def opened_texts(manifest: Path, options: RawTextOptions | None) -> Texts:
-    """Return the texts of a source manifest or, without options, of a corpus's manifest; read once per process.
+    """Return the input files of a raw source or, if `options` is None, of a corpus; `manifest` is read once per
+    process.
 
     Raises SourceError or ManifestError if the manifest is damaged, and SourceError if no file matches the options.
     """
@@ -92,19 +91,20 @@ def _raw_documents(source: RawSource, options: RawTextOptions, file: str) -> Ite
 
 
 def source_of(document: str) -> str:
-    """Return the source of a corpus's document, which is the first part of its name."""
+    """Return the source of a document in a corpus: the first part of the document's name."""
     return document.partition("/")[0]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Files of a source and the settings of their selection; `first_file` is the index of the first file in
-    the source.
+    """The work of one process: some files of a source, and the settings of the selection.
+
+    `first_file` is the index in the source of the first of `files`.
     """
 
     settings: SelectionSettings
     source: Path
-    """Manifest of a raw source, or of a corpus if the settings have no options."""
+    """Manifest of a raw source, or of a corpus if `settings.options` is None."""
     vocabulary: Path
     sentence_model: Path | None
     files: tuple[str, ...]
@@ -112,7 +112,7 @@ class Task:
 
     @property
     def texts(self) -> Texts:
-        """Return the texts of the source."""
+        """Return all input files of the source."""
         return opened_texts(self.source, self.settings.options)
 
 
@@ -124,7 +124,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
     rule = Rule(
         read_vocabulary(vocabulary),
         COMPARISONS[settings.reading],
-        # The settings class has converted this value to a number.
+        # The settings class has replaced None by a number.
         settings.minimum_counted_words or 0,
         settings.lower_case,
     )
@@ -137,7 +137,7 @@ def _filter(settings: SelectionSettings, vocabulary: Path, model: Path | None) -
 
 
 def select_part(task: Task, path: Path) -> Facts:
-    """Write the texts selected from the task's files to `path`; return counts, save units and samples."""
+    """Write the texts selected from the task's files to `path`; return counts, the number of units, and samples."""
     record = _Record()
     with PartWriter(path) as part:
         if task.settings.level != "windows":
@@ -150,7 +150,7 @@ def select_part(task: Task, path: Path) -> Facts:
 
 
 class _Record:
-    """Counts, save units and samples of a part."""
+    """Collects the counts, the number of units, and the samples of a part."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -159,7 +159,7 @@ class _Record:
         self._accepted: list[str] = []
 
     def documents(self, task: Task, file: str) -> Iterator[tuple[str, str]]:
-        """Yield pairs of name and text of a file's documents, and count the documents."""
+        """Yield (name, text) of a file's documents, and count the documents."""
         documents = characters = 0
         for name, text in task.texts.read(file):
             documents += 1
@@ -168,7 +168,7 @@ class _Record:
         self.counts.update(documents=documents, characters=characters)
 
     def sample(self, accepted: str | None, rejected: dict[str, str]) -> None:
-        """Offer texts as samples."""
+        """Add an accepted text, and rejected texts by reason, to the candidates for samples."""
         if accepted is not None:
             self._accepted = chosen_samples([*self._accepted, without_surrogates(accepted)])
         for reason, text in rejected.items():
@@ -184,7 +184,7 @@ class _Record:
 
 
 def sampled(index: int) -> bool:
-    """Return whether the document with this index may supply samples."""
+    """Return True if samples are taken from the document with this index in its file."""
     return index < _FIRST_SAMPLED or index % _SAMPLED_EVERY == 0
 
 
@@ -267,7 +267,7 @@ def _seed(task: Task, file: str) -> str:
 
 
 class _WindowWriter:
-    """The last step for drawn windows: lower-casing, counts, samples, output."""
+    """Writes drawn windows: lower-cases them, counts their words, and takes samples."""
 
     def __init__(self, task: Task, part: PartWriter, record: _Record) -> None:
         self._part, self._record = part, record

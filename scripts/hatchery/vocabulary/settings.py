@@ -11,7 +11,7 @@ from hatchery.settings.base import Count, Natural, ReadingName, Settings
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularySettings(Settings):
-    """Settings that build a vocabulary."""
+    """Settings of a vocabulary."""
 
     kind: Literal["transcripts", "word_list"]
     """Content of the source: CHILDES tables with one utterance per row, or a list of words with frequencies."""
@@ -25,9 +25,9 @@ class VocabularySettings(Settings):
     appended_words: tuple[str, ...] = ()
     """Words that are added without any test, after all others."""
     word_column: str = "word"
-    """Column of the words in a word list."""
+    """Name of the column of words in a word list."""
     frequency_column: str | None = "frequency"
-    """Column of the frequencies in a word list; null if there is no such column."""
+    """Name of the column of frequencies in a word list; null if there is no such column."""
 
 
 @dataclass(frozen=True, kw_only=True)

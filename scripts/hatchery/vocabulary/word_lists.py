@@ -1,23 +1,24 @@
-"""Word lists: the words of child-directed speech, released lists, dictionaries, and the project's own vocabulary files.
+"""Word lists: words of child-directed speech, the released list, dictionaries, and the vocabulary files of Hatchery.
 
 Transcripts (docs/papers/reduced-vocabulary.md, "Words of child-directed speech" and "Cleaning of words") are CHILDES
-tables, one utterance in each row, streamed. The reader drops utterances to children older than six years (2,190 days;
-rows without an age stay), utterances without tokens, utterances of children, and utterances of collections other than
-the North American one. The text is the raw `gloss` column.
+tables with one utterance per row, and are streamed. Dropped are utterances to children older than six years (2,190
+days; rows without age are kept), utterances without tokens, utterances of children, and utterances from collections
+other than the North American one. The text is the raw `gloss` column.
 
-Words, as_published: the authors' character class contains an unescaped hyphen, so it deletes everything from the
-apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more) together with `! " # $`; `%`, `&`, braces and all
-characters outside ASCII stay, and compounds are joined (`bye_bye` becomes `byebye`). Words of two letters with an s
-first (`su`, `sk`) are accepted too: the released list contains all of these words that occur in the transcripts, ten of
-which no dictionary and no suffix explains; the reason is unknown. Corrected: the hyphen means itself, as do `+` and
-`_`: they separate the words of a compound, as they do in the texts that are compared with the list. Apostrophes are
-deleted, as the comparison expects, and so are digits and all other ASCII signs. Words with characters other than a to
-z, and codes for unintelligible speech, are rejected.
+Cleaning of words, as_published: the authors' regular expression contains an unescaped hyphen, so it deletes all ASCII
+characters from the apostrophe to the backtick (digits, `+ , - . / : ; = ? @ _` and more), and `! " # $`. The characters
+`%`, `&`, braces and all non-ASCII characters remain, and compounds are joined (`bye_bye` becomes `byebye`). Words of
+two letters that begin with s (`su`, `sk`) are also accepted: the released list contains all such words in the
+transcripts, and neither the dictionary nor a suffix explains ten of them; the reason is unknown. Cleaning of words,
+corrected: `-`, `+` and `_` separate the words of a compound, as in the texts that are compared with the list.
+Apostrophes are deleted, as the comparison expects, and so are digits and all other ASCII symbols. Words with characters
+other than a to z, and codes for unintelligible speech, are rejected.
 
-The released file went through a spreadsheet and is read with pandas' defaults (docs/papers/reduced-vocabulary.md, "The
-released list"). as_published uses the words that the authors' code reads: `TRUE` and `FALSE` in capitals, which match
-no lower-cased text, `nan` (and `null`, inferred) lost as missing values, the rows with U+FFFD unchanged. corrected
-restores `true` and `false`, keeps `nan`, and leaves out and counts the words with U+FFFD, whose letters are lost.
+The authors' released file was saved by a spreadsheet, and their code reads it with the defaults of pandas
+(docs/papers/reduced-vocabulary.md, "The released list"). as_published uses the words that their code reads: `TRUE` and
+`FALSE` in capitals, which match no lower-cased text; `nan` (and, inferred, `null`) are lost as missing values; words
+with U+FFFD are unchanged. corrected restores `true` and `false`, keeps `nan`, and rejects and counts the words with
+U+FFFD, whose letters are lost.
 """
 
 import re
@@ -37,15 +38,14 @@ from hatchery.settings.base import ReadingName
 OLDEST_DAYS = 2190.0
 CHILDREN = frozenset({"Target_Child", "Child"})
 COLLECTION = "Eng-NA"
-# Missing values in the exports.
+# Cells that denote a missing value in CHILDES tables.
 _MISSING = frozenset({None, "", "NA"})
 
 
 def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]) -> Iterator[str]:
-    """Yield the accepted utterances of one table, in order; `counts` collects numbers of read and dropped rows.
+    """Yield the accepted utterances of one table in row order; numbers of read and dropped rows are added to `counts`.
 
-    Raises SourceError naming file and line for a table that is not well formed, lacks a column, or has an invalid
-    number.
+    Raises SourceError, which names file and line, for a malformed table, a missing column, or an invalid number.
     """
     for place, row in table_rows(source, file, encoding):
         counts["rows"] += 1
@@ -61,14 +61,14 @@ def utterances(source: RawSource, file: str, encoding: str, counts: Counter[str]
 
 
 def table_rows(source: RawSource, file: str, encoding: str) -> Iterator[tuple[str, Mapping[str, str | None]]]:
-    """Yield pairs of a position for messages and the row of a CSV table with a header, streamed.
+    """Yield (file and line for messages, row) of a CSV table with a header; a row maps headings to cells.
 
-    Raises SourceError for a table without header or rows of another length.
+    Raises SourceError for an empty table, and for rows with another number of cells than the header.
     """
     lines = Lines(source, file, encoding)
     for place, row in csv_rows(lines):
         if has_surplus(row) or None in row.values():
-            raise SourceError(f"{place}: the row has another number of cells than the header")
+            raise SourceError(f"{place}: the row has another number of cells than the header, expected equal numbers")
         yield place, row
     if not lines.line:
         raise SourceError(f"{lines.where}: line 1: the table is empty; expected a header")
@@ -99,10 +99,10 @@ def _number(row: Mapping[str, str | None], column: str, place: str) -> float | N
 
 
 SUFFIXES = ("ion", "ing", "est", "er", "ed", "s")
-"""A word with one of these endings is accepted without the dictionary."""
+"""Suffixes of words that are accepted even if the dictionary lacks them."""
 
 UNINTELLIGIBLE = frozenset({"xxx", "yyy", "www"})
-"""Codes of the transcription for speech that was unintelligible or is not transcribed."""
+"""Codes in transcripts for speech that is unintelligible or was not transcribed."""
 
 _AS_PUBLISHED = re.compile("[!\"#$'-`]")
 _JOINERS = re.compile(r"[-+_]")
@@ -111,7 +111,7 @@ _PLAIN = re.compile("[a-z]+")
 
 
 def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
-    """Yield the words of one utterance, lower-cased, in order; words without a remaining character are skipped."""
+    """Yield the cleaned, lower-cased words of an utterance in text order, without words that cleaning makes empty."""
     for piece in utterance.split(" "):
         lower = piece.lower()
         if reading == "as_published":
@@ -126,9 +126,9 @@ def cleaned_words(utterance: str, reading: ReadingName) -> Iterator[str]:
 
 
 def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> str | None:
-    """Return why a cleaned word is rejected, or None if it enters the vocabulary.
+    """Return the reason why a cleaned word is rejected, or None if it is accepted.
 
-    Without a dictionary every word is accepted, and the suffixes have no effect.
+    Without a dictionary, words need not be in a dictionary or have a suffix.
     """
     if reading == "corrected":
         if word in UNINTELLIGIBLE:
@@ -142,7 +142,7 @@ def rejection(word: str, dictionary: Set[str] | None, reading: ReadingName) -> s
     return "neither_in_dictionary_nor_suffix"
 
 
-# Results of the word cleaning that pandas takes for missing values.
+# Words that pandas reads as missing values.
 LOST_BY_PANDAS = frozenset({"nan", "null"})
 _SPREADSHEET = {"true": "TRUE", "false": "FALSE"}
 _REPLACEMENT = "\ufffd"
@@ -151,14 +151,14 @@ _REPLACEMENT = "\ufffd"
 def listed_words(
     source: RawSource, file: str, encoding: str, word_column: str, frequency_column: str | None
 ) -> Iterator[tuple[str, int]]:
-    """Yield pairs of word and frequency of a CSV list as written in the file; frequency 0 without that column.
+    """Yield (word, frequency) of a CSV list, as written in the file; the frequency is 0 without `frequency_column`.
 
-    Raises SourceError naming file and line for a row without a word or with a frequency that is not a whole number.
+    Raises SourceError, which names file and line, for a row without word, or whose frequency is not a whole number.
     """
     for place, row in table_rows(source, file, encoding):
         word = cell(row, word_column, place)
         if not word:
-            raise SourceError(f"{place}: {word_column}: expected a word, got nothing")
+            raise SourceError(f"{place}: {word_column}: expected a word, got an empty cell")
         count = "0" if frequency_column is None else cell(row, frequency_column, place) or ""
         if not (count.isascii() and count.isdigit()):
             raise SourceError(f"{place}: {frequency_column}: expected a whole number, got {count[:40]!r}")
@@ -166,19 +166,19 @@ def listed_words(
 
 
 def as_spreadsheet(word: str) -> str:
-    """Return the word as a spreadsheet writes it."""
+    """Return a word as a spreadsheet saves it: `true` and `false` in capitals."""
     return _SPREADSHEET.get(word, word)
 
 
 def list_rejection(word: str, reading: ReadingName) -> str | None:
-    """Return why a row of a released list yields no word, or None."""
+    """Return the reason why a word of the released list is rejected, or None if it is accepted."""
     if reading == "as_published":
         return "missing_value_for_pandas" if word in LOST_BY_PANDAS else None
     return "replacement_character" if _REPLACEMENT in word else None
 
 
 def restored(word: str, reading: ReadingName) -> str:
-    """Return the word of a released row: `corrected` undoes the capitals of the spreadsheet."""
+    """Return a word of the released list; `corrected` undoes the capitals that the spreadsheet introduced."""
     return word.lower() if reading == "corrected" and word in _SPREADSHEET.values() else word
 
 
@@ -188,9 +188,9 @@ def dictionary_files(source: RawSource) -> list[str]:
 
 
 def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
-    """Return all words of all files of a source, one per line, except files named README.
+    """Return the words, one per line, of all files of a source except those named README.
 
-    Raises SourceError if there is no word.
+    Raises SourceError if there are no words.
     """
     files = dictionary_files(source)
     words = frozenset(word for file in files for line in Lines(source, file, encoding) if (word := line.strip()))
@@ -200,8 +200,10 @@ def dictionary_words(source: RawSource, encoding: str) -> frozenset[str]:
 
 
 def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Compare a built list with the released list; return numbers of words found, missing, extra, and of equal, lower,
-    higher frequencies.
+    """Return the numbers of words in which our list and the released list agree or differ.
+
+    The numbers are those of words in both lists, only in the released list and only in ours, and of words in both lists
+    whose frequency in ours is equal, lower or higher.
     """
     theirs = dict(released)
     common = ours.keys() & theirs.keys()
@@ -221,8 +223,9 @@ def list_comparison(ours: Mapping[str, int], released: Iterable[tuple[str, int]]
 
 
 def read_vocabulary(manifest: str | Path) -> frozenset[str]:
-    """Return the words of a built vocabulary. Raises ManifestError or EvaluationError if its file is missing or
-    damaged.
+    """Return the words of the vocabulary with this manifest.
+
+    Raises ManifestError or EvaluationError if the file of words is missing or damaged.
     """
     path = read_manifest(manifest).file("vocabulary.csv")
     return frozenset(texts["word"] for _, texts in read_rows(path, ("word", "frequency")))

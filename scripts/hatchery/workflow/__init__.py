@@ -1,1 +1,1 @@
-"""The workflow: places of files, arguments, resources and costs of jobs, and the lines on the terminal."""
+"""The workflow: paths of files, arguments, resources and costs of jobs, and output on the terminal."""

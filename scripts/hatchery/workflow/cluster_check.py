@@ -1,10 +1,11 @@
-"""A check whether Slurm accepts the jobs of a plan: every kind of `sbatch` line is submitted as a test.
+"""Checks whether Slurm accepts the jobs of a plan: each kind of `sbatch` command is tested with `--test-only`.
 
-Snakemake plans with the profile and configuration in force, and the Slurm plugin's own functions build the lines, so
-the lines shown are those that would be submitted. All jobs of the target are planned, including finished ones. `sbatch
---test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a job. It
-accepts some jobs that would wait for ever, so the answer of `sinfo` is checked, too: for a partition that is down, and
-for a time above the partition's limit, which Slurm refuses only if EnforcePartLimits is set (tried with Slurm 22.05).
+Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands, so the
+commands shown are those that would be submitted. All jobs of the target are planned, including finished ones. `sbatch
+--test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a job. Because
+it accepts some jobs that would wait forever, the output of `sinfo` is also checked: for partitions that are down, and
+for run times above the partition's limit, which Slurm only refuses if EnforcePartLimits is set (tried with Slurm
+22.05).
 """
 
 import shlex
@@ -25,7 +26,7 @@ from hatchery.units import seconds_of
 from hatchery.workflow.planned_jobs import dag_of, opened, wildcards_of
 
 RUN_NAME = "RUN"
-"""Placeholder for the name that each run of Snakemake draws at random."""
+"""Placeholder for the random job name of each run of Snakemake."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,20 @@ class ClusterJob:
 
     rule: str
     wildcards: dict[str, str]
-    # Empty for a job on the submitting machine. The line omits the command that Slurm wraps: Snakemake's call of
-    # itself.
+    # The `sbatch` command up to `--wrap`; empty for a job on the submitting machine.
     sbatch: str
 
     @property
     def name(self) -> str:
-        """Return rule and wildcards, as Snakemake writes them into the comment of the Slurm job."""
+        """Return rule and wildcards as in the comment that Snakemake gives the Slurm job."""
         return "_".join([f"rule_{self.rule}", *(["wildcards", *self.wildcards.values()] if self.wildcards else [])])
 
 
 def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list[ClusterJob]:
-    """Return every job of `target` under a profile of the Slurm executor, sorted by name.
+    """Return all jobs of `target` with a profile of the Slurm executor, sorted by name.
 
-    The plan is made in the current folder. `extra` are further arguments of Snakemake. Raises PlanError, naming the
-    rule if its resources are refused.
+    Planning uses the current folder. `extra` are further arguments of Snakemake. Raises PlanError, which names the rule
+    if the plugin refuses its resources.
     """
     arguments = ["--profile", profile, "--dry-run", *extra, "--", target]
     with opened(arguments) as (parsed, api):
@@ -59,7 +59,7 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
             executor="slurm", pseudo_executor="dryrun", executor_settings=settings
         )
         workflow = api._workflow
-        # The dry run's own executor would treat every rule as local.
+        # The executor is replaced, because the executor of dry runs treats all rules as local.
         workflow._executor_plugin = ExecutorPluginRegistry().get_plugin("slurm")
         partitions = read_partition_file(settings.partition_config) if settings.partition_config else None
         jobs = [
@@ -74,7 +74,7 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
 
 
 def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
-    """Build the line of the plugin's `Executor.run_job`, up to `--wrap`; the account is not looked up."""
+    """Return the command that the plugin's `Executor.run_job` submits, up to `--wrap`; the account is not looked up."""
     folder = Path(settings.logdir or ".snakemake/slurm_logs")
     wildcards = get_job_wildcards(job)
     partition = job.resources.get("slurm_partition")
@@ -108,13 +108,13 @@ class _Silent:
 
 
 ASKED = ("sbatch", "sinfo")
-"""Commands of Slurm that this check calls."""
+"""Slurm commands that this check runs."""
 ANSWER_SECONDS = 60.0
 _BLOCK = "the block `cluster` of config/config.yaml"
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
-    """Return the `sbatch` lines, one for each kind: of jobs that differ only in name, the first is shown."""
+    """Return the `sbatch` commands as text; of jobs whose commands differ only in the job's name, the first is shown."""
     kinds: dict[tuple[str, str], list[ClusterJob]] = {}
     for job in jobs:
         kinds.setdefault((job.rule, _without_name(job)), []).append(job)
@@ -137,7 +137,7 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
         return []
     listed = _ask(["sinfo", "--noheader", "--format=%P|%a|%l"])
     if listed.returncode != 0:
-        # No other command would be answered either.
+        # If `sinfo` fails, the other commands would fail too.
         return [f"sinfo: {_last_words(listed)}; ask the administrators of the cluster"]
     partitions = {name: (state, limit) for name, state, limit in (line.split("|") for line in listed.stdout.split())}
     found: dict[str, set[str]] = {}
@@ -148,7 +148,7 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
 
 
 def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str:
-    """Return the reason why a job with this line would not run; empty if it would run. Tests one line with Slurm."""
+    """Test an `sbatch` command with Slurm, and return the reason why its job would not run; empty if it would run."""
     tested = _ask([*line, "--test-only", "--wrap=true"])
     if tested.returncode != 0:
         return f"Slurm refuses the job: {_last_words(tested)}; change {_BLOCK} (docs/cluster.md says which key)"
@@ -160,14 +160,14 @@ def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str
     asked, allowed = int(line[line.index("-t") + 1]) if "-t" in line else 0, seconds_of(limit)
     if allowed is not None and 60 * asked > allowed:
         return (
-            f"jobs would wait for ever: they ask for more than the {allowed // 60} minutes of partition {name}; "
+            f"jobs would wait forever, because they request more than the {allowed // 60} minutes of partition {name}; "
             f"lower max_minutes or gpu_max_minutes in {_BLOCK}"
         )
     return ""
 
 
 def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command of Slurm; a timeout counts as a failure, because the controller may be unreachable."""
+    """Run a Slurm command and return the result; a timeout counts as failure, because the controller is unreachable."""
     try:
         return subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
@@ -182,5 +182,5 @@ def _last_words(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def _without_name(job: ClusterJob) -> str:
-    """Return the line without the parts that contain the job's name: log and comment."""
+    """Return the `sbatch` command without the options that contain the job's name (log and comment)."""
     return " ".join(word for word in job.sbatch.split() if "slurm_logs" not in word and not word.startswith("rule_"))

@@ -1,11 +1,11 @@
-"""The estimated cost of an experiment, computed from its settings alone, without data or runs.
+"""The estimated cost of an experiment, computed only from its settings, without data or runs.
 
-Operations are those of `modeling.flops`, reported next to the papers' own counts (docs/papers/ltg-bert.md, "Cost of a
-run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text and no step is skipped, so the numbers
-are upper bounds of the work. The time is as accurate as the assumed share of the device's peak (MFU). Equal settings
-give equal estimates.
+FLOPs are counted by `modeling.flops`, and reported next to the counts by the papers' formulas (docs/papers/ltg-bert.md,
+"Cost of a run", and docs/papers/reduced-vocabulary.md, "FLOPs"). Padding counts as text and no step is skipped, so the
+numbers are upper bounds. The accuracy of the run time depends on the assumed share of the device's peak (MFU). Equal
+settings give equal estimates.
 
-Evaluation is excluded, because the numbers of pairs and rows depend on the data.
+Evaluation is excluded, because its numbers of pairs and rows depend on the data.
 """
 
 from collections.abc import Mapping
@@ -30,29 +30,29 @@ from hatchery.training.step_plan import StepPlan
 from hatchery.typed import build, stage_body
 from hatchery.workflow.cost_settings import CostSettings, PlannedRun
 
-# Small models reach only a small share of the peak of a large device.
+# Upper limit of the speed, because small models reach only a small share of the peak of a large device.
 MOST_STEPS_PER_MINUTE = 6_000
 BYTES_PER_VALUE = 4
 ZERO_STAGES = (0, 1, 2, 3)
 OPTIMIZER_MOMENTS = 2
-"""LAMB and AdamW both store a mean and a mean square of every gradient, in fp32 like the parameters."""
+"""Number of moments per parameter: LAMB and AdamW store the mean and the mean square of each gradient, in fp32."""
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """The cost of one pretraining; operations are those of the model, without the optimiser."""
+    """The cost of one pretraining; FLOPs are those of the model, without the optimiser."""
 
     run: str
     parameters: int
     steps: int
     sequences: int
-    # Positions of all sequences, including padding; for sentence pairs, of both sides.
+    # Number of positions of all sequences, including padding; for sentence pairs, of source and target.
     tokens: int
-    # Forward and backward passes, over both sequence lengths, and forward passes of teachers.
+    # FLOPs of forward and backward passes, over both sequence lengths, and of forward passes of teachers.
     training_flops: float
-    # Forward passes over the development sequences.
+    # FLOPs of forward passes over the development sequences.
     development_flops: float
-    # The number of operations by the formula of the family's paper, and the name of the formula.
+    # FLOPs by the formula of the paper of the model's family, and the name of the formula.
     paper_flops: float
     paper_formula: str
     precision: str
@@ -61,30 +61,30 @@ class RunCost:
     wall_seconds: float
     device_hours: float
     checkpoint_bytes: int
-    # Largest size of the run folder at any time; the folder is removed when the run has finished.
+    # Maximum size of the run folder during the run; the folder is removed when the run has finished.
     run_folder_bytes: int
-    # The pretrained model, and its copy in the format of `transformers`.
+    # Sizes of the pretrained model, and of its export in the format of `transformers`.
     model_bytes: int
     export_bytes: int
 
 
 @dataclass(frozen=True)
 class ShardsOnDisk:
-    """Token shards that exist already."""
+    """Size of token shards that already exist."""
 
     bytes: int
     training_tokens: int
 
 
 def cost_settings(settings: Mapping[str, Any]) -> CostSettings:
-    """Return the settings as an object. Raises ConfigError for an unknown, missing or impossible value."""
+    """Return the settings as an object. Raises ConfigError for an unknown key, or a missing or invalid value."""
     return build(CostSettings, stage_body(settings), "cost")
 
 
 def estimate(settings: CostSettings) -> list[RunCost]:
-    """Return the cost of every run, in the order of the experiment.
+    """Return the costs of the runs, in the order of the experiment.
 
-    Raises ConfigError and ModelError for an impossible run or model, and ConfigError for a precision that the planned
+    Raises ConfigError or ModelError for an invalid run or model, and ConfigError for a precision that the planned
     device does not support.
     """
     return [_cost_of(run, settings) for run in settings.runs]
@@ -92,9 +92,9 @@ def estimate(settings: CostSettings) -> list[RunCost]:
 
 @cache
 def parameters_of(config: ModelConfig) -> int:
-    """Return the number of parameters of a model, shared ones counted once.
+    """Return the number of parameters of a model; shared parameters are counted once.
 
-    The modules are built without memory for values.
+    The model is built on PyTorch's meta device, without memory for its values.
     """
     from hatchery.modeling.language_model import empty_language_model
 
@@ -102,10 +102,10 @@ def parameters_of(config: ModelConfig) -> int:
 
 
 def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
-    """Return the bytes on each device for parameters, gradients and optimiser.
+    """Return the number of bytes on each device for parameters, gradients and optimiser.
 
-    Activations and DeepSpeed's buffers are excluded. ZeRO stage 1 shards the moments among the devices, stage 2 also
-    the gradients, stage 3 also the parameters. Each device keeps a copy of the parameters that it updates.
+    Activations and DeepSpeed's buffers are not included. ZeRO stage 1 divides the moments among the devices, stage 2
+    also the gradients, stage 3 also the parameters. Each device also has a copy of the parameters that it updates.
     """
     whole = parameters * BYTES_PER_VALUE
     share = -(-whole // devices)
@@ -116,9 +116,9 @@ def training_bytes(parameters: int, devices: int, zero_stage: int) -> int:
 
 
 def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
-    """Return the size of the token shards of a manifest; None without a manifest.
+    """Return the size of the token shards with this manifest; None if the manifest does not exist.
 
-    Raises ManifestError if it is damaged.
+    Raises ManifestError if the manifest is damaged.
     """
     if not manifest.is_file():
         return None
@@ -128,7 +128,7 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 
 def planned_at(run: PretrainSettings, per_sequence: FlopsPerSequence, pace: float) -> PretrainSettings:
-    """Return the settings with the number of steps that a budget of minutes allows at a pace (FLOPs per second)."""
+    """Return the settings with the number of steps that a budget in minutes allows at `pace` (FLOPs per second)."""
     if run.budget is None or run.budget.words is not None or run.steps is not ABSENT:
         return run
     some = run.planned()
@@ -158,9 +158,10 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     family, work = family_of(config), [(round(part.sequences), part.sequence_length) for part in plan.work(first)]
     model_bytes = parameters * BYTES_PER_VALUE
     weights = model_bytes * (1 if run.weight_average is None else 2)
-    # Untrained models have no checkpoints.
+    # Models that are not trained have no checkpoints.
     checkpoint = weights + model_bytes * OPTIMIZER_MOMENTS if plan.steps else 0
-    # One more than `keep`: the oldest checkpoint is removed after the new one is complete. Milestones have no moments.
+    # There is one checkpoint more than `keep_checkpoints`, because the oldest is only removed when the new one is
+    # complete. Milestones contain no moments.
     whole, kept = machine.keep_checkpoints + 1, len(machine.milestones) + len(run.marks)
     return RunCost(
         run=planned.name,
@@ -184,18 +185,18 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
 
 
 def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSequence) -> float:
-    """Return the operations of scoring development text, at all evaluations after `first_step`."""
+    """Return the FLOPs of all evaluations on development text after `first_step`."""
     run = plan.settings
-    # Development sequences keep the first length, so that the curve is comparable over the whole run.
+    # Development sequences always have the first sequence length, so that losses are comparable over the whole run.
     scored = evaluations(run, first_step) * run.evaluation_sequences
     labelled = run.objective.labelled_share_at(run.objective.mask_rate(1.0))
     return scored * per_sequence(run.sequence_length, labelled) / (1 + BACKWARD_FACTOR)
 
 
 def evaluations(run: TrainingSettings, first_step: int = 0) -> int:
-    """Return the number of evaluations on development text.
+    """Return the number of evaluations on development text after `first_step`.
 
-    They are the objective's early ones, one after every interval, and one after the last step.
+    There are the early evaluations of the objective, one after each interval, and one after the last step.
     """
     interval = run.evaluation_interval_steps
     early = [

@@ -9,17 +9,17 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class PlannedRun(Settings):
-    """One pretraining: its name and the slice of its settings."""
+    """One pretraining: its name and its settings."""
 
     name: str
     pretraining: dict[str, Any]
-    # Steps that another run has already done.
+    # Number of steps that another run, which this run continues, has already done.
     first_step: int = 0
-    # The set of the grid that the model belongs to, if there is one.
+    # Name of the set of a grid to which the model belongs; empty without a grid.
     set: str = ""
-    # Models of the teachers that the run learns from.
+    # Configurations of the models from which the run learns (teachers).
     teachers: tuple[dict[str, Any], ...] = ()
-    # Label for people instead of the name, if a sweep or a grid made the run.
+    # Label in tables, if a sweep or a grid defines the run; otherwise, tables show the name.
     label: str = ""
 
 

@@ -1,7 +1,7 @@
-"""The estimated cost of an experiment as CSV for programs, and as aligned Markdown and an HTML page for people.
+"""The estimated cost of an experiment as CSV for programs, and as aligned Markdown and an HTML page for readers.
 
-The CSV holds bare numbers in base units (seconds, bytes, operations). Markdown and HTML show the numbers in readable
-units, with the assumptions of the estimate. All three are functions of the estimate alone.
+The CSV contains numbers in base units (seconds, bytes, FLOPs). Markdown and HTML show the numbers in readable units,
+with the assumptions of the estimate. All three depend only on the estimate.
 """
 
 import dataclasses
@@ -27,9 +27,9 @@ MOST_NAMES = 8
 
 
 def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
-    """Return one row for each run, in the order of the experiment; operations and seconds are integers."""
+    """Return a CSV table with one row per run, in the order of the experiment; FLOPs and seconds are integers."""
     plan = settings.plan
-    # The column of the run is named `cell`, because tables of finished experiments use this name.
+    # The column with the run's name is named `cell`, as in tables of finished experiments.
     names = ["cell", *(field.name for field in dataclasses.fields(RunCost) if field.name != "run")]
     rows = []
     for cost in costs:
@@ -41,7 +41,7 @@ def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None = None) -> str:
-    """Return the cost in Markdown: pretraining, disk, and notes on the numbers."""
+    """Return the cost in Markdown: tables of pretraining, disk and memory, and notes on the numbers."""
     costs = _labelled(settings, costs)
     blocks = [f"# {_title(settings)}", f"Planned for {_plan(settings.plan)}."]
     for title, shown in _tables(settings, costs, shards).items():
@@ -51,7 +51,7 @@ def cost_markdown(settings: CostSettings, costs: Sequence[RunCost], shards: Shar
 
 
 def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
-    """Return the cost as an HTML page, like `cost_markdown`."""
+    """Return the cost as an HTML page with the content of `cost_markdown`."""
     costs = _labelled(settings, costs)
     sections = [Section(title, tables=[shown]) for title, shown in _tables(settings, costs, None).items()]
     notes = Section("Notes", _notes(settings, costs, None))
@@ -59,7 +59,7 @@ def cost_html(settings: CostSettings, costs: Sequence[RunCost]) -> str:
 
 
 def _labelled(settings: CostSettings, costs: Sequence[RunCost]) -> list[RunCost]:
-    """Replace the names of runs by their labels for people."""
+    """Return the costs with the names of runs replaced by their labels."""
     labels = {run.name: run.label for run in settings.runs}
     return [dataclasses.replace(cost, run=labels[cost.run] or cost.run) for cost in costs]
 
@@ -152,54 +152,54 @@ def _memory(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
 def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDisk | None) -> list[str]:
     plan, published = settings.plan, LTG_BERT_RUN
     notes = [
-        f"The vocabulary has {settings.vocabulary_size:,} entries, as its tokenizer asks. Tokens are positions, "
-        "padding included. FLOPs are the model's matrix products, forward and backward, over both sequence lengths; "
-        "only positions with a label meet the vocabulary. Development FLOPs are forward passes at the evaluations.",
-        "Paper's count: 6 N D is six times parameters and tokens, without attention scores (LTG-BERT); study is the "
-        "formula by which the reduced-vocabulary study counted, with the vocabulary at every position.",
+        f"The vocabulary has {settings.vocabulary_size:,} entries, the size that the tokenizer's settings request. "
+        "Tokens are positions, including padding. FLOPs count the model's matrix products, forward and backward, over "
+        "both sequence lengths; the output layer is only computed at positions with a label. Development FLOPs count "
+        "the forward passes of evaluations on development text.",
+        "Paper's count: `6 N D` is six times parameters times tokens, without attention scores (LTG-BERT); `study` is "
+        "the formula of the reduced-vocabulary study, with the output layer at all positions.",
         f"Time is FLOPs / (devices x peak x MFU); the peak is {_peak(costs, plan)}. The column `mfu` of a run's log "
-        "has the measured share: set `cluster.planned_mfu` to it.",
+        "contains the measured MFU; set `cluster.planned_mfu` to this value.",
         "For comparison: LTG-BERT base ("
         f"{published.parameters:,} parameters, {scaled(published.tokens)} tokens, {power(published.flops)} FLOPs by "
         f"6 N D) took {published.devices} dies of MI250X {rough_duration(published.seconds)}, an MFU of "
         f"{percent(published.mfu)}.",
-        "A checkpoint is parameters, their average if there is one, and two moments of the optimiser in fp32. The run "
-        f"folder holds {_kept(settings)} and the one being written, until the run is over.",
+        "A checkpoint contains parameters, their average if there is one, and two moments of the optimiser in fp32. "
+        f"During the run, the run folder contains {_kept(settings)}, and the checkpoint that is being written.",
     ]
     if translating := [run for run in settings.runs if run.pretraining["objective"].get("task") == "translation"]:
         notes.append(
-            f"{_names(translating)} learn to translate: batch_size are target tokens, and sources are taken to "
-            "be as long as targets. Tokens are those of both, FLOPs those of encoder and decoder, 6 N D counts one "
-            "side. The beam search over development pairs and test sets is left out."
+            f"{_names(translating)} learn to translate: batch_size is in target tokens, and sources are assumed to "
+            "be as long as targets. Tokens are source and target tokens, FLOPs are those of encoder and decoder, and "
+            "6 N D counts only one side. Beam search on development pairs and test sets is not included."
         )
     if continued := [run for run in settings.runs if run.pretraining.get("initialise_from")]:
-        notes.append(
-            f"{_names(continued)} start from a trained model; its steps, tokens and FLOPs are not counted here again."
-        )
+        notes.append(f"{_names(continued)} start from a trained model, whose steps, tokens and FLOPs are not included.")
     if taught := [run for run in settings.runs if run.teachers]:
-        notes.append(f"{_names(taught)} learn from teachers: FLOPs and time are also those of their forward passes.")
+        notes.append(f"{_names(taught)} learn from teachers; FLOPs and time include the teachers' forward passes.")
     if stopping := [run for run in settings.runs if run.pretraining.get("early_stopping")]:
-        notes.append(f"{_names(stopping)} may stop early: their numbers are those of all steps, the most there can be.")
-    notes.append("Evaluation is left out: the number of pairs and rows is in the data.")
+        notes.append(f"{_names(stopping)} may stop early; their numbers are upper bounds, for all steps.")
+    notes.append("Evaluations are not included, because their numbers of pairs and rows depend on the data.")
     if shards is not None and shards.training_tokens:
         passes = max((cost.tokens for cost in costs), default=0) / shards.training_tokens
         notes.append(
-            f"The token shards hold {scaled(shards.training_tokens)} training subwords: at most {passes:,.1f} passes."
+            f"The token shards contain {scaled(shards.training_tokens)} training subwords, so there are at most "
+            f"{passes:,.1f} passes over the text."
         )
     return notes
 
 
 def _kept(settings: CostSettings) -> str:
-    """Return the contents of a run folder for the notes: checkpoints, and milestones and marks if there are any."""
+    """Return a text with the numbers of checkpoints and of intermediate models (milestones, marks) in a run folder."""
     milestones = len(settings.plan.milestones)
     marks = max((len(pretrain_settings(run.pretraining).marks) for run in settings.runs), default=0)
     named = [_count(number, noun) for number, noun in ((milestones, "milestone"), (marks, "mark")) if number]
-    kept = f"{settings.plan.keep_checkpoints} kept"
+    kept = f"{_count(settings.plan.keep_checkpoints, 'checkpoint')}"
     return f"{kept}, {' and '.join(named)} without moments" if named else kept
 
 
 def _names(runs: Sequence[PlannedRun]) -> str:
-    # The names of all models of a study would fill a page.
+    # Of many models, only the first is named, because the names of all models of a study would fill a page.
     names = [run.label or run.name for run in runs]
     return (
         ("; " if any(run.label for run in runs) else ", ").join(names)
@@ -210,7 +210,7 @@ def _names(runs: Sequence[PlannedRun]) -> str:
 
 def _peak(costs: Sequence[RunCost], plan: PlanSettings) -> str:
     if plan.device == "cpu":
-        return f"taken to be {CPU_THREAD_PEAK / 1e9:.0f} GFLOP/s for each thread"
+        return f"assumed to be {CPU_THREAD_PEAK / 1e9:.0f} GFLOP/s per thread"
     peaks = {cost.precision: cost.peak_flops_per_second / plan.devices for cost in costs}
     return " and ".join(f"{peak / 1e12:g} TFLOP/s in {precision}" for precision, peak in sorted(peaks.items()))
 

@@ -1,6 +1,6 @@
-"""A rule as text, as the Snakefile makes it from its stage's record, and one of its jobs as an example.
+"""A rule as text, as the Snakefile generates it from its stage's record, and one of its jobs as an example.
 
-Nothing is run.
+No job is run.
 """
 
 import json
@@ -25,7 +25,7 @@ _MOST_PATHS = 5
 def example_text(rule: str, targets: Sequence[str]) -> str:
     """Return a rule as text, followed by inputs, settings and command of its first job in the plan for `targets`.
 
-    Raises PlanError if there is no such rule or no job of it, and the errors of `opened`.
+    Raises PlanError if there is no such rule, or if the plan has no job of this rule, and the errors of `opened`.
     """
     with opened(["--dry-run", "--", *targets]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")
@@ -41,7 +41,7 @@ def example_text(rule: str, targets: Sequence[str]) -> str:
 
 
 def rule_text(rule: Any) -> str:
-    """Return a rule in Snakemake's language. Values that depend on the job are written `...`."""
+    """Return a rule in Snakemake's language; values that depend on the job are written as `...`."""
     resources = {key: each.raw for key, each in rule.resources.items()}
     directives: dict[str, dict[str, Any]] = {
         "input": {"": ...} if rule.input else {},
@@ -80,7 +80,7 @@ def _literal(value: Any) -> str:
 def _text(job: Any, number: int, rules: "Rules") -> str:
     stage = job.rule.name
     inputs = rules.inputs_by_argument(stage, job.wildcards) if stage in STAGES else {"the result": str(job.input)}
-    # Snakemake numbers unnamed inputs.
+    # Outputs without a name are identified by their index.
     outputs = dict(job.output.items()) or dict(enumerate(job.output))
     resources = {key: value for key, value in job.resources.items() if not key.startswith("_") and key != "tmpdir"}
     settings = flatten(json.loads(job.params.get("settings") or "{}"))
@@ -88,7 +88,7 @@ def _text(job: Any, number: int, rules: "Rules") -> str:
         "reads": [line for name, paths in inputs.items() for line in _paths(name, paths)] or ["nothing"],
         "writes": [f"{name}: {path}" if isinstance(name, str) else str(path) for name, path in outputs.items()],
         "settings": [f"{key}: {value}" for key, value in settings.items()],
-        "asks for": [f"threads: {job.threads}", *(f"{key}: {value}" for key, value in resources.items())],
+        "requests": [f"threads: {job.threads}", *(f"{key}: {value}" for key, value in resources.items())],
         "environment": [Path(str(job.rule.conda_env)).name],
         "command": [str(job.shellcmd)],
     }

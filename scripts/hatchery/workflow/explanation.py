@@ -1,8 +1,8 @@
-"""The answer of `make why` for a plan: the reasons why jobs would run, and the costs of the jobs.
+"""The output of `make why` for a plan: the reasons why jobs would run, and the costs of the jobs.
 
-A job runs because of a changed setting, a changed or missing file, or a job that runs before it. For a job that
-follows another one, Snakemake reports only the other job as the reason, even if its own settings changed too.
-Therefore the settings in the manifest of every planned job are compared with those of the present configuration.
+A job runs because of a changed setting, a changed or missing file, or because a job runs that makes its inputs. In the
+last case, Snakemake does not report whether the settings of the job have also changed. Therefore the settings in the
+manifest of each planned job are compared with the settings in the current configuration.
 """
 
 import ast
@@ -26,7 +26,7 @@ from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
-# Wildcards of the rules whose results are stored by digest.
+# Names of the wildcards of rules whose results are stored by digest.
 MODEL, ADDRESS = "model", "address"
 _MOST_SETTINGS = 8
 _MOST_FILES = 3
@@ -34,7 +34,7 @@ _MOST_FILES = 3
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason of one job, as text; causes of a rule with equal texts are counted together."""
+    """A reason why a job would run; reasons of a rule's jobs with equal texts are counted together."""
 
     kind: str
     text: str
@@ -42,7 +42,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class RuleReasons:
-    """The jobs of one rule that would run, and the number of jobs for each cause."""
+    """The number of jobs of a rule that would run, and the reasons with their numbers of jobs."""
 
     rule: str
     jobs: int
@@ -50,9 +50,9 @@ class RuleReasons:
 
 
 def by_rule(planned: Sequence[PlannedJob], jobs: Jobs, project: str | Path = ".") -> list[RuleReasons]:
-    """Group the plan by rule, in the order of each rule's first job.
+    """Return the reasons of planned jobs by rule, in the order of each rule's first job.
 
-    Raises ConfigError if the present configuration is broken.
+    Raises ConfigError if the current configuration is invalid.
     """
     makers = {output: job.rule for job in planned for output in job.outputs}
     grouped: dict[str, list[list[Cause]]] = {}
@@ -67,7 +67,7 @@ def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
 
 
 def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: Path) -> list[Cause]:
-    """Return the causes of one job; `makers` maps a file to the rule of the plan that makes it."""
+    """Return the reasons why a job would run; `makers` maps each file to the planned rule that makes it."""
     changed, reason = setting_changes(job, jobs, project), job.reason
     causes = [Cause("settings", str(difference)) for difference in changed]
     if reason.params_changed and not changed:
@@ -79,7 +79,8 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
     if reason.software_stack_changed:
         causes.append(Cause("settings", "its conda environment changed"))
-    # A missing file needs no further reason. A result stored by digest is not missing because a setting changed.
+    # If an output is missing, no further reason is needed. However, the output of a result stored by digest is missing
+    # whenever a setting has changed, so then only the changed settings are reported.
     if reason.missing_output:
         return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "not there yet")]
     updated = sorted(reason.updated_input - reason.updated_input_run)
@@ -96,10 +97,10 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
 
 
 def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Difference]:
-    """Return the differences between the settings of the job's present output and those of the configuration.
+    """Return the differences between the settings with which the job's output was made and the current settings.
 
-    Old settings are read from the manifest; for outputs without a manifest, from Snakemake's metadata. Empty if there
-    is no output yet.
+    The former are read from the manifest or, for outputs without a manifest, from Snakemake's metadata. Empty if there
+    is no output.
     """
     manifest = next((project / place for place in _manifests(job, jobs) if (project / place).is_file()), None)
     if manifest is not None:
@@ -116,20 +117,20 @@ def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Differen
 
 
 def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
-    """Return the settings among the recorded parameters, of which Snakemake stores the `repr`."""
+    """Return the settings in `params`, the parameters that Snakemake recorded for an output, each as a `repr`."""
     found = [text for text in params if '"stage":' in text]
     return json.loads(ast.literal_eval(found[0])) if len(found) == 1 else None
 
 
 def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
-    """Return the paths of the job's manifest, or of the earlier manifest to which the experiments' links still lead."""
+    """Return the possible paths of the manifest of a job's output: its own, and readable links to an earlier result."""
     own = [output for output in job.outputs if Path(output).name == MANIFEST]
     places = jobs.results_at(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
     return [*own, *(f"{place.readable}/{MANIFEST}" for place in places)]
 
 
 def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str | None:
-    """Return canonical settings of a rule's job in the present configuration; None for a rule without a stage."""
+    """Return the canonical settings of a rule's job in the current configuration; None for a rule without a stage."""
     if MODEL in wildcards:
         address = wildcards.get(ADDRESS, wildcards[MODEL])
         return jobs.call_at(address).settings if jobs.is_requested(address) else None
@@ -137,7 +138,7 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
 
 
 def _general(path: str, job: PlannedJob) -> str:
-    """Replace the job's own names in a path by placeholders, so that jobs of a rule have causes with equal texts."""
+    """Return a path with the job's wildcard values replaced by placeholders, so that jobs of a rule have equal texts."""
     names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
     return "/".join(names.get(part, part) for part in path.split("/"))
 
@@ -148,7 +149,7 @@ def _some(names: Sequence[str]) -> list[str]:
 
 
 def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
-    """Return one line per rule: its jobs and the causes. A cause of only some of the jobs has its number of jobs."""
+    """Return one line per rule with its number of jobs and the reasons; a reason of only some jobs has their number."""
     rows = [
         (entry.rule, f"{entry.jobs:,} job{'s' if entry.jobs != 1 else ''}", _causes(entry, full)) for entry in rules
     ]
@@ -175,7 +176,7 @@ def _limited(causes: list[tuple[Cause, int]]) -> list[tuple[Cause, int]]:
 
 @dataclass(frozen=True)
 class RemainingCost:
-    """The cost of one run of an experiment that would be pretrained."""
+    """The cost of a run of an experiment that would be pretrained."""
 
     experiment: str
     cost: RunCost
@@ -184,10 +185,10 @@ class RemainingCost:
 def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCost]:
     """Return the costs of the runs that would be pretrained, in the order of their experiments.
 
-    Raises ConfigError and ModelError for an impossible model or run.
+    Raises ConfigError or ModelError for an invalid model or run.
     """
     names = [jobs.names(job.wildcards[MODEL]) for job in planned if job.rule == "pretrain"]
-    # A model that no experiment contains any more has no names.
+    # `of` is empty for a model that no experiment contains any more.
     wanted = {(of["experiment"], of["run"]) for of in names if of}
     costs = []
     for experiment in dict.fromkeys(of["experiment"] for of in names if of):
@@ -198,7 +199,7 @@ def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCo
 
 
 def planned_cost_text(costs: Sequence[RemainingCost], jobs: Jobs) -> str:
-    """Return the costs as an aligned table, with their sums and the assumptions."""
+    """Return the costs as an aligned table with sums, followed by the assumptions."""
     config = jobs.project.config
     cluster = config.cluster
     header = ["model", "pretraining FLOPs", "time", "device hours"]

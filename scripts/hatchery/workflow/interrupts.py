@@ -1,9 +1,9 @@
-"""SIGINT to Snakemake's own process stops its jobs as Ctrl-C does.
+"""Forwards SIGINT from Snakemake's process to its jobs, so that `kill -INT` stops them as Ctrl-C does.
 
-Ctrl-C sends SIGINT to every process of the terminal's foreground group, and a pretraining then saves its checkpoint.
-`kill -INT PID` reaches Snakemake alone, which then waits for its jobs, however long they run. So the signal is
-forwarded, but only if the jobs have not received it, because a second signal ends a pretraining at once. An idle child
-process shows whether the jobs received it: a signal to the group ends the child.
+Ctrl-C sends SIGINT to all processes of the terminal's foreground group, and a pretraining then saves a checkpoint.
+`kill -INT PID` only reaches Snakemake, which then waits until its jobs end. Therefore the signal is forwarded, but only
+if the jobs have not received it, because a second signal ends a pretraining immediately. An idle child process shows
+whether the jobs have received the signal: a signal to the group ends this process.
 """
 
 import signal
@@ -14,16 +14,16 @@ from types import FrameType
 import psutil
 
 INTERRUPTED = threading.Event()
-"""Set when the user has stopped this call: jobs that end afterwards were stopped and did not fail."""
-# Time until a signal to the whole group has ended the child.
+"""Set if the user has stopped Snakemake; jobs that end afterwards were stopped and did not fail."""
+# Maximum time until a signal to the whole group has ended the idle child process.
 PATIENCE_SECONDS = 0.5
 
 
 def hand_on_interrupts() -> None:
     """Forward SIGINT to the descendants of this process from now on; KeyboardInterrupt is raised as before.
 
-    Called in the main thread, before Snakemake starts jobs. SIGINT is also handled where it was ignored, as in the
-    background of a script, because its sender intends it.
+    This is called in the main thread, before Snakemake starts jobs. SIGINT is also handled if it was ignored before, as
+    in background processes of scripts, because whoever sends it intends to stop the jobs.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -37,7 +37,7 @@ def hand_on_interrupts() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
-    # The child reads from this process, so it ends when this process ends for any reason.
+    # The idle child reads from this process, so it ends when this process ends for any reason.
     witness = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -1,6 +1,6 @@
-"""Reasons why a job failed: the last error in its log, the exit status of its command, and Slurm's report.
+"""Finds the reason why a job failed: in the last error of its log, the exit status of its command, or Slurm's report.
 
-Commands report a user's mistake as `error: ...` (`hatchery.command`). All other errors end with Python's traceback,
+Commands report a mistake of the user as `error: ...` (`hatchery.command`). Other errors end with Python's traceback,
 whose last line names the exception.
 """
 
@@ -13,21 +13,21 @@ from pathlib import Path
 from hatchery.errors import full_disk, memory_refused
 
 ERROR = "error: "
-# Only the end of a log is read: the error is there, and logs of long runs are large.
+# Only the end of a log is read, because it contains the error, and logs of long runs are large.
 READ_BYTES = 64 * 1024
 _DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?::.*)?$")
 _STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\.(\w+)")
-# The report on a job that the Slurm executor adds to the text of `LogEvent.JOB_ERROR`.
+# Pattern of the job's state in the text that the Slurm executor adds to `LogEvent.JOB_ERROR`.
 _SLURM_STATE = re.compile(r"SLURM status is: '(\w+)'")
-# A shell adds 128 to the number of the signal that ended a command.
+# Exit statuses above 128 are 128 plus the number of the signal that ended a shell's command.
 _OF_A_SIGNAL = 128
-# A command with the status EX_TEMPFAIL has logged the reason, and continues its work when it is run again.
+# Ending of commands that were stopped, have logged the reason, and continue when they are run again (EX_TEMPFAIL).
 _TO_CONTINUE = f"ended with status {os.EX_TEMPFAIL}"
 
 
 def last_error(log: Path) -> str | None:
-    """Return the error at the end of a log, without `error: `; None if there is no error or no log."""
+    """Return the last error in a log, without the prefix `error: `; None if there is no error or no log."""
     lines = _end_of(log)
     for line in reversed(lines):
         if line.startswith(ERROR):
@@ -46,7 +46,7 @@ def last_line(log: Path) -> str | None:
 
 
 def _end_of(log: Path) -> list[str]:
-    """Return the last non-empty lines; of a line that overwrites itself, the last state."""
+    """Return the last non-empty lines of a log; of a line that was overwritten (progress bar), the last state."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, 2)
@@ -64,25 +64,22 @@ class FailedJob:
 
     name: str
     logs: tuple[Path, ...]
-    # The end of its command, such as "ended with status 3" or "TIMEOUT in Slurm"; "" if the job failed otherwise.
+    # How the job's command ended, such as "ended with status 3" or "TIMEOUT in Slurm"; "" if the job failed otherwise.
     ending: str = ""
-    # Snakemake's own reason, such as missing output; "" if the job's own log has the reason.
+    # Reason that Snakemake states, such as missing output; "" if the reason is in the job's log.
     message: str = ""
-    # True if the user stopped the whole call.
+    # True if the user stopped Snakemake.
     stopped: bool = False
 
     @property
     def is_reported(self) -> bool:
-        """True if the job appears in the final report.
-
-        Of a job that the user stopped, only a saved checkpoint is reported.
-        """
+        """True if the job appears in the final report; a job that the user stopped only does if it saved a checkpoint."""
         return not self.stopped or self.ending == _TO_CONTINUE
 
     def line(self) -> str:
         """Return one line: the job, the reason of the failure, and the log with details."""
         there = [log for log in self.logs if log.exists()]
-        # If the job's own log is empty, the log of Slurm is named.
+        # If the job's log is empty, Slurm's log is named.
         log = next((log for log in there if last_line(log) is not None), next(iter(there), None))
         reason = self.message
         if not reason and (failing := next((path for path in there if last_error(path) is not None), None)):
@@ -100,12 +97,12 @@ class FailedJob:
 
 
 def _short(path: Path) -> Path:
-    """Shorten a path relative to the current folder; paths of Slurm's logs stay absolute."""
+    """Return a path relative to the current folder; paths outside of it, such as Slurm's logs, stay absolute."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def how_it_ended(exception: str, report: str) -> tuple[str, str]:
-    """Return the end of a command, and Snakemake's own error; each "" if unknown.
+    """Return (how the command ended, Snakemake's error message); each is "" if unknown.
 
     `exception` is the message of Snakemake's exception, `report` the executor's report on the job.
     """
@@ -115,7 +112,7 @@ def how_it_ended(exception: str, report: str) -> tuple[str, str]:
 
 
 def _ending(found: re.Match[str] | None) -> str:
-    """Describe the end of a command from the text of its exception."""
+    """Return a description of how a command ended; `found` is the match of _STATUS in the exception's text."""
     if found is None:
         return ""
     name, status = found[2], int(found[1] or 0)
@@ -125,5 +122,5 @@ def _ending(found: re.Match[str] | None) -> str:
         except ValueError:
             name = None
     if name == "SIGKILL":
-        return "killed by SIGKILL, often for want of memory"
+        return "killed by SIGKILL, often for lack of memory"
     return f"ended by {name}" if name else f"ended with status {status}"

@@ -1,7 +1,7 @@
-"""Snakemake's log on the terminal: one line for each job, and the reasons of failed jobs at the very end.
+"""Snakemake's log on the terminal: one line per job, and at the end the reasons why jobs failed.
 
-Snakemake's own records, about ten lines for each job, still go to `.snakemake/log/`. The options `--verbose` and
-`--printshellcmds` show them on the terminal; `--quiet` shows less. Warnings and errors are always shown.
+Snakemake's original messages, about ten lines per job, are still written to `.snakemake/log/`. The options `--verbose`
+and `--printshellcmds` show them on the terminal; `--quiet` shows less. Warnings and errors are always shown.
 """
 
 import logging
@@ -22,29 +22,30 @@ from hatchery.workflow.interrupts import INTERRUPTED
 from hatchery.workflow.job_failures import ERROR, FailedJob, how_it_ended
 from hatchery.workflow.other_workflow import locked_by_another
 
-GO_ON = "Stopped. The same command goes on where this one ended."
-# The end of a job is shown, too, if the job took at least this time.
+GO_ON = "Stopped. The same command continues where this one ended."
+# The end of a job is also shown if the job took at least this time.
 LONG_SECONDS = 30.0
-# Beginnings of records without an event. Snakemake logs the first one last if jobs failed, after `onerror`; only then
-# can the reasons be the last lines of the terminal.
+# Text of the last message that Snakemake logs if jobs failed, after `onerror`. The reasons are printed after it, so
+# that they are the last lines on the terminal.
 _END = "At least one job did not complete successfully"
-# Records of the Slurm executor: for each job, and one at the beginning.
+# Messages of the Slurm executor: one per submitted job, and one at the beginning.
 _SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
 _SLURM_RUN = "SLURM run ID:"
 _PASSED_ON = (NOTHING_TO_BE_DONE_MSG, "Complete log(s):", _SLURM_RUN)
-# `show_result` makes nothing if the link exists already, and Snakemake warns about that.
+# Part of a warning of Snakemake that is ignored: `show_result` writes nothing if the link already exists.
 _LINK_WARNING = "of rule show_result were not present"
 TERMINAL = "DefaultStreamHandler"
-"""Name of Snakemake's handler for the terminal."""
+"""Name of Snakemake's logging handler for the terminal."""
 
 NamesOf = Callable[[Mapping[str, Any]], Iterable[str]]
 """Type of a function that returns readable names for the wildcards of a job, such as a model for its address."""
 
 
 class JobLines(logging.Handler):
-    """Writes Snakemake's records as lines of the terminal, followed by the errors of failed jobs.
+    """Logging handler that writes one line per job to the terminal, and at the end the errors of failed jobs.
 
-    With `own`, Snakemake's handler of the terminal, the records are written by that handler.
+    If `own`, Snakemake's handler for the terminal, is given, that handler writes Snakemake's log records instead, and
+    this one only adds the errors.
     """
 
     def __init__(self, stream: TextIO, names_of: NamesOf, own: logging.Handler | None = None) -> None:
@@ -52,16 +53,17 @@ class JobLines(logging.Handler):
         self.name = TERMINAL
         self.failed: list[FailedJob] = []
         self._stream, self._names_of, self._own = stream, names_of, own
-        # Started jobs, in the order of their start.
+        # Names of started jobs by number, in the order of their start.
         self._names: dict[int, str] = {}
         self._began: dict[int, float] = {}
-        # An executor logs the exception of a job first, and then, from the same thread, the job's number.
+        # Last exception by thread, because an executor logs a job's exception first and then, from the same thread, the
+        # job's number.
         self._exceptions: dict[int | None, str] = {}
         self._total = 0
         self._sends_to_slurm = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the line of a record, if there is one."""
+        """Write the line for a log record, if it has one."""
         try:
             text = self.line_of(record)
             if self._own is not None:
@@ -76,14 +78,16 @@ class JobLines(logging.Handler):
             self.handleError(record)
 
     def errors(self) -> list[str]:
-        """Return a line for each failed job's last attempt; after Ctrl-C, for saved checkpoints and how to continue."""
+        """Return a line for the last attempt of each failed job; after Ctrl-C, lines on saved checkpoints and on how to
+        continue.
+        """
         lines = {
             job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.failed if job.is_reported
         }
         return [*lines.values(), *([GO_ON] if INTERRUPTED.is_set() else [])]
 
     def line_of(self, record: logging.LogRecord) -> str:
-        """Return the terminal's line for a record, empty if it is not shown, and update the state of jobs."""
+        """Return the line for a log record, empty if the record is not shown; update the state of jobs."""
         fields, text = record.__dict__, str(record.msg or "")
         match fields.get("event"):
             case LogEvent.RUN_INFO:
@@ -105,7 +109,7 @@ class JobLines(logging.Handler):
         return ""
 
     def _without_event(self, record: logging.LogRecord, text: str) -> str:
-        """Return the text of a record without an event if it reports an error, slow work or an empty plan."""
+        """Return the text of a log record without an event if it reports an error, slow work or an empty plan."""
         self._sends_to_slurm |= text.startswith(_SLURM_RUN)
         if (submitted := _SUBMITTED.match(text)) is not None:
             return _dated(f"{self._numbered(int(submitted[1]))} (Slurm job {submitted[2]})")
@@ -125,17 +129,17 @@ class JobLines(logging.Handler):
         self._began[jobid] = time.monotonic()
         if not is_new:
             return _dated(f"{self._names[jobid]} is tried again")
-        # The line of a job in Slurm is shown later, when its number in Slurm is known.
+        # The line of a Slurm job is shown later, when its Slurm job id is known.
         return "" if self._sends_to_slurm and not fields["local"] else _dated(self._numbered(jobid))
 
     def _numbered(self, jobid: int) -> str:
-        """Return the position of a job among all jobs, and its name."""
+        """Return the position of a job among all jobs and its name, as `[3/10] name`."""
         number = list(self._names).index(jobid) + 1
         return f"[{number:{len(str(self._total))}}/{self._total}] {self._names[jobid]}"
 
     def _finished(self, jobid: int) -> str:
         name, seconds = self._name_of(jobid), time.monotonic() - self._began.get(jobid, time.monotonic())
-        # An earlier attempt had failed.
+        # The job has succeeded, so a failure of an earlier attempt is forgotten.
         self.failed = [job for job in self.failed if job.name != name]
         return _dated(f"{name}: done in {seconds:,.0f} s") if seconds >= LONG_SECONDS else ""
 
@@ -147,22 +151,22 @@ class JobLines(logging.Handler):
             return locked_by_another() or text
         if _END in text:
             return "\n".join(self.errors()) or GO_ON
-        # The command of a failed job with all its settings is hidden; the reason of the failure is shown at the end.
+        # The message with the long command of a failed job is hidden, because the reason is shown at the end.
         return "" if "CalledProcessError" in text and exception == "RuleException" else text
 
     def _failure(self, fields: Mapping[str, Any], exception: str) -> FailedJob:
         ending, message = how_it_ended(exception, str(fields.get("rule_msg")))
-        # For files with flags, Snakemake writes "<path> (<flags>)".
+        # Flags are removed: Snakemake writes files with flags as "<path> (<flags>)".
         logs = tuple(Path(str(log).split(" (", 1)[0]) for log in fields.get("log") or ())
         return FailedJob(self._name_of(fields["jobid"]), logs, ending, message, INTERRUPTED.is_set())
 
     def _name_of(self, jobid: int) -> str:
-        """Return the name of a started job."""
+        """Return the name of a started job by its number."""
         return self._names.get(jobid, f"job {jobid}")
 
 
 def report_jobs(logger: logging.Logger, details: bool, names_of: NamesOf) -> None:
-    """Make `logger`, Snakemake's, show one line for each job on its terminal, or with `details` all of its records."""
+    """Make Snakemake's logger show one line per job on the terminal or, with `details`, Snakemake's original messages."""
     for position, handler in enumerate(logger.handlers):
         if handler.name == TERMINAL:
             stream = getattr(handler, "stream", sys.stderr)

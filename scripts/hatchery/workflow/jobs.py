@@ -1,17 +1,17 @@
-"""The calls of all jobs, and the storage paths of the results that experiments share.
+"""The specifications of jobs (`Call`: settings and inputs), and the storage paths of results that experiments share.
 
-Pretrained models and their evaluations are stored by digest, not by experiment. The address of a result is the digest
-of its settings and of the addresses of its inputs. So a copied or renamed experiment, or two runs with equal settings,
-reuse the same model. Users and views read the readable paths `results/<experiment>/pretraining/<model>/` and so on:
-links to the addresses, made when the workflow starts.
+Pretrained models and their evaluations are stored by digest, not by experiment. The address of a result contains the
+digest of its settings and of the addresses of its inputs. So a copied or renamed experiment, or two runs with equal
+settings, share a model. Users, pages and tables use readable paths such as `results/<experiment>/pretraining/<model>/`,
+which are links to the storage paths and are created when the workflow starts.
 
     results/models/<corpus>-<digest>/                      pretraining
     results/models/imported-<baseline>-<digest>/           baselines
     results/<kind>/<model's address>/<name>-<digest>/      minimal_pairs, perplexity, translation,
                                                            finetuning, finetuning_jobs, filled_sentences
 
-The digest is that of the call's file (`hatchery.job_spec`), from which a job of a cluster reads the settings of an
-address.
+The digest is that of the file with the job's specification (`hatchery.job_spec`), from which a cluster job reads its
+settings.
 """
 
 import os
@@ -37,9 +37,9 @@ from hatchery.workflow.result_paths import ResultPaths
 
 @dataclass(frozen=True)
 class SharedResult:
-    """A result of an experiment that is stored at an address.
+    """A result of an experiment that is stored by digest.
 
-    `names` are those of suite, task or batch, if there is one.
+    `names` are the names of the suite, task or batch, if any.
     """
 
     experiment: str
@@ -51,17 +51,17 @@ class SharedResult:
 
     @property
     def readable(self) -> str:
-        """The readable folder, a link."""
+        """Readable path of the result, a link to `folder`."""
         return "/".join(["results", self.experiment, self.kind, self.run, *self.names.values()])
 
     @property
     def folder(self) -> str:
-        """The folder in which the result is stored."""
+        """Folder in which the result is stored."""
         return "/".join(["results", "models" if self.kind in MODELS else self.kind, *self.addresses])
 
 
 class Jobs:
-    """The calls of the jobs of a project, each built once, and the storage paths of their results."""
+    """The specifications (`Call`) of a project's jobs, each built once, and the storage paths of their results."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -77,10 +77,7 @@ class Jobs:
     # Calls -----------------------------------------------------------------------------------------------------------
 
     def settings(self, stage: str, **wildcards: str) -> str:
-        """Return canonical settings of a job, computed once.
-
-        Of the wildcards, only those that the settings depend on are used.
-        """
+        """Return the canonical settings of a job, computed once; wildcards on which settings do not depend are ignored."""
         record = stage_of(stage)
         chosen = arguments_for(record.settings, wildcards)
         key = (stage, *chosen.values())
@@ -89,7 +86,7 @@ class Jobs:
         return self._settings[key]
 
     def call(self, stage: str, **wildcards: str) -> Call:
-        """Return the call of a stage's job, built by the stage's record from the wildcards that it needs.
+        """Return the specification of a stage's job; wildcards that the stage does not need are ignored.
 
         Raises ConfigError for an impossible job, such as converting a corpus that is a sample.
         """
@@ -98,7 +95,7 @@ class Jobs:
         key = (stage, *taken.values())
         if key not in self._calls:
             known = {**self.known(taken), **taken}
-            # Inputs first: they check the names, which settings assume to be right.
+            # Inputs are computed first, because they check the names, which settings assume to be valid.
             inputs = record.inputs(**arguments_for(record.inputs, known))
             self._calls[key] = call = Call(self.settings(stage, **taken), inputs)
             if call.digest not in self._by_digest:
@@ -108,12 +105,15 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values that functions of records may request by name, for a job with these wildcards."""
+        """Return the values that functions in a stage's record may have as parameters, for a job with these wildcards."""
         of = Outputs(self.project, **wildcards)
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
 
     def call_at(self, address: str) -> Call:
-        """Return the call of the job whose result has this address. Raises ConfigError for an unknown address."""
+        """Return the specification of the job whose result has this address.
+
+        Raises ConfigError for an unknown address.
+        """
         digest = _digest(address)
         if digest not in self._by_digest:
             path = FOLDER / f"{digest}.json"
@@ -130,7 +130,7 @@ class Jobs:
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
-        """Write the calls and links of everything planned so far and from now on; never in a dry run."""
+        """Write the specifications and links of all jobs planned so far and from now on; not called in a dry run."""
         self._writes = True
         for call in self._by_digest.values():
             call.write()
@@ -140,25 +140,25 @@ class Jobs:
     # Places ----------------------------------------------------------------------------------------------------------
 
     def storage_path(self, path: str) -> str:
-        """Return the storage path of a file: below its address if experiments share it, else `path`.
+        """Return the storage path of a file: its path by digest if experiments share it, else `path`.
 
         Raises ConfigError with the nearest match for an unknown experiment, model, suite or task.
         """
         return f"{self._result(path).folder}/manifest.json" if isinstance(path, ReadablePath) else path
 
     def is_outdated_link(self, path: ReadablePath) -> bool:
-        """Return True if a readable link still leads to a result of other settings."""
+        """Return True if a readable path is a link to a result with other settings than the current ones."""
         return Path(path).exists() and os.path.realpath(path) != os.path.realpath(self.storage_path(path))
 
     def targets_for(self, paths: Iterable[str]) -> list[str]:
-        """Return the targets that Snakemake has to build for these files, without duplicates, in their order.
+        """Return the storage paths that Snakemake must build for these files, without duplicates, in their order.
 
-        The targets are storage paths. If one job makes several results (tasks, suites), its manifest represents them.
+        If one job makes several results (tasks, suites), the path is the job's manifest.
         """
         return list(dict.fromkeys(self._target_for(path) for path in paths))
 
     def _target_for(self, path: str) -> str:
-        # Views read each result at its readable path, even if a job of several tasks makes it.
+        # Readable paths exist for each task and suite, even if one job makes several of them.
         stored = self.storage_path(path)
         if isinstance(path, ReadablePath) and path.kind == "minimal_pairs":
             return self._target_of_suites(path) or stored
@@ -172,7 +172,7 @@ class Jobs:
         return self.storage_path(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
 
     def _target_of_suites(self, path: ReadablePath) -> str | None:
-        """Return the manifest of the job that scores a suite with others; None if the suite has its own job."""
+        """Return the manifest of the job that scores a suite together with other suites; None if it has its own job."""
         block = self.project.experiment(path.experiment)
         if block.suites_per_job == 1:
             return None
@@ -181,9 +181,9 @@ class Jobs:
         return batch and self.storage_path(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """Return the name of a result's folder: `names` are its run and its suite, task or batch.
+        """Return the folder name of a result with these `names` (run, and suite, task or batch if any).
 
-        It begins with the name that distinguishes results of one model, if there is one, else with the corpus.
+        The folder name begins with the suite, task or batch, or with the corpus for a model, and ends with the digest.
         """
         stage, shared = SHARED[kind]
         call = self.call(stage.name, experiment=experiment, **names)
@@ -208,9 +208,8 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Return manifests of the milestones that a run, and the runs that it starts from, save for budgets.
-
-        By name.
+        """Return the manifests, by name, of the milestones in words or tokens that a run saves, and that the runs save
+        from which it starts.
         """
         return {
             kept.milestone: MODEL.format(model=self._milestone_address(where, kept))
@@ -222,7 +221,7 @@ class Jobs:
         return f"{trained}/{milestone_place(milestone.milestone)}"
 
     def _model_address(self, experiment: str, kind: str, run: str) -> str:
-        """Return the address of the evaluated model, trained or imported, for a result of this kind."""
+        """Return the address of the model, trained or imported, to which a result of this kind belongs."""
         known = self.project.experiment(experiment).baselines
         if (milestone := self.project.milestones(experiment).get(run)) is not None:
             return self._milestone_address(experiment, milestone)
@@ -243,15 +242,14 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results with these addresses that this invocation requested, in the order of the requests."""
+        """Return the results with these addresses that this call of Snakemake requested, in the order of the requests."""
         return self._at.get((model, address) if address else (model,), [])
 
     def names(self, model: str, address: str = "") -> dict[str, str]:
-        """Return the names of an address: `experiment`, `run`, and `suite`, `task` or `batch`.
+        """Return the names of the result with this address: `experiment`, `run`, and `suite`, `task` or `batch`.
 
-        Empty if it was not requested.
-
-        If several experiments share the result, the names of the first requested one.
+        If several experiments share the result, the names are those of the first request. Empty if the result was not
+        requested.
         """
         found = self.results_at(model, address)
         return {"experiment": found[0].experiment, "run": found[0].run, **found[0].names} if found else {}
@@ -262,7 +260,7 @@ class Jobs:
         return list((named or wildcards).values())
 
     def title(self, model: str, address: str = "") -> str:
-        """Return a readable name of a result, for terminals and reports; its address if the names are unknown."""
+        """Return a readable name of a result, for terminals and reports; the address if its names are unknown."""
         names = self.names(model, address)
         if names:
             return " ".join(value for key, value in names.items() if key != "experiment")

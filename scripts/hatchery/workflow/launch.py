@@ -1,31 +1,31 @@
-"""The command that starts the processes of one training: Slurm's `srun`, torchrun, or a plain `python`.
+"""The command that starts the processes of a training: Slurm's `srun`, torchrun, or `python`.
 
-The resources of a rule are a request to a cluster. Without Slurm they are not granted, so a configuration for a
-cluster also runs on a laptop.
+A rule's resources are a request to a cluster. Without Slurm, the GPUs of this machine are used instead, so that a
+configuration for a cluster also runs on a laptop.
 """
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 PLAIN = "python"
-# Longer than the default grace time: torchrun kills its processes after this time, even if they still save a
-# checkpoint.
+# Time after which torchrun kills its processes; longer than the default, so that they can save a checkpoint.
 SHUTDOWN_SECONDS = 180
 
 
 class RequestedResources(Protocol):
-    """The `resources` that Snakemake passes to functions."""
+    """Interface of the `resources` object that Snakemake passes to functions."""
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a resource, or `default` if the rule does not request it."""
 
 
 def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_job: bool, gpus_here: int) -> str:
-    """Return the beginning of a command: the interpreter, after the launcher that starts it once per process.
+    """Return the beginning of a training's command: the launcher, followed by the Python interpreter.
 
-    In a Slurm job in MPI mode, numbers of nodes and tasks are explicit: the variables of the job step are unset when
-    the rule's command runs, and a bare `srun` starts too few tasks or spreads them unevenly. Elsewhere `gpus_here`,
-    the GPUs of this machine, are used, at most as many as one node of the cluster would have.
+    In a Slurm job in MPI mode, the numbers of nodes and tasks are explicit, because the variables of the job step are
+    not set when the rule's command runs, and `srun` without them starts too few tasks or distributes them unevenly.
+    Elsewhere, the processes use the `gpus_here` GPUs of this machine, but at most the number of GPUs per node that the
+    rule requests.
     """
     nodes, per_node = shape_of(resources)
     if nodes * per_node == 1:
@@ -45,7 +45,7 @@ def launch_command(resources: RequestedResources, cpus_per_task: int, in_slurm_j
 
 
 def shape_of(resources: RequestedResources) -> tuple[int, int]:
-    """Return the numbers of nodes and of tasks per node that a rule requests; 1 and 1 without the key `mpi`."""
+    """Return (number of nodes, number of tasks per node) that a rule requests; 1 and 1 without the resource `mpi`."""
     if not resources.get("mpi"):
         return 1, 1
     nodes = int(resources.get("nodes") or 1)
@@ -54,9 +54,9 @@ def shape_of(resources: RequestedResources) -> tuple[int, int]:
 
 
 def is_slurm_job(is_main_process: bool, environment: Mapping[str, str]) -> bool:
-    """Return True if the Slurm executor started this Snakemake for one job.
+    """Return True if the Slurm executor started this Snakemake process for one job.
 
-    A job id alone is no proof: the main process may itself run in an allocation with the local executor, and the nodes
-    of that allocation need not match the rule's request.
+    A Slurm job id in the environment does not suffice: Snakemake's main process may run in an allocation with the local
+    executor, and the nodes of this allocation need not match the rule's request.
     """
     return not is_main_process and "SLURM_JOB_ID" in environment

@@ -1,4 +1,4 @@
-"""The beginning and the end of a call of Snakemake: read configuration and targets, check them, show the results."""
+"""The beginning and the end of a Snakemake call: reads and checks configuration and targets, and shows the results."""
 
 import atexit
 import contextlib
@@ -33,10 +33,10 @@ from hatchery.workflow.software import is_own_environment
 from hatchery.workflow.stale_results import watch_stale_results
 
 DEFAULT_RULE = "all"
-"""The rule that Snakemake builds without a target."""
+"""Name of the rule that Snakemake builds if no target is given."""
 
 
-# Options of calls that only inspect the workflow or repair its metadata.
+# Options of Snakemake that only inspect the workflow or repair its metadata.
 _LOOKING = (
     "lint",
     "unlock",
@@ -49,7 +49,7 @@ _LOOKING = (
 
 @dataclass(frozen=True)
 class Request:
-    """The targets, the name of the executor, and the options dry run, number of retries and forced reruns."""
+    """The request on Snakemake's command line: targets, executor, dry run, number of retries, forced reruns."""
 
     targets: tuple[str, ...]
     executor: str
@@ -59,17 +59,17 @@ class Request:
 
 
 def read_request(argv: Sequence[str]) -> Request | None:
-    """Parse the targets and options of a command line of Snakemake (`argv` begins with the program).
+    """Return the targets and options in `argv`, Snakemake's command line beginning with the program.
 
-    Snakemake passes its targets to the workflow only after it has read the Snakefile. None if the line is not
-    Snakemake's, or if it requests no output.
+    The line is parsed here because Snakemake passes targets to the workflow only after it has read the Snakefile.
+    Return None if the command line is not Snakemake's, or requests no output.
     """
     program = Path(argv[0]) if argv else Path()
     if program.name != "snakemake" and (program.name, program.parent.name) != ("__main__.py", "snakemake"):
         return None
     from snakemake.cli import parse_args
 
-    # Snakemake has parsed the same line, and has reported its errors.
+    # Errors and warnings are suppressed, because Snakemake has parsed the same line and reported them.
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stderr(io.StringIO()),
@@ -89,17 +89,17 @@ def read_request(argv: Sequence[str]) -> Request | None:
 
 VARIABLE = "HATCHERY_CONFIGURATION"
 COPIES = Path(".snakemake/configurations")
-# Published values are matched with rows by name.
+# Suffixes of the files of a configuration: settings and published values.
 _ENDINGS = (".yaml", ".csv")
 
 
 def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: bool = True) -> Path:
-    """Return the folder of the configuration: `folder` itself in the main process, its copy in a job.
+    """Return the folder of the configuration: `folder` itself in the main process, a copy in a job.
 
-    A job of a cluster reads the configuration hours after it was submitted, and has to use the configuration of that
-    time. The main process writes a copy, named after its content, and passes its path to the jobs in an environment
-    variable, which every cluster executor forwards. A job without the variable reads `folder`. A dry run has no jobs,
-    and writes no copy. Raises ConfigError in a job whose copy was altered.
+    A cluster job may start hours after it was submitted, and must use the configuration at the time of submission.
+    Therefore the main process writes a copy, named by the digest of its content, and passes the path to jobs in an
+    environment variable, which all cluster executors forward. A job without this variable reads `folder`. A dry run has
+    no jobs, so it writes no copy. Raises ConfigError in a job if the copy was altered.
     """
     if not is_main_process:
         handed_on = os.environ.get(VARIABLE, "")
@@ -108,7 +108,7 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
         if (found := _digest(_files_in(Path(handed_on)))) != Path(handed_on).name:
             raise ConfigError(
                 f"{handed_on}: the configuration of this job was altered: expected the SHA-256 "
-                f"{Path(handed_on).name}..., found {found}...; start the workflow again, which writes it anew"
+                f"{Path(handed_on).name}..., got {found}...; start the workflow again, which writes a new copy"
             )
         return Path(handed_on)
     if not may_write:
@@ -125,14 +125,14 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
             (unfinished / path).write_bytes(text)
         try:
             unfinished.rename(copy)
-        except OSError:  # another process was faster
+        except OSError:  # another process has written the same copy
             shutil.rmtree(unfinished)
     os.environ[VARIABLE] = str(copy.resolve())
     return Path(folder)
 
 
 def _files(folder: str | Path) -> dict[Path, bytes]:
-    """Return the contents of the files of a configuration, by path; including shipped files of another folder."""
+    """Return the contents of the files of a configuration by path, including shipped files that it uses."""
     found = _files_in(Path(folder))
     shipped = shipped_for(Path(folder))
     if shipped is not None and shipped.name != COPY:
@@ -146,7 +146,7 @@ def _files_in(folder: Path) -> dict[Path, bytes]:
 
 
 def _digest(files: Mapping[Path, bytes]) -> str:
-    """Return the name of a copy of a configuration."""
+    """Return the digest of the files of a configuration, by which a copy is named."""
     content = b"".join(f"{path} {len(text)}\n".encode() + text for path, text in sorted(files.items()))
     return sha256(content).hexdigest()[:16]
 
@@ -155,9 +155,9 @@ def _digest(files: Mapping[Path, bytes]) -> str:
 def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = True, may_write: bool = False) -> Rules:
     """Return the rules of the project that is configured in `folder`.
 
-    `call` holds settings from Snakemake's command line (`ConfigSettings`). The main configuration is checked at once,
-    experiments when they are first used. Only a call with `may_write` writes files, except for links to shipped
-    tables. In the process of one job of a cluster, calls are written when they are requested.
+    `call` contains settings from Snakemake's command line (`ConfigSettings`). The main configuration is checked now,
+    experiments when they are first used. Only with `may_write` are files written, except for links to shipped tables.
+    In the process of a single cluster job, specifications of jobs are written when they are requested.
     """
     if is_main_process:
         link_tables(Path(folder))
@@ -174,9 +174,9 @@ def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = 
 
 @with_plain_errors
 def check_request(rules: Rules, workflow: Any) -> None:
-    """Stop this call of Snakemake before planning if its targets have known problems.
+    """Check the targets before planning; for a dry run, arrange that missing raw data is listed at its end.
 
-    A dry run ends with a list of the missing raw data. Raises ConfigError with one line for each problem.
+    Raises ConfigError with one line per problem.
     """
     request = read_request(sys.argv) if workflow.is_main_process else None
     if request is None:
@@ -190,7 +190,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
     patterns = [output.replace("{kind}", kind) for output in outputs for kind in kinds[output]]
     made = {target: _is_made(target, workflow) for target in targets}
     if is_module(workflow):
-        # Targets of the outer workflow, which may still follow in its Snakefile.
+        # Other targets may belong to rules that the outer workflow defines later in its Snakefile.
         targets = [target for target in targets if made[target]]
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
@@ -209,7 +209,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
 
 
 def is_module(workflow: Any) -> bool:
-    """Return True if the Snakefile being read is a module of another workflow."""
+    """Return True if our Snakefile is read as a module of another workflow."""
     return not workflow.modifier.is_main_snakefile()
 
 
@@ -217,8 +217,8 @@ def is_module(workflow: Any) -> bool:
 def begin_in_module(rules: Rules, workflow: Any) -> None:
     """Run the steps of `onstart` for a module, because Snakemake does not call a module's `onstart`.
 
-    Calls and links are written while jobs are planned. Raises ConfigError for a `prefix`, because Snakemake would then
-    use other paths than the calls.
+    Specifications of jobs, and links, are written while jobs are planned. Raises ConfigError if the module has a
+    `prefix`, because Snakemake would use other paths than the specifications.
     """
     if workflow.modifier.modify_path("results/demo", "output") != "results/demo":
         raise ConfigError("module: got `prefix` or `replace_prefix`, expected neither; use --directory instead")
@@ -229,16 +229,16 @@ def begin_in_module(rules: Rules, workflow: Any) -> None:
 
 @with_plain_errors
 def require_raw_data(project: Project, dag: Any) -> None:
-    """Raise ConfigError with one line for each raw input that the planned jobs need and that is not available."""
+    """Raise ConfigError with one line for each unavailable raw input that planned jobs need."""
     if lines := missing_sources(project, planned_sources(dag)):
         raise ConfigError("\n".join(lines))
 
 
 @with_plain_errors
 def show_results(project: Project) -> None:
-    """Print the tables of the experiments and studies of this invocation.
+    """Print the summaries of the experiments and studies that this call of Snakemake requested.
 
-    A study's tables replace those of its experiments.
+    If a study was requested, its summary is printed instead of those of its experiments.
     """
     studies = [name for kind, name in project.checked if kind == "study"]
     read = {part for study in studies for part in project.members(study)}
@@ -249,47 +249,46 @@ def show_results(project: Project) -> None:
 
 
 def list_missing_data(project: Project, workflow: Any) -> None:
-    """Print the raw data that the jobs of a dry run would lack, at its end."""
+    """Print, at the end of a dry run, the raw data that the planned jobs would lack."""
     try:
         lines = missing_sources(project, planned_sources(workflow.dag))
-    except Exception:  # there is no plan, and the reason was reported
+    except Exception:  # there is no plan, and Snakemake has reported the reason
         return
     for line in lines:
         print(f"missing: {line}", file=sys.stderr)
 
 
 COMMANDS = ("sbatch", "squeue")
-"""Commands that the executor calls to submit and monitor jobs."""
+"""Slurm commands by which the executor submits and monitors jobs."""
 
 
 def require_slurm(executor: str, dry_run: bool) -> None:
-    """Raise ConfigError if jobs are to be submitted to Slurm from a machine without it; a dry run submits no jobs."""
+    """Raise ConfigError if jobs would be submitted to Slurm, but this machine lacks its commands."""
     missing = missing_commands()
     if executor == "slurm" and missing and not dry_run:
         raise ConfigError(
-            f"--profile slurm: this machine has {missing}, so it cannot send jobs to Slurm; call "
-            "it on a login node of the cluster, add -n to see the plan only, or leave --profile slurm out to run here"
+            f"--profile slurm: this machine has {missing}, so it cannot submit jobs to Slurm; run the command on a "
+            "login node of the cluster, add -n to only see the plan, or omit --profile slurm to run on this machine"
         )
 
 
 def missing_commands(commands: Sequence[str] = COMMANDS) -> str:
-    """Return the missing Slurm commands of this machine, as in `no sbatch and no squeue`; empty if there are all."""
+    """Return the Slurm commands that this machine lacks, such as `no sbatch and no squeue`; empty if it has all."""
     return " and ".join(f"no {command}" for command in commands if shutil.which(command) is None)
 
 
 def _is_made(target: str, workflow: Any) -> bool:
-    """Return True if Snakemake accepts a target: the name of a rule, an output of a rule, or an existing file."""
+    """Return True if Snakemake can build a target: it is a rule, an output of a rule, or an existing file."""
     return (
         workflow.is_rule(target) or Path(target).is_file() or any(rule.is_producer(target) for rule in workflow.rules)
     )
 
 
 def show_summaries(paths: Iterable[str | Path], stream: TextIO) -> None:
-    """Print every `summary.txt` in `paths`, in the given order, to `stream`.
+    """Write the text of each `summary.txt` in `paths` to `stream`.
 
-    A file that cannot be read, or whose checksum differs, is reported in one line. No error is raised, because this
-    runs after the work has finished. Characters that the stream cannot show become question marks, those that would
-    control a terminal U+FFFD.
+    A file that cannot be read, or whose checksum differs, is reported in one line. No error is raised, because all jobs
+    have finished. Characters that the stream cannot encode become question marks; control characters become U+FFFD.
     """
     for path in paths:
         try:

@@ -7,20 +7,20 @@ import psutil
 
 
 def locked_by_another() -> str:
-    """Return the reason why the folder is locked; empty if no other workflow runs in it, so that the lock is stale."""
+    """Return an error message if another workflow runs in this folder; empty if none does, so that a lock is stale."""
     if (process := other_workflow()) is None:
         return ""
     return (
         f"error: {Path.cwd()}: Directory cannot be locked: another workflow runs in it (process {process}); "
-        "wait for its end, or stop it with Ctrl-C"
+        "wait until it ends, or stop it with Ctrl-C"
     )
 
 
 def other_workflow() -> int | None:
     """Return the process id of another Snakemake in this folder, on this machine; None if there is none.
 
-    The Snakemake inside a job, whose command line contains `--mode`, does not count: it continues after its workflow
-    was killed.
+    A Snakemake process of a single job, whose command line contains `--mode`, is ignored, because it may still run
+    after its workflow was killed.
     """
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter(["cmdline", "cwd"]):

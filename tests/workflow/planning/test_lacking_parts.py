@@ -32,7 +32,7 @@ def test_a_folder_without_files_is_missing_data(configuration: Path, tmp_path: P
         (tmp_path / "empty" / hidden).write_text("x", encoding="utf-8")
     edited(configuration, "config.yaml", data={"my_text": {"path": str(tmp_path / "empty")}})
     (line,) = missing_sources(Project(configuration), ["my_text"])
-    assert f"source 'my_text' lies at {tmp_path / 'empty'}, a folder without files: set data.my_text.path" in line
+    assert f"source 'my_text' is at {tmp_path / 'empty'}, a folder without files: set data.my_text.path" in line
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere/a.txt").write_text("x", encoding="utf-8")
     (tmp_path / "empty/linked").symlink_to(tmp_path / "elsewhere")

@@ -172,7 +172,7 @@ def test_without_an_error_the_end_of_the_log_stands_for_it(tmp_path: Path) -> No
     ("exception", "ending"),
     [
         ("Command 'x' returned non-zero exit status 3.", "ended with status 3"),
-        ("Command 'x' returned non-zero exit status 137.", "killed by SIGKILL, often for want of memory"),
+        ("Command 'x' returned non-zero exit status 137.", "killed by SIGKILL, often for lack of memory"),
         ("Command 'x' died with <Signals.SIGTERM: 15>.", "ended by SIGTERM"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The stage `draw_figure`: draw a figure of an experiment; one file contains a layout for wide screens and for phones."""
+"""The stage `draw_figure`: draw a figure of an experiment, with layouts for wide screens and for phones in one file."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

@@ -23,7 +23,7 @@ def crate_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def crate_inputs(of: "Outputs", experiment: str) -> dict[str, Paths]:
-    """Return the summary, from whose digests manifests are followed down to the raw files, and the files for readers."""
+    """Return the summary, whose digests lead to the manifests down to raw files, and the results for readers."""
     return {
         "summary": of("summarise", "parquet"),
         "results": [of("summarise"), of("summarise", "markdown"), of("write_provenance")],

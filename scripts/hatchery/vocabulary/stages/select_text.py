@@ -1,4 +1,4 @@
-"""The stage `select_text`: selection of sentences, spans or windows from raw texts."""
+"""The stage `select_text`: select sentences, spans or windows from raw texts or a corpus."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 SENTENCE_MODEL = "sentence model"
-"""Name of the sentence splitter's parameters in manifests."""
+"""Name in manifests of the input with the parameters of the sentence splitter."""
 
 
 def selection_settings(project: "Project", selection: str) -> dict[str, object]:
@@ -28,7 +28,9 @@ def selection_settings(project: "Project", selection: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the texts that match the options, and the parameters of a sentence model."""
+    """Return the files that the stage reads of the raw input `name`: texts that match the options, or the parameters of
+    a sentence model.
+    """
     from hatchery.corpora.raw_texts import raw_text_files
     from hatchery.corpora.sentences import parameter_files
 
@@ -37,8 +39,8 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def selection_inputs(of: "Outputs", selection: str) -> dict[str, Paths]:
-    """Return the manifests of the source or corpus, of the vocabulary, and of a sentence model if the settings name
-    one.
+    """Return the manifests of the source or corpus, of the vocabulary and, if the settings name one, of the sentence
+    model.
     """
     block = of.project.selection(selection)
     return {
@@ -72,10 +74,10 @@ def select_text(
 ) -> None:
     """Write `items-*.parquet`, `counts.csv` and `samples.csv` of a selection into the folder of `run`.
 
-    `source` and `sentence_model` are source manifests, but without options `source` is the manifest of a corpus;
-    `vocabulary` is the manifest of a built vocabulary. Raises SourceError naming file and position of damaged input,
-    ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, ConfigError for settings that do not
-    fit.
+    `source` is a source manifest or, if `settings.options` is None, the manifest of a corpus. `sentence_model` is a
+    source manifest, and `vocabulary` the manifest of a built vocabulary. Raises SourceError, which names file and
+    position, for damaged input, ManifestError for a damaged corpus, EvaluationError for a damaged vocabulary, and
+    ConfigError if settings and sentence model do not match.
     """
     from hatchery.vocabulary.select import select
 
