@@ -1,4 +1,4 @@
-"""Print the jobs that an experiment or a study would send to Slurm, and ask Slurm about each kind; 1 on problems.
+"""Print the jobs that an experiment or a study would submit to Slurm, and test each kind; exit with 1 on problems.
 
 For example: python scripts/check_cluster.py --experiment strict
 """
@@ -16,10 +16,10 @@ from hatchery.workflow.resources import Resources
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the lines and what is wrong with them."""
+    """Print the `sbatch` commands, and the problems that Slurm reports."""
     target = f"results/{arguments.experiment}/summary.csv"
     jobs = plan(target, arguments.profile, arguments.snakemake)
-    print(f"What would be sent for {target}:\n\n{sbatch_text(jobs)}", flush=True)
+    print(f"Jobs that would be submitted for {target}:\n\n{sbatch_text(jobs)}", flush=True)
     missing = missing_commands(ASKED)
     project = open_project()
     retries = retries_of(["--profile", arguments.profile, *arguments.snakemake])
@@ -28,17 +28,17 @@ def main(arguments: argparse.Namespace) -> None:
         *endless_trainings(project.members(arguments.experiment), Resources(Jobs(project)), retries),
     ]
     if missing:
-        found.append(f"this machine has {missing}, so Slurm was not asked; call it on a login node of the cluster")
+        found.append(f"this machine has {missing}, so nothing was tested; run this on a login node of the cluster")
     for problem in found:
         print(f"error: {problem}", file=sys.stderr)
     if found:
         sys.exit(1)
-    print("Slurm would take all of these jobs.")
+    print("Slurm would accept all of these jobs.")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--experiment", required=True, help="an experiment or a study, by its name")
+    parser.add_argument("--experiment", required=True, help="name of an experiment or a study")
     parser.add_argument("--profile", default="slurm", help="Snakemake profile (default: slurm)")
-    parser.add_argument("snakemake", nargs="*", help="after --: further arguments that you will give to snakemake")
+    parser.add_argument("snakemake", nargs="*", help="after --: further arguments of snakemake")
     run_command(main, parser)

@@ -1,4 +1,4 @@
-"""Remove the folder of an experiment in results/. Models and everything else that experiments share are kept.
+"""Remove the folder of an experiment in results/. Models and other results that experiments share are kept.
 
 For example: python scripts/clean_experiment.py strict_small
 """
@@ -13,13 +13,13 @@ from hatchery.stage import reserved_names
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Remove the folder, or the link to it. Raises ConfigError for a name that cannot be an experiment's."""
+    """Remove the folder, or the link to it. Raises ConfigError for a name that no experiment can have."""
     name, reserved = arguments.experiment, reserved_names()
     if name in reserved:
-        raise ConfigError(f"EXPERIMENT={name} is no experiment: results/{name}/ is shared by all of them")
-    # As on a file system that does not tell upper from lower case, or in `tokens.`, where it drops the stop.
+        raise ConfigError(f"EXPERIMENT: got {name}, expected an experiment; results/{name}/ is shared by experiments")
+    # Names are compared without case and final full stops, because some file systems ignore both.
     if name.casefold().rstrip(". ") in reserved or name.startswith(".") or not name.strip() or Path(name).name != name:
-        raise ConfigError(f"EXPERIMENT={name} is no experiment; expected the name of one in config/experiments/")
+        raise ConfigError(f"EXPERIMENT: got {name}, expected the name of an experiment in config/experiments/")
     folder = arguments.results / name
     if folder.is_symlink():
         folder.unlink()
@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> None:
         shutil.rmtree(folder)
         print(f"removed {folder}")
     else:
-        print(f"there is no {folder}")
+        print(f"{folder} does not exist")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Remove what killed jobs left behind and no later job takes over; trainings that can go on keep their checkpoints.
+"""Remove files that killed jobs left and that no later job uses; checkpoints of unfinished trainings are kept.
 
-Temporary files that nobody has written for an hour, run folders whose models are finished, and empty ones. What the
-next attempt of a job takes over, it clears itself.
+Removed are temporary files that were not written for an hour, run folders of finished models, and empty run folders.
+Files that the next attempt of a job uses are removed by that attempt.
 """
 
 import argparse
@@ -17,7 +17,7 @@ QUIET_SECONDS = 3600
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Remove them, with a line for each, and name the trainings that can go on."""
+    """Remove the files, print one line for each, and name the unfinished trainings."""
     results, checkpoints = arguments.project / "results", arguments.project / "results/checkpoints"
     removed = 0
     for folder in (results, arguments.project / "resources"):
@@ -31,11 +31,11 @@ def main(arguments: argparse.Namespace) -> None:
         removed += 1
     print(f"{removed} removed")
     for folder in sorted(checkpoints.glob("*/")):
-        print(f"kept {folder}: an unfinished training, which the same command goes on with")
+        print(f"kept {folder}: an unfinished training, which the same command continues")
 
 
 def finished_runs(models: Path) -> set[str]:
-    """The names that the run folders of finished models had."""
+    """Return the names of the run folders of finished models."""
     names = set()
     for path in models.glob("*/manifest.json"):
         made = json.loads(path.read_text(encoding="utf-8"))

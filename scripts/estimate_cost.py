@@ -1,4 +1,4 @@
-"""Estimate the cost of an experiment or a study: operations, time, disk space. It reads settings, and needs no data."""
+"""Estimate the cost of an experiment or a study, FLOPs, time and disk space, from its settings, without data."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ from hatchery.workflow.jobs import Jobs
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the page of the experiment, or of each of a study, with the token shards if they are there."""
+    """Print the estimate for the experiment, or for each experiment of a study, with existing token shards."""
     planned = {"planned_device": arguments.device, "planned_mfu": arguments.mfu, "gpus_per_node": arguments.devices}
     overrides = {key: value for key, value in planned.items() if value is not None}
     if arguments.devices is not None:
@@ -31,11 +31,11 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("experiment", help="an experiment or a study, by its name")
+    parser.add_argument("experiment", help="name of an experiment or a study")
     parser.add_argument("--config", type=Path, default=Path("config"), help="the folder of the configuration")
     parser.add_argument("--device", help="device to plan for, instead of cluster.planned_device")
     parser.add_argument(
         "--devices", type=int, help="number of devices instead of cluster.nodes x cluster.gpus_per_node"
     )
-    parser.add_argument("--mfu", type=float, help="utilisation, 0 to 1, instead of cluster.planned_mfu")
+    parser.add_argument("--mfu", type=float, help="model FLOPs utilisation, 0 to 1, instead of cluster.planned_mfu")
     run_command(main, parser)

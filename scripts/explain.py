@@ -1,4 +1,4 @@
-"""Show what Snakemake would run for a target, why, what it would cost, and which raw data is missing. Runs nothing.
+"""Show the jobs that Snakemake would run for a target, the reasons, the cost, and missing raw data. No job is run.
 
 For example: python scripts/explain.py results/demo/summary.csv
 """
@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # A reader that closes the pipe, such as head, ends the program without a word.
+    # If the reader closes the pipe, as `head` does, the program ends without a message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="+", help="files in results/, as for snakemake")

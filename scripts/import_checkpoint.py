@@ -8,7 +8,7 @@ from hatchery.export.published_checkpoint import LAYOUTS, import_checkpoint
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Hand the arguments to the library."""
+    """Call the library's function with the arguments."""
     import_checkpoint(
         arguments.weights,
         arguments.config,
@@ -29,12 +29,12 @@ if __name__ == "__main__":
     parser.add_argument(
         "--layer-weighting",
         metavar="VARIANT",
-        help="biased, zero or normalized; needed for ELC-BERT, because its variants have the same tensors",
+        help="biased, zero or normalized; needed for ELC-BERT, because its variants have equal tensor names",
     )
     parser.add_argument(
         "--position-head-layout",
         choices=LAYOUTS,
-        help="the code that trained an LTG-BERT: bnc (also for the wrapper of the released checkpoints) or babylm",
+        help="the code that trained LTG-BERT: bnc (also for the wrapper of the released checkpoints) or babylm",
     )
-    parser.add_argument("--output", type=Path, required=True, help="manifest to write; the model goes to its folder")
+    parser.add_argument("--output", type=Path, required=True, help="path of the manifest, next to the model")
     run_command(main, parser)

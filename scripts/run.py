@@ -1,7 +1,7 @@
 """Run a stage: python scripts/run.py STAGE results/settings/<digest>.json '{"output": "FILE"}'.
 
-The arguments of a stage are JSON objects, or files that hold one; of a repeated key, the last value counts.
-`python scripts/run.py STAGE` alone lists its arguments.
+The arguments of a stage are given as JSON objects, or files with a JSON object; of a repeated key, the last value is
+used. `python scripts/run.py STAGE` without arguments lists the stage's arguments.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from hatchery.stage import function_of
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Run the stage that the arguments name. Raises ConfigError with the nearest name where there is none."""
+    """Run the stage that the arguments name. Raises ConfigError, which suggests a name, for an unknown stage."""
     function = function_of(arguments.stage)
     if not arguments.given:
         print(usage(function), end="")
@@ -22,10 +22,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # Ctrl-C ends a stage as a kill does, after which the next attempt goes on: Python would heed the signal only after
-    # the library call that is running, lose it during an import, and ignore it in the background of a shell script.
+    # Ctrl-C kills a stage, and the next attempt continues. Python's handler would act only after the current library
+    # call, lose the signal during an import, and ignore it in background processes of shell scripts.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", help="the name of its function, a file in a folder `stages` of scripts/hatchery/")
-    parser.add_argument("given", nargs="*", metavar="JSON", help="what it is given, or a file of that")
+    parser.add_argument("stage", help="name of the stage, a file in a folder `stages` of scripts/hatchery/")
+    parser.add_argument("given", nargs="*", metavar="JSON", help="arguments as a JSON object, or a file with one")
     run_command(main, parser)

@@ -1,4 +1,4 @@
-"""Trace a number of a summary back to the raw files, with manifests and settings. Status 1 if something differs.
+"""Trace a number of a summary back to the raw files, with manifests and settings. Exit with 1 if a file differs.
 
 For example: python scripts/trace.py results/demo/summary.csv --cell elc_bert/demo_pairs/binding
 """
@@ -21,52 +21,53 @@ from hatchery.settings.problems import alternatives
 
 
 def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
-    """The words of `model/suite/task/metric`, of which the later ones may be left out.
+    """Return the parts of `model/suite/task/metric` by column; the last parts may be missing.
 
-    The models of a study have a stroke in their names. Raises EvaluationError for more words than that.
+    Names of models of a study contain a slash. Raises EvaluationError for too many parts.
     """
     words = [word.strip() for word in cell.split("/")] if cell else []
     if "/".join(words[:2]) in models:
         words = ["/".join(words[:2]), *words[2:]]
     if len(words) > len(SELECTORS):
-        raise EvaluationError(f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or the first words of that")
+        raise EvaluationError(f"--cell: got {cell!r}, expected {'/'.join(SELECTORS)} or its first parts")
     return {column: word or None for column, word in zip(SELECTORS, words, strict=False)}
 
 
 def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """The options that name a value of a column."""
+    """Return the values of columns that the options select, by column; None for columns without option."""
     return {column: getattr(arguments, column) for column in SELECTORS if getattr(arguments, column) is not None}
 
 
 def select(
     rows: Sequence[SummaryRow], wanted: Mapping[str, str | None], number: int | None, where: str
 ) -> list[SummaryRow]:
-    """The rows that have all `wanted` values (None leaves a column open) and, if given, this number; at least one.
+    """Return the rows that have all values `wanted` (None allows any value) and, if given, the row number `number`.
 
-    Raises EvaluationError with the nearest match when a value does not occur, and when no row has all of them.
+    Raises EvaluationError, which suggests the most similar value, for a value that does not occur, and if no row has
+    all values.
     """
     if number is not None:
         if not 1 <= number <= len(rows):
-            raise EvaluationError(f"{where}: there is no row {number}; expected 1 to {len(rows)}")
+            raise EvaluationError(f"{where}: got row {number}, expected 1 to {len(rows)}")
         rows = [rows[number - 1]]
     chosen = {column: value for column, value in wanted.items() if value is not None}
     matching = list(rows)
     for column, value in chosen.items():
         known = sorted({getattr(row, column) for row in rows})
         if value not in known:
-            raise EvaluationError(f"{where}: {column}: got {value!r}, no such row{alternatives(value, known)}")
+            raise EvaluationError(f"{where}: {column}: got {value!r}, which no row has{alternatives(value, known)}")
         narrowed = [row for row in matching if getattr(row, column) == value]
         if not narrowed:
             there = ", ".join(sorted({getattr(row, column) for row in matching}))
-            raise EvaluationError(f"{where}: {column}: got {value!r}, but the rows so chosen have: {there}")
+            raise EvaluationError(f"{where}: {column}: got {value!r}, but the rows selected so far have: {there}")
         matching = narrowed
     return matching
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the chain of one row, or the rows to choose from."""
+    """Print the provenance chain of one row; if several rows match, print these rows."""
     where = str(arguments.summary)
-    # The same rows, as numbers.
+    # The Parquet file contains the rows of the CSV file with typed values.
     summary = read_summary(verified_view(arguments.summary).with_suffix(".parquet"))
     numbers = {row.selectors: number for number, row in enumerate(summary, start=1)}
     cell = cell_selectors(arguments.cell, {row.model for row in summary})
@@ -74,7 +75,7 @@ def main(arguments: argparse.Namespace) -> None:
     if len(rows) > 1:
         for row in rows:
             print(visible(f"{numbers[row.selectors]:>5}  {' '.join(row.selectors)}  {row.whole()}"))
-        raise EvaluationError(f"{where}: {len(rows)} rows match; choose by --row or --{', --'.join(SELECTORS)}")
+        raise EvaluationError(f"{where}: {len(rows)} rows match; select one by --row or --{', --'.join(SELECTORS)}")
     row, number = rows[0], numbers[rows[0].selectors]
     chain = follow(
         ManifestIndex(arguments.project),
@@ -90,7 +91,7 @@ def main(arguments: argparse.Namespace) -> None:
         print(visible(json.dumps(found, indent=1, ensure_ascii=False)))
     else:
         tree = tree_text(f"{where}, row {number}: {' '.join(row.selectors)} = {row.whole()}", chain, arguments.full)
-        # Names of raw files are strangers'.
+        # Names of raw files are foreign text, so control characters are replaced.
         print(visible(tree), end="")
     for problem in problems:
         print(f"error: {visible(problem)}", file=sys.stderr)
@@ -99,13 +100,13 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    # A reader that closes the pipe, such as head, ends the program without a word.
+    # If the reader closes the pipe, as `head` does, the program ends without a message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("summary", type=Path, help="results/<experiment>/summary.csv")
     parser.add_argument("--row", type=int, help="number of the row, counted from 1")
     parser.add_argument(
-        "--cell", default="", metavar="/".join(SELECTORS), help="values of these columns; the last ones may be left out"
+        "--cell", default="", metavar="/".join(SELECTORS), help="values of these columns; the last ones may be omitted"
     )
     for column in SELECTORS:
         parser.add_argument(f"--{column}", help=f"value of the column `{column}`")

@@ -1,9 +1,9 @@
-"""Learn the Punkt parameters of English from public texts, with additions of our own; no rule calls this command.
+"""Train Punkt parameters for English on public texts, with manual corrections; no rule of the workflow runs this.
 
 NLTK's trainer (Kiss and Strunk, 2006) learns abbreviations, collocations, sentence starters and orthographic contexts
-from the texts that a recipe names; the files, in NLTK's format, keep these statistics, never text. Same texts, same
-bytes: the trainer walks its word types in sorted order here, and every file is sorted. Added and removed is what small
-corpora get wrong; each step says why.
+from the texts that a recipe names. The parameter files, in NLTK's format, contain only these statistics, no text. Equal
+texts produce byte-identical files, because the trainer processes word types in sorted order, and files are sorted. The
+recipe's additions and removals correct mistakes that result from small corpora.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from hatchery.errors import ConfigError, SourceError
 from hatchery.settings.base import Settings
 from hatchery.typed import build
 
-# A word after a lower-case word and a blank stands inside a sentence, so its capital says something about the word.
+# A word after a lower-case word and a space is inside a sentence, so an initial capital is a property of the word.
 _INSIDE_SENTENCE = re.compile(r"(?<=[a-z] )(?:([a-z]+)|([A-Z][a-z]*))(?![\w.-])")
 _THRESHOLDS = (
     "ABBREV",
@@ -45,55 +45,60 @@ _THRESHOLDS = (
 
 @dataclass(frozen=True)
 class TrainingText(Settings):
-    """One corpus to learn from: a zip archive."""
+    """A training corpus: a zip archive."""
 
     name: str
-    """The command's `--source NAME=path` says where it lies."""
+    """Name of the corpus; the option `--source NAME=path` states its path."""
     files: tuple[str, ...]
-    """Shell patterns of the members that are read."""
+    """Shell patterns of the archive members to read."""
     format: Literal["text", "brown"] = "text"
-    """`brown`: a sentence per line, `word/tag`."""
+    """Format of the members: text, or brown with one sentence per line as `word/tag`."""
     encoding: str = "utf-8"
     remove: str | None = None
-    """A string that is no part of the text, such as a mark at the beginning of every file."""
+    """String to remove, such as a marker at the beginning of each file."""
     hold_out_every: int | None = None
-    """Leave out every n-th file, to measure on text that was not seen."""
+    """Hold out every n-th file for measurements; null holds out none."""
 
 
 @dataclass(frozen=True)
 class Recipe(Settings):
-    """What the model is made of. Lists of words are written as one string, words separated by blanks."""
+    """Training texts and corrections of a sentence model. Lists of words are one string, separated by spaces."""
 
     texts: tuple[TrainingText, ...]
     abbreviations: dict[str, str] = field(default_factory=dict)
     """Abbreviations to add, without the last full stop, in named groups."""
     initials: str = ""
-    """Letters that alone and in pairs (`j`, `j.r`) are initials of names, not words."""
+    """Letters that are added, singly and in pairs (`j`, `j.r`), as abbreviations, because they are initials of
+    names.
+    """
     before_numbers: str = ""
-    """Words that do not end a sentence before a number, like `No. 5`, though they may before a word."""
+    """Words after which a full stop ends no sentence if a number follows, as in `No. 5`."""
     not_abbreviations: str = ""
-    """Words that a small corpus makes look like abbreviations."""
+    """Words to remove from the abbreviations, because a small corpus makes them look like abbreviations."""
     minimum_count: int = 1
-    """Keep the orthographic context of word types with this many occurrences."""
+    """Minimum number of occurrences of word types whose orthographic context is kept."""
 
 
 class SortedTrainer(PunktTrainer):
-    """NLTK's trainer without the order of a set: that depends on the hash seed of the process."""
+    """NLTK's trainer with sorted word types; NLTK's order is that of a set, which depends on the hash seed."""
 
     def _unique_types(self, tokens: list[PunktToken]) -> list[str]:
         return sorted(super()._unique_types(tokens))
 
 
 def read_recipe(path: Path) -> Recipe:
-    """The recipe in a JSON file. Raises ConfigError naming the file and the key."""
+    """Return the recipe in a JSON file. Raises ConfigError, which names file and key, for an invalid recipe."""
     try:
         return build(Recipe, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, ConfigError) as error:
-        raise ConfigError(f"{path}: not a recipe of a sentence model: {error}") from error
+        raise ConfigError(f"{path}: cannot be read as a recipe of a sentence model: {error}") from error
 
 
 def selected_members(archive: zipfile.ZipFile, text: TrainingText) -> tuple[list[str], list[str]]:
-    """The members to learn from and those held out, both sorted. Raises SourceError when nothing matches."""
+    """Return the archive members to train on, and the held-out members, both sorted.
+
+    Raises SourceError if no member matches.
+    """
     names = sorted(n for n in archive.namelist() if any(fnmatchcase(n, pattern) for pattern in text.files))
     if not names:
         raise SourceError(f"{archive.filename}: no member matches {', '.join(text.files)}")
@@ -102,7 +107,7 @@ def selected_members(archive: zipfile.ZipFile, text: TrainingText) -> tuple[list
 
 
 def training_text(text: TrainingText, path: Path) -> str:
-    """The running text of one corpus. Raises SourceError naming the archive or the member that cannot be read."""
+    """Return the training text of a corpus. Raises SourceError, which names archive or member, if it cannot be read."""
     contents = []
     try:
         with zipfile.ZipFile(path) as archive:
@@ -119,8 +124,8 @@ def training_text(text: TrainingText, path: Path) -> str:
 
 
 def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
-    """Learn from `text` and apply the additions and removals of the recipe; same input, same parameters."""
-    # Without the time limits of patterns, which the clock would decide; only that of a single character keeps its own.
+    """Return the parameters learned from `text`, with the additions and removals of the recipe. Deterministic."""
+    # These classes have no time limits for regular expressions, because results must not depend on the clock.
     trainer = SortedTrainer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     trainer.train(text)
     parameters = trainer.get_params()
@@ -130,7 +135,7 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
     parameters.sent_starters -= _names(text, parameters)
     parameters.abbrev_types = _abbreviations(parameters.abbrev_types, recipe)
     parameters.collocations |= {(word, "##number##") for word in recipe.before_numbers.split()}
-    # Flags decide only through what was seen in lower case: without such a flag a type is treated like an unknown one.
+    # Only word types that were also seen in lower case are kept, because Punkt treats the others as unknown types.
     parameters.ortho_context = {
         word_type: flags
         for word_type, flags in parameters.ortho_context.items()
@@ -140,7 +145,8 @@ def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
 
 
 def _names(text: str, parameters: PunktParameters) -> set[str]:
-    # The characters of novels begin many sentences; as starters they would split `Mr. Watson`. `I` is always a capital.
+    # Names of characters in novels begin many sentences. As sentence starters, they would split `Mr. Watson`. `I` is
+    # excluded, because it is always a capital.
     lower, capital = Counter[str](), Counter[str]()
     for match in _INSIDE_SENTENCE.finditer(text):
         if match[1]:
@@ -160,13 +166,13 @@ def _abbreviations(learned: set[str], recipe: Recipe) -> set[str]:
     added = {word for group in recipe.abbreviations.values() for word in group.split()}
     added |= {letter for letter in letters if letter not in recipe.not_abbreviations.split()}
     added |= {f"{first}.{second}" for first in letters for second in letters}
-    # Spaced ellipses come out of the trainer as abbreviations too.
+    # The trainer also learns spaced ellipses as abbreviations, which are removed here.
     words = {word for word in learned if any(character.isalpha() for character in word) and not re.search(r"\s", word)}
     return (words - set(recipe.not_abbreviations.split())) | added
 
 
 def save_parameters(parameters: PunktParameters, folder: Path) -> dict[str, int]:
-    """Write the four files in NLTK's format, sorted, and return the number of entries of each."""
+    """Write the four parameter files in NLTK's format, sorted, and return the number of entries by file."""
     tables = {
         COLLOCATIONS: ["\t".join(pair) for pair in parameters.collocations],
         STARTERS: list(parameters.sent_starters),
@@ -179,14 +185,16 @@ def save_parameters(parameters: PunktParameters, folder: Path) -> dict[str, int]
 
 
 def train_model(recipe_path: Path, sources: Mapping[str, Path], folder: Path) -> None:
-    """Train by a recipe and write the parameters and `model.json` (inputs, settings, counts, digest) into `folder`.
+    """Train by a recipe, and write the parameters and `model.json` (inputs, settings, counts, digest) into `folder`.
 
-    Raises ConfigError when the sources are not those of the recipe, SourceError when one cannot be read.
+    Raises ConfigError if the names of `sources` differ from those in the recipe, SourceError if one cannot be read.
     """
     recipe = read_recipe(recipe_path)
     names = [text.name for text in recipe.texts]
     if set(names) != set(sources):
-        raise ConfigError(f"--source: got {', '.join(sorted(sources))}, the recipe names {', '.join(sorted(names))}")
+        raise ConfigError(
+            f"--source: got {', '.join(sorted(sources))}, expected {', '.join(sorted(names))} as in the recipe"
+        )
     text = "\n\n".join(training_text(text, sources[text.name]) for text in recipe.texts)
     entries = save_parameters(train_parameters(text, recipe), folder)
     card = {
@@ -210,7 +218,9 @@ _QUOTES = {"``": '"', "''": '"'}
 
 
 def brown_sentences(text: str) -> list[str]:
-    """Sentences of one file of the tagged Brown corpus as running text: quotes plain, no blanks before marks."""
+    """Return the sentences of a file of the tagged Brown corpus as plain text, with plain quotes and no space before
+    punctuation marks.
+    """
     return [_running_text(line.split()) for line in text.split("\n") if line.strip()]
 
 
@@ -218,7 +228,7 @@ def _running_text(tagged: list[str]) -> str:
     text, last = "", ""
     for pair in tagged:
         token = pair.rpartition("/")[0]
-        # The corpus writes these marks twice.
+        # The corpus repeats these punctuation marks as separate tokens.
         if token in ("?", "!", ";", ":") and token == last:
             last = ""
             continue
@@ -234,7 +244,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def named(pair: str) -> tuple[str, Path]:
-    """The name and the path of `NAME=PATH`. Raises ArgumentTypeError for other words."""
+    """Return name and path of `NAME=PATH`. Raises ArgumentTypeError for another form."""
     name, separator, path = pair.partition("=")
     if not (name and separator and path):
         raise argparse.ArgumentTypeError(f"expected NAME=PATH, got {pair!r}")
@@ -243,14 +253,14 @@ def named(pair: str) -> tuple[str, Path]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--recipe", type=Path, default=MODEL_FOLDER / "recipe.json", help="what the model is made of")
+    parser.add_argument("--recipe", type=Path, default=MODEL_FOLDER / "recipe.json", help="texts and corrections")
     parser.add_argument(
         "--source",
         nargs="+",
         action="extend",
         type=named,
         metavar="NAME=PATH",
-        help="zip archive of one text of the recipe; repeat for each",
+        help="zip archive of a corpus in the recipe; repeat the option for each corpus",
     )
     parser.add_argument("--output", type=Path, default=MODEL_FOLDER, help="folder of the parameter files")
     run_command(main, parser)

@@ -1,4 +1,4 @@
-"""Upload an exported model to the Hugging Face hub, with a branch for each checkpoint. Without --upload it only lists.
+"""Upload an exported model to the Hugging Face hub, with a branch per checkpoint. Without --upload, only list files.
 
 For example: python scripts/upload_model.py babylm ltg_bert-s42
 """
@@ -12,12 +12,12 @@ from hatchery.export.upload import planned_upload, upload
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """List what would be uploaded, and upload it if that was said."""
+    """List the files to upload, and upload them if `--upload` is given."""
     project = open_project(arguments.project / "config")
     planned = planned_upload(project, arguments.experiment, arguments.run, arguments.project / "results")
     print(planned.listing())
     if not arguments.upload:
-        print("\nNothing was uploaded. To do it, say it again with --upload, after `hf auth login`.")
+        print("\nNothing was uploaded. To upload, log in with `hf auth login` and run the command with --upload.")
         return
     from huggingface_hub import HfApi
 
@@ -27,8 +27,8 @@ def main(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", help="an experiment with the key `hub`, whose models are exported")
-    parser.add_argument("run", help="a model by run and seed, as its folder under results/<experiment>/export/")
-    parser.add_argument("--upload", action="store_true", help="upload what else is only listed")
+    parser.add_argument("experiment", help="an experiment with the key `hub` and exported models")
+    parser.add_argument("run", help="run and seed, the name of a folder in results/<experiment>/export/")
+    parser.add_argument("--upload", action="store_true", help="upload the files; otherwise, they are only listed")
     parser.add_argument("--project", type=Path, default=Path(), help="the folder with config/ and results/")
     run_command(main, parser)

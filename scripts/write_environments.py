@@ -1,12 +1,12 @@
 """Write the conda environments (envs/*.yaml) from the dependency groups of pyproject.toml and from the lock files.
 
-`requirements.lock` is uv's (`make lock`), in the form that pip reads: exact versions with the hashes of the files that
-may be installed, and no address to get them from; `requirements-cpu.lock` names PyTorch's CPU-only build.
+`requirements.lock` is written by uv (`make lock`) in pip's format: exact versions, with the hashes of the files that
+may be installed, and without addresses; `requirements-cpu.lock` contains PyTorch's CPU-only build.
 
-A group lists what the stages of an environment import. Python comes from conda-forge and everything else from pip,
-because the lock's versions are pip's. An environment pins its group and what those packages need, with the lock's
-hashes, so that two installations a year apart are the same. What PyTorch's CUDA build needs is part of it: given
-hashes, pip refuses a requirement that nobody pinned.
+A dependency group lists the packages that the stages of an environment import. Python comes from conda-forge and all
+packages from pip, because the lock contains pip's versions. An environment pins its group, and all packages that the
+group needs, with the lock's hashes, so that later installations are identical. This includes the packages that
+PyTorch's CUDA build needs, because pip with hashes refuses requirements that are not pinned.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from hatchery.artifacts.atomic import write_text
 from hatchery.command import run_command
 
 MAIN_LOCK, CPU_LOCK = "requirements.lock", "requirements-cpu.lock"
-# The versions that the whole workflow is tested with; pip is the one that comes with this Python.
+# Versions with which the workflow is tested; the pip version is the one included in this Python.
 CONDA_PACKAGES = ("python=3.11.7", "pip=23.2.1")
 
 
@@ -28,8 +28,9 @@ CONDA_PACKAGES = ("python=3.11.7", "pip=23.2.1")
 class LockedPackage:
     """One pinned package.
 
-    `marker` says on which machines it is wanted (PEP 508, empty for all), `hashes` holds the SHA-256 of every file
-    that may be installed, `needed_by` the packages that ask for it (`requirements.in` for a direct requirement).
+    `marker` states on which machines the package is needed (PEP 508, empty for all), `hashes` are the SHA-256 of the
+    files that may be installed, and `needed_by` the packages that require it (`requirements.in` for a direct
+    requirement).
     """
 
     name: str
@@ -40,22 +41,22 @@ class LockedPackage:
 
     @property
     def pin(self) -> str:
-        """The requirement as pip reads it, without hashes."""
+        """Requirement in pip's format, without hashes."""
         return f"{self.name}=={self.version}" + (f" ; {self.marker}" if self.marker else "")
 
     @property
     def hash_options(self) -> list[str]:
-        """What follows the pin, so that pip installs only a file that the lock knows; sorted."""
+        """Options that follow the requirement, sorted, so that pip only installs files whose hashes are in the lock."""
         return [f"--hash=sha256:{digest}" for digest in sorted(self.hashes)]
 
 
 def canonical_name(name: str) -> str:
-    """The one spelling of a package's name (PEP 503): `PyYAML` and `pyyaml` are the same package."""
+    """Return the normalised spelling of a package's name (PEP 503): `pyyaml` for `PyYAML`."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def read_lock(path: Path) -> dict[str, LockedPackage]:
-    """The packages of a lock file by name."""
+    """Return the packages of a lock file by name."""
     packages = {}
     for entry in re.split(r"^(?=[a-z0-9])", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         pin, _, marker = (part.strip(" \\") for part in entry.splitlines()[0].partition(";"))
@@ -67,14 +68,14 @@ def read_lock(path: Path) -> dict[str, LockedPackage]:
 
 
 def read_locks(repository: Path) -> dict[str, LockedPackage]:
-    """Everything that Hatchery needs, by name. Both builds of PyTorch fit: one version with different hashes."""
+    """Return all packages that Hatchery needs, by name, with the hashes of both builds of PyTorch (CUDA and CPU)."""
     lock = read_lock(repository / MAIN_LOCK)
     (cpu,) = read_lock(repository / CPU_LOCK).values()
     return lock | {cpu.name: replace(lock[cpu.name], hashes=lock[cpu.name].hashes + cpu.hashes)}
 
 
 def needed_packages(packages: Iterable[str], lock: Mapping[str, LockedPackage]) -> list[str]:
-    """What `packages` need in turn, without `packages` themselves, sorted."""
+    """Return the sorted names of the packages that `packages` need, directly or indirectly, without `packages`."""
     chosen = set(packages)
     reached = set(chosen)
     while True:
@@ -85,21 +86,21 @@ def needed_packages(packages: Iterable[str], lock: Mapping[str, LockedPackage]) 
 
 
 def read_groups(repository: Path) -> dict[str, list[str]]:
-    """Return the canonical names of the packages of every dependency group, sorted, by the name of the group."""
+    """Return the sorted normalised names of the packages of each dependency group, by name of the group."""
     groups = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
     return {group: sorted(map(canonical_name, names)) for group, names in groups.items()}
 
 
 def conda_environments(repository: Path) -> dict[str, str]:
-    """Return the text of every conda environment by name."""
+    """Return the texts of the conda environments by name."""
     lock = read_locks(repository)
     return {group: _environment(names, lock) for group, names in read_groups(repository).items()}
 
 
 def _environment(names: list[str], lock: Mapping[str, LockedPackage]) -> str:
-    """Return the text of one file.
+    """Return the text of one environment file.
 
-    Snakemake hashes these bytes, comments included: another text rebuilds the environment and reruns its rules.
+    Snakemake hashes the file including comments, so a changed text rebuilds the environment and reruns its rules.
     """
     lines = [
         "# Made by `make envs` from requirements.lock; do not edit.",
@@ -117,14 +118,14 @@ def _environment(names: list[str], lock: Mapping[str, LockedPackage]) -> str:
 
 
 def _requirements(names: Iterable[str], lock: Mapping[str, LockedPackage]) -> Iterator[str]:
-    """The lines of one requirement each; YAML folds them into the single line that pip is given."""
+    """Yield the lines of the requirements; YAML folds the lines of a requirement into one line for pip."""
     for name in names:
         yield "      - >-"
         yield from (f"        {part}" for part in (lock[name].pin, *lock[name].hash_options))
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write `envs/<environment>.yaml` for every dependency group."""
+    """Write `envs/<environment>.yaml` for each dependency group."""
     for environment, text in conda_environments(arguments.repository).items():
         write_text(arguments.repository / "envs" / f"{environment}.yaml", text)
 

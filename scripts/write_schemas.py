@@ -1,4 +1,4 @@
-"""Write the schemas that editors read, workflow/schemas/, and docs/settings.md from the classes of settings.
+"""Write workflow/schemas/, which editors read, and docs/settings.md from the settings classes.
 
 python scripts/write_schemas.py
 """
@@ -8,7 +8,7 @@ from hatchery.schemas import PAGE, SCHEMAS, schema_texts, settings_page
 
 
 def main() -> None:
-    """Write the page and every schema, and remove those of kinds that there are no more."""
+    """Write the page and all schemas, and remove schemas of kinds that no longer exist."""
     texts = schema_texts()
     for path in set(SCHEMAS.glob("*.yaml")) - set(texts):
         path.unlink()

@@ -43,8 +43,12 @@ def test_a_job_writes_into_the_folder_that_it_is_given(tmp_path: Path) -> None:
     ("stage", "names", "message"),
     [
         ("draw_figur", {"experiment": "demo"}, "got the stage 'draw_figur'.*did you mean 'draw_figure'"),
-        ("draw_figure", {"experiment": "demo"}, "job draw_figure: figure: missing"),
-        ("draw_figure", {"experiment": "demo", "figur": "phenomena"}, "got the name 'figur'; did you mean 'figure'"),
+        ("draw_figure", {"experiment": "demo"}, "job draw_figure: missing arguments: figure"),
+        (
+            "draw_figure",
+            {"experiment": "demo", "figur": "phenomena"},
+            "unknown argument 'figur'; did you mean 'figure'",
+        ),
     ],
 )
 def test_a_wrong_name_is_one_line_with_the_nearest(stage: str, names: dict[str, str], message: str) -> None:

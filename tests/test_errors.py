@@ -57,7 +57,7 @@ def raising(error: Exception) -> Callable[[argparse.Namespace], None]:
 @pytest.mark.parametrize("error", FULL, ids=repr)
 def test_a_full_disk_is_one_line_with_a_remedy(error: Exception, capsys, monkeypatch) -> None:
     [line] = said_by(raising(error), capsys, monkeypatch)
-    assert line.endswith(": No space left on device; make room and start again; what is finished stays")
+    assert line.endswith(": No space left on device; free disk space and run again; finished results are kept")
 
 
 def test_a_full_disk_and_a_long_name_end_the_planning_in_one_line_and_a_defect_does_not() -> None:
@@ -112,7 +112,7 @@ def test_too_little_memory_is_one_line_with_a_remedy(error: Exception, capsys, m
 def test_a_read_only_file_system_is_one_line_with_a_remedy(capsys, monkeypatch) -> None:
     error = OSError(errno.EROFS, "Read-only file system", "results/x")
     [line] = said_by(raising(error), capsys, monkeypatch)
-    assert line.startswith("error: results/x: Read-only file system; the results need a place that can be written to")
+    assert line.startswith("error: results/x: Read-only file system; results need a writable folder")
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,7 @@ def test_a_project_that_cannot_be_written_is_told_before_snakemake_fails(tmp_pat
     assert writing_refused(tmp_path) is None
     # Permissions do not bind root, which tests may be.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert str(writing_refused(tmp_path)).startswith(
-        f"{tmp_path}: nothing can be written in this folder, but Snakemake"
-    )
+    assert str(writing_refused(tmp_path)).startswith(f"{tmp_path}: this folder is not writable, but Snakemake")
 
 
 def test_a_clone_without_links_is_told_with_the_cure(repository: Path, tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, r
         (lambda: hatchery.results(folder).summary, r"summary\.parquet: is missing; the same command makes it again"),
         (
             lambda: hatchery.results(folder / "none"),
-            "there are no tables here; expected a folder such as results/demo$",
+            "contains no tables; expected a folder such as results/demo$",
         ),
         (lambda: hatchery.results(project / "results/dem"), "snakemake results/dem/summary.csv; did you mean 'demo'"),
         (lambda: hatchery.experiment("demo"), "expected a file such as config/experiments/demo.yaml"),

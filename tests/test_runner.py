@@ -209,7 +209,7 @@ def test_a_stage_that_is_not_there_is_told_with_the_nearest(repository: Path) ->
     command = [sys.executable, "scripts/run.py", "pretrian", "{}"]
     done = forked.run(command, cwd=repository, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: run.py: there is no stage 'pretrian'; did you mean 'pretrain'?\n"
+    assert done.stderr == "error: run.py: unknown stage 'pretrian'; did you mean 'pretrain'?\n"
 
 
 def test_a_stage_without_anything_says_what_it_is_given(repository: Path) -> None:

@@ -1,7 +1,7 @@
-"""Hatchery's library: raw corpora in, result tables out. The folder `scripts/` is the import root.
+"""Hatchery's library, from raw corpora to result tables. The folder `scripts/` is the import root.
 
-The functions in `__all__` are the interface for users (docs/python.md). Each is imported at its first use, so
-importing one of the library's modules does not import them.
+The functions in `__all__` are the interface for users (docs/python.md). Each is imported when it is first used, so that
+importing a module of the library does not import all of them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
     from pkgutil import resolve_name
 
     if name in ("experiment", "export"):
-        # Packages, which are the functions when they are called.
+        # These packages can be called, so that they are also the functions with their names.
         return resolve_name(f"hatchery.{name}")
     if name in __all__:
         return resolve_name(f"hatchery.public:{name}")
@@ -38,5 +38,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return all names, also those that were not yet imported, for tab completion and the site of the documentation."""
+    """Return all names, including those not yet imported, for tab completion and the documentation."""
     return sorted({*globals(), *__all__})

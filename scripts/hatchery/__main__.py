@@ -1,4 +1,4 @@
-"""`python -m hatchery` is the program `hatchery`."""
+"""Runs the program `hatchery` for `python -m hatchery`."""
 
 from hatchery.commands import main
 

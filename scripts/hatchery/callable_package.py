@@ -1,4 +1,4 @@
-"""Packages that are also functions, so that users and the library can use the same name."""
+"""Makes packages callable, so that a package of the library and a function for users can have the same name."""
 
 import sys
 from types import ModuleType
@@ -13,5 +13,7 @@ class _CallablePackage(ModuleType):
 
 
 def make_callable(package: str) -> None:
-    """Make a package callable, such as `hatchery.export`: a call runs the function of its name in `hatchery.public`."""
+    """Make a package callable, such as `hatchery.export`: calling it calls the function with its name in
+    `hatchery.public`.
+    """
     sys.modules[package].__class__ = _CallablePackage

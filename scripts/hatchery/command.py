@@ -1,4 +1,4 @@
-"""The frame that the programs in `scripts/` share: parse the arguments, call `main`, return an exit status."""
+"""Common code of the programs in `scripts/`: parse the arguments, call `main`, exit with a status."""
 
 import argparse
 import json
@@ -15,10 +15,10 @@ from hatchery.sanitize import visible
 
 
 def read_given(word: str) -> dict[str, Any]:
-    """Return the arguments of a stage from a JSON object, or from the path of a JSON file.
+    """Return the arguments of a stage from `word`: a JSON object, or the path of a JSON file.
 
-    The file of a call has all inputs under `arguments`; its name is checked against its content. Raises ConfigError
-    when the file is missing, altered, or holds no JSON object.
+    In the file of a job's specification (`job_spec`), inputs are under the key `arguments`, and the file's name is
+    checked against its content. Raises ConfigError if the file is missing, was altered, or contains no JSON object.
     """
     inline = word.lstrip().startswith("{")
     where = "the command line" if inline else word
@@ -35,7 +35,7 @@ def read_given(word: str) -> dict[str, Any]:
         raise ConfigError(f"{where}: not JSON: {error}") from error
     if not isinstance(value, dict) or not isinstance(value.get("arguments", {}), dict):
         raise ConfigError(
-            f"{where}: expected a JSON object with the arguments of the stage, not {type(value).__name__}"
+            f"{where}: got {type(value).__name__}, expected a JSON object with the arguments of the stage"
         )
     return {**value.pop("arguments", {}), **value}
 
@@ -48,9 +48,9 @@ def run_command(main: Callable[[argparse.Namespace], None], parser: argparse.Arg
 def leave_after(main: Callable[[], None]) -> NoReturn:
     """Call `main`, and exit with status 0, or with status 1 after one line on standard error.
 
-    The line reports the user's mistake, or a failed operation of the system: no memory, no disk space, no permission
-    to write. If the reader of standard output has exited, as in `| head`, the command ends without a line and with
-    141, the shell's status for this case. Any other exception is a defect of ours and keeps its traceback.
+    The line reports a mistake of the user, or an error of the machine: no memory, no disk space, no write permission.
+    If the reader of standard output has exited, as in `| head`, the program exits without a line and with 141, the
+    shell's status for this case. Other exceptions are bugs of Hatchery and are shown with a traceback.
     """
     try:
         main()
@@ -76,7 +76,7 @@ def leave_after(main: Callable[[], None]) -> NoReturn:
 
 
 def leave_output_unread() -> None:
-    """Redirect the rest of standard output to the null device; otherwise Python reports an error when it exits."""
+    """Redirect standard output to the null device, because its reader has exited and Python would report an error."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
@@ -85,6 +85,6 @@ def _print_error(message: str) -> None:
     try:
         print(f"error: {visible(message)}", file=sys.stderr, flush=True)
     except OSError:
-        # The log may be on the full disk. At exit, Python would write its buffer again, fail, and change the exit
-        # status.
+        # Writing failed, perhaps because the log is on a full disk. Standard error is replaced, because Python would
+        # write the buffer again at exit, fail, and change the exit status.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115

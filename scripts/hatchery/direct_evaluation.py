@@ -1,7 +1,7 @@
-"""`hatchery.evaluate` and `hatchery.surprisals`: any model on any suite, without an experiment.
+"""`hatchery.evaluate` and `hatchery.surprisals`: evaluate any model on any suite, without an experiment.
 
-The numbers equal those of the workflow's stages to the last bit, because the same functions compute them. Only
-temporary files are written.
+Scores are bit-identical to those of the workflow's stages, because the same functions compute them. Only temporary
+files are written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ from hatchery.typed import build, keys_of, plain, validated
 
 PAIRS, TASKS, READING_TIMES = "minimal_pairs", "finetuning", "reading_times"
 OF_FILES = ("description", "base", "data", "embedded", "variants")
-"""Keys of a suite's file that name the location of its data and do not change scoring."""
+"""Keys of a suite's file that name the location of its data, and do not affect scores."""
 
 
 def evaluate(
@@ -59,21 +59,20 @@ def evaluate(
     tokens_per_batch: int | None = None,
     **settings: Any,
 ) -> EvaluationResult:
-    """Return the numbers of a model on a suite.
+    """Return the scores of a model on a suite.
 
-    `model` is a folder of ours, an exported folder, a folder in the layout of `transformers`, a name on the hub, or a
-    module with its `tokenizer` (see `evaluation.opening.open_model`), or the result of `hatchery.train`. For the age of
-    `acquisition`, it is a mapping from numbers of words seen to the checkpoints of one training, or the folder of a
-    training with stored checkpoints. `suite` is the name of a suite or a task of ours, the name of a kind of evaluation
-    (`perplexity`, `reading`), a YAML file of a suite or task, or pairs: a table, a list of (good, bad),
-    or a .csv, .tsv, .jsonl or .parquet file. `data` is the
-    file, folder or archive with its data, or a table; None means the location in config.yaml. Other `settings` are keys
-    of the file, such as `pairs_per_paradigm=100`. By default, a folder is evaluated on a GPU if there is one, and a
-    module on its own device; `architecture` is needed only if neither the model nor the folder of its tokenizer
-    determines it.
+    `model` is a folder of a model of Hatchery, an exported folder, a folder in the format of `transformers`, a name on
+    the hub, a module with its `tokenizer` (see `evaluation.opening.open_model`), or the result of `hatchery.train`. For
+    the evaluation `acquisition` (age of acquisition), it is a mapping from numbers of words seen to checkpoints of one
+    training, or the folder of a training with stored checkpoints. `suite` is the name of a suite, a task, or a kind of
+    evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or minimal pairs: a table, a list of
+    (good, bad), or a .csv, .tsv, .jsonl or .parquet file. `data` is the file, folder or archive with the suite's data,
+    or a table; None means the location in config.yaml. Other `settings` are keys of the suite's file, such as
+    `pairs_per_paradigm=100`. By default, a folder is evaluated on a GPU if there is one, and a module on its device.
+    `architecture` is only needed if neither the model nor the folder of its tokenizer determines it.
 
-    Raises HatcheryError with one line: ConfigError for an unknown suite, naming the nearest, and for wrong settings;
-    EvaluationError naming file and line for wrong data; and the errors of `open_model`.
+    Raises HatcheryError with one line: ConfigError for an unknown suite, with the most similar name, and for wrong
+    settings; EvaluationError, which names file and line, for wrong data; and the errors of `open_model`.
     """
     kind, name, asked, where = _suite_of(suite, data, settings)
     record = evaluations()[kind]
@@ -98,15 +97,15 @@ def reading(
     tokens_per_batch: int | None = None,
     **settings: Any,
 ) -> EvaluationResult:
-    """Return the gain in likelihood of regressions of a table's reading times by the surprisals of a model.
+    """Return the gain in log-likelihood when a model's surprisals are added to regressions of reading times.
 
-    `model` is that of `evaluate`. `table` is a table of polars or pandas, or a file or folder, with a row for each word
-    that a person read. `like` is the name of a file of config/reading_tables/, such as `meco_l1_eng`, whose keys are
-    defaults. Other `settings` are keys of such a file: `response`, `item`, `position`, `word`, `participant` name
-    columns, and `predictors`, `spillover` and `random_effects` describe the regressions. `tables` of the result have
-    the surprisal of each word (`words.parquet`), and likelihoods (`scores.csv`) and coefficients (`coefficients.csv`).
+    `model` is as in `evaluate`. `table` is a table of polars or pandas, or a file or folder, with one row per word and
+    reader. `like` is the name of a file in config/reading_tables/, such as `meco_l1_eng`, whose keys are defaults.
+    Other `settings` are keys of such a file: `response`, `item`, `position`, `word`, `participant` name columns, and
+    `predictors`, `spillover` and `random_effects` describe the regressions. The result's `tables` contain the surprisal
+    of each word (`words.parquet`), log-likelihoods (`scores.csv`) and coefficients (`coefficients.csv`).
 
-    Raises like `evaluate`.
+    Raises the errors of `evaluate`.
     """
     about = {"tokenizer": tokenizer, "architecture": architecture, "device": device}
     return evaluate(model, like or READING_TIMES, table, **about, tokens_per_batch=tokens_per_batch, **settings)
@@ -123,15 +122,15 @@ def surprisals(
     tokens_per_batch: int | None = None,
     **settings: Any,
 ) -> pl.DataFrame:
-    """Return the surprisal of every word in bits: a row for each word, with the columns of `surprisal.words.SCHEMA`.
+    """Return the surprisal of each word in bits: one row per word, with the columns of `surprisal.words.SCHEMA`.
 
     `model` is as in `evaluate`. `texts` are a list of texts, a table with the texts in `column`, or a `Path` of a file
-    or folder (docs/surprisal.md lists the kinds). A table keeps its own columns, after ours; a file also has columns
-    `file` and `line`. Other `settings` are those of docs/surprisal.md: `scoring`, `separator`, `leading_blank`, and
-    `text` and `order` if each row is one word.
+    or folder (docs/surprisal.md lists the formats). The columns of a table follow ours; for a file, there are also
+    columns `file` and `line`. Other `settings` are described in docs/surprisal.md: `scoring`, `separator`,
+    `leading_blank`, and, if each row is one word, `text` and `order`.
 
-    Raises EvaluationError naming the number of a value that is no text, or of a text that is too long for the model;
-    ConfigError for a missing column and for wrong settings; and the errors of `open_model`.
+    Raises EvaluationError, which names the number of the text, for a value that is not text, and for a text that is too
+    long for the model; ConfigError for a missing column and for wrong settings; and the errors of `open_model`.
     """
     given, tokenizer = model.opened_as(tokenizer) if isinstance(model, Training) else (model, tokenizer)
     opened = open_model(given, tokenizer, architecture)
@@ -143,8 +142,8 @@ def surprisals(
 
 
 def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
-    """Return a context that restores the state of PyTorch and of a model at its end; checkpoints are opened one by
-    one."""
+    """Return a context that restores PyTorch's settings and the model's state at its end; for checkpoints, which are
+    opened one by one, only PyTorch's settings."""
     return kept_settings() if isinstance(opened, Checkpoints) else kept_numerics(opened)
 
 
@@ -159,25 +158,25 @@ def _shown(model: Any) -> str:
 def _prepared(
     model: Any, opened: Pretrained | Checkpoints, device: DeviceName | None, tokens_per_batch: int | None
 ) -> tuple[torch.device, EvaluationRuntime]:
-    """Return the device (by default that of a module, and `auto` for a folder) and the runtime settings."""
+    """Return the device (by default the device of a module, and `auto` for a folder) and the runtime settings."""
     own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
     wanted: DeviceName = device or ("auto" if own is None else "cpu")
     at = prepare_device(wanted)
-    # The caller's module stays unchanged.
+    # The caller's module is not compiled, so that it is unchanged.
     runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="auto" if own is None else "off")
     return (at if own is None or device is not None else device_of(own)), runtime
 
 
 def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any], Any]:
-    """Return the kind of an evaluation, the name of the suite or task, its settings with the caller's, and its data."""
+    """Return (kind of the evaluation, name of the suite or task, its settings with the caller's changes, its data)."""
     kinds = [kind for kind, evaluation in evaluations().items() if evaluation.direct]
     if not isinstance(suite, str | Path):
         if data is not None:
-            raise ConfigError("data: got a value with pairs in memory, expected none: the pairs are the data")
+            raise ConfigError("data: got a value, expected none, because the given pairs are the data")
         return PAIRS, "pairs", settings, suite
     if Path(suite).suffix in READERS:
         if data is not None:
-            raise ConfigError(f"data: got a value beside the file of pairs {suite}, expected none")
+            raise ConfigError(f"data: got a value, expected none, because the pairs in {suite} are the data")
         path = Path(suite).expanduser()
         return PAIRS, path.stem, settings, read_pairs(path)
     if Path(suite).suffix in (".yaml", ".yml"):
@@ -203,16 +202,18 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
         return READING_TIMES, name, {**own, **settings}, _here(project, table, data)
     tables = project.names("reading_table")
     known = sorted({*project.names("suite"), *project.names("task"), *tables, *kinds} - set(own_names))
-    raise ConfigError(f"suite: got {name!r}, no such suite{nearest(name, known)}; hatchery.suites() lists all")
+    raise ConfigError(f"suite: got {name!r}, which is unknown{nearest(name, known)}; hatchery.suites() lists all")
 
 
 def _project() -> Project:
-    """Return the configuration in the current folder, if any, with the shipped one; or the shipped one alone."""
+    """Return the configuration in the current folder, combined with the shipped one; without it, only the shipped
+    one.
+    """
     return open_project() if Path("config").is_dir() else Project(shipped_config())
 
 
 def suites() -> pl.DataFrame:
-    """Return all suites, tasks and kinds of evaluation that `evaluate` knows: `name`, `kind` and `description`."""
+    """Return a table of all suites, tasks and kinds of evaluation for `evaluate`: `name`, `kind`, `description`."""
     project = _project()
     rows = [(name, PAIRS, project.suite(name).description) for name in project.names("suite")]
     rows += [(name, TASKS, project.task(name).description) for name in project.names("task")]
@@ -224,11 +225,14 @@ def suites() -> pl.DataFrame:
 
 
 def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return settings of a task with a protocol: the caller's, a named one, or the keys that differ from defaults."""
+    """Return the settings of a task with its fine-tuning protocol.
+
+    The caller's `protocol` is a protocol's name, or keys that replace defaults.
+    """
     unknown = set(settings) - {"protocol", "head_options"}
     if unknown:
         key = min(unknown)
-        raise ConfigError(f"{name}: {key}: unknown with a task, expected protocol or head_options")
+        raise ConfigError(f"{name}: {key}: unknown key for a task, expected protocol or head_options")
     protocol = settings.get("protocol", {})
     given = {"base": protocol} if isinstance(protocol, str) else protocol
     options = settings.get("head_options", {})
@@ -239,7 +243,7 @@ def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str,
 
 
 def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, data: Any) -> Any:
-    """Return the caller's data, or the path in config.yaml; None if it has no path.
+    """Return the caller's data or, if it is None, the path in config.yaml; None without path.
 
     Raises ConfigError if there is nothing at this path.
     """
@@ -259,7 +263,9 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
 
 
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
-    """Return a manifest's facts that rows need for a model without one: whether it was imported, and its objective."""
+    """Return a manifest for a model that has none, with the values that rows need: objective, and whether it is
+    imported.
+    """
     if isinstance(opened, Checkpoints):
         return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")
     if not isinstance(opened, ModelOfOthers):

@@ -1,7 +1,7 @@
-"""`hatchery.job`: the settings and inputs of any job of the workflow, for a notebook or a debugger.
+"""`hatchery.job`: settings and inputs of any job of the workflow, for a notebook or a debugger.
 
-The job is the one that Snakemake would start, run without Snakemake: the same record of the stage makes its settings
-and inputs. Paths are relative to the current folder, the checkout.
+Settings and inputs come from the stage's record, so the job equals the one that Snakemake would start. Paths are
+relative to the current folder, which must be the checkout.
 """
 
 import json
@@ -24,51 +24,51 @@ from hatchery.workflow.registry import stage_of
 from hatchery.workflow.resources import Resources
 
 NOT_NAMES = ("jobs", "results", "of", "project")
-"""Arguments of a record's functions that are not names of wildcards."""
+"""Parameters of the functions in a stage's record that are not wildcards."""
 
 
 @dataclass(frozen=True)
 class StageJob:
-    """One job: `names` are its wildcards' values, and `call` is the content of its file in results/settings/."""
+    """One job: `names` are the values of its wildcards, and `call` is its specification (`job_spec`)."""
 
     record: Stage
     names: Mapping[str, str]
     call: Call
     models: Mapping[str, str]
     given: Mapping[str, object]
-    """Further arguments of the stage's function, on which no result depends."""
+    """Further arguments of the stage's function, which do not affect results."""
 
     @cached_property
     def settings(self) -> Any:
-        """The settings as the stage's function gets them: an object of their class, or a mapping of JSON values."""
+        """Settings that the stage's function receives: an object of their class, or a mapping of JSON values."""
         settings = json.loads(self.call.settings)
         cls = self.record.settings_class
         return settings if cls is None else build(cls, stage_body(settings), self.record.name)
 
     @property
     def inputs(self) -> dict[str, Paths]:
-        """The paths of all inputs, by the arguments of the stage's function."""
+        """Paths of all inputs, by argument of the stage's function."""
         return {**self.models, **self.call.arguments}
 
     @property
     def outputs(self) -> dict[str, str]:
-        """File names of the outputs that `run` writes, by their names in the record; further files are in the same
-        folder."""
+        """File names of the outputs that `run` writes, by output name; further files are written to the same folder."""
         files = {name: path for name, path in self.record.outputs.items() if isinstance(path, str)}
         return {name: PurePosixPath(path).name.format(**self.names) for name, path in files.items()}
 
     def run(self, into: str | Path) -> Path:
-        """Run the job in this process, with its outputs in the folder `into`; returns the path of the first output.
+        """Run the job in this process, write its outputs into the folder `into`, and return the path of the first
+        output.
 
-        The results of the experiment stay unchanged. Raises the errors of the stage: ManifestError for a missing input,
-        and for other files in a training's folder.
+        The experiment's results are not changed. Raises the errors of the stage, such as ManifestError for a missing
+        input, or for other files in the folder of a training.
         """
         folder, function = Path(into).resolve(), function_of(self.record.name)
         folder.mkdir(parents=True, exist_ok=True)
         arguments = arguments_of(function)
         places = {name: str(folder / file) for name, file in self.outputs.items() if name in arguments}
         if "checkpoints" in arguments:
-            # Unfinished work of the experiment's own jobs is not used.
+            # Checkpoints are in a separate folder, so that unfinished runs of the experiment are not continued.
             places["checkpoints"] = str(folder / "checkpoints")
         output = folder / next(iter(self.outputs.values()))
         given = {**self.given, **self.models, **places}
@@ -79,9 +79,10 @@ class StageJob:
 
 
 def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
-    """Return a job of the workflow: `names` are its experiment, run, suite and so on, as in the path of its result.
+    """Return a job of the workflow; `names` are its experiment, run, suite and so on, as in the path of its result.
 
-    Raises ConfigError for an unknown stage, experiment or other name, naming the nearest match, and for a missing name.
+    Raises ConfigError for an unknown stage, experiment or other name, with the most similar name, and for a missing
+    name.
     """
     if not Path(config).is_dir():
         raise ConfigError(
@@ -93,9 +94,9 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
     wanted = list(dict.fromkeys((*of_model, *own, *(record.shared.names if record.shared else ()))))
     for name in names:
         if name not in wanted:
-            raise ConfigError(f"job {stage}: got the name {name!r}{nearest(name, wanted)}")
+            raise ConfigError(f"job {stage}: unknown argument {name!r}{nearest(name, wanted)}")
     if missing := [name for name in wanted if name not in names]:
-        raise ConfigError(f"job {stage}: {', '.join(missing)}: missing; for example {missing[0]}='...'")
+        raise ConfigError(f"job {stage}: missing arguments: {', '.join(missing)}; pass for example {missing[0]}='...'")
     if "experiment" in names:
         jobs.project.check("experiment", names["experiment"])
     call, address = jobs.call(stage, **names), _model_address(record, jobs, names)
@@ -107,7 +108,7 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
 
 
 def _model_address(record: Stage, jobs: Jobs, names: Mapping[str, str]) -> str:
-    """Return the storage path of the model that a job makes or measures; empty for stages without a model."""
+    """Return the address of the model that a job trains or evaluates; empty for stages without a model."""
     if record.shared is None or "run" not in names:
         return ""
     own = [names[name] for name in record.shared.names]

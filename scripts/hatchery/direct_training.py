@@ -1,8 +1,7 @@
-"""`hatchery.train`: from texts to a tokenizer and a language model in a folder, without an experiment.
+"""`hatchery.train`: train a tokenizer and a language model on texts, without an experiment.
 
-The stages of the workflow do the work, with settings checked by their own classes, so a training has the same losses as
-the workflow's run with the same settings. A finished stage is reused, and an interrupted training continues from its
-last checkpoint.
+The stages of the workflow are run, with settings checked by their classes, so losses equal those of the workflow's run
+with equal settings. Finished stages are reused, and an interrupted training continues from its last checkpoint.
 """
 
 import json
@@ -53,13 +52,13 @@ from hatchery.training.watchers import Watcher
 from hatchery.typed import keys_of, validated
 
 Texts = str | Path | Iterable[str]
-"""A file or folder of texts, the folder of a corpus of ours, or texts in memory."""
+"""A file or folder of texts, the folder of a converted corpus, or texts in memory."""
 Block = str | Path | Mapping[str, Any]
-"""A name in the configuration that comes with the library, a YAML file, or a mapping of its keys."""
+"""A name in the configuration shipped with the library, a YAML file, or a mapping of the keys of such a file."""
 TOKENIZER: Mapping[str, Any] = {"kind": "wordpiece", "vocabulary_size": 4096, "allow_smaller": True}
-"""Largest number of entries of the default tokenizer; a small text supports fewer entries."""
+"""Maximum number of entries of the default tokenizer; tokenizers of small texts have fewer entries."""
 PARTS = "training"
-"""Folder next to the model, for text, tokenizer, tokens and checkpoints of the training."""
+"""Name of the folder, next to the model, with text, tokenizer, tokens and checkpoints of the training."""
 NAME = "texts"
 CORPUS_STAGES = ("convert_corpus", "sample_corpus", "group_sequences")
 
@@ -70,23 +69,27 @@ class Training:
 
     folder: Path
     module: nn.Module | None = None
-    """The caller's module, or the module made by the caller's function, with its trained weights."""
+    """The caller's module, or the module that the caller's function created, with trained weights; None for others."""
 
     def __fspath__(self) -> str:
         return str(self.folder)
 
     @cached_property
     def model(self) -> AskedModel:
-        """The model for questions; a module of the caller's is set to evaluation mode, and its logits are used."""
+        """The model, for queries such as filling gaps; a module of the caller is set to evaluation mode."""
         return AskedModel(open_model(*self.opened_as()))
 
     def opened_as(self, tokenizer: Any = None) -> tuple[Path | nn.Module, Any]:
-        """Return the arguments model and tokenizer of `open_model`: its folder, or the caller's module."""
+        """Return the arguments (model, tokenizer) for `open_model`: the folder, or the caller's module with
+        tokenizer.
+        """
         return (self.folder, tokenizer) if self.module is None else (self.module, tokenizer or self.folder)
 
     @cached_property
     def curve(self) -> pl.DataFrame:
-        """A row for each step: `step`, `tokens`, `words`, `loss` (nats), `learning_rate`, development scores ..."""
+        """Table with one row per step: `step`, `tokens`, `words`, `loss` (nats), `learning_rate`, development scores
+        ...
+        """
         text = (self.folder / METRICS_FILE).read_text(encoding="utf-8")
         return pl.DataFrame([json.loads(line) for line in text.splitlines()], infer_schema_length=None)
 
@@ -105,23 +108,24 @@ def train(
     watchers: Sequence[Watcher] = (),
     **settings: Any,
 ) -> Training:
-    """Train a tokenizer and a language model on texts, and return the training, whose model is in the folder `into`.
+    """Train a tokenizer and a language model on texts, and write the model to the folder `into`.
 
-    `texts` are a file or folder (docs/corpora.md lists the formats), the folder of a corpus of ours, or a list of
-    texts, each of which is a document. A file and a single text are divided into documents; if the text is too short
-    for two documents, no development text is held out, and a line on standard error reports this.
+    `texts` are a file or folder (docs/corpora.md lists the formats), the folder of a converted corpus, or a list of
+    texts, each of which is a document. A file, or a single text, is divided into documents; if it is too short for two
+    documents, no development text is held out, and a line on standard error says so.
 
-    `model` is a name of `config/models/`, a YAML file or a mapping of the same keys; or a module of your own, or a
-    function that makes one for a vocabulary size (`training.own_model` describes its interface). `tokenizer` is a name
-    of `config/tokenizers/`, a YAML file or a mapping of the same keys, or the folder of a trained tokenizer or model.
-    `corpus` holds keys of a corpus file, such as `split`, and `options` of the reader `plain_text`. `settings` are keys
-    of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`, `optimizer` and so on. `runtime` holds
-    keys of `compute`, which change no result. `watchers` observe the training (docs/extending.md).
+    `model` is a name in `config/models/`, a YAML file or a mapping of the keys of such a file; or your own module, or a
+    function that returns a module for a vocabulary size (`training.own_model` describes the interface). `tokenizer` is
+    a name in `config/tokenizers/`, a YAML file or a mapping of the keys of such a file, or the folder of a trained
+    tokenizer or model. `corpus` contains keys of a corpus file, such as `split`, and `options` of the reader
+    `plain_text`. `settings` are keys of `pretraining` (docs/pretraining.md): `steps` or `budget`, `objective`,
+    `optimizer` and so on. `runtime` contains keys of `compute`, which do not affect results. `watchers` observe the
+    training (docs/extending.md).
 
-    The same call continues after an interruption: Ctrl-C saves a checkpoint and raises KeyboardInterrupt. A call with
-    other settings replaces the model. Raises HatcheryError with one line: ConfigError for wrong settings, naming the
-    key and the nearest match, and for a value among `texts` that is no text, naming its number; TrainingError for a
-    training that diverges.
+    Ctrl-C saves a checkpoint and raises KeyboardInterrupt; the same call then continues the training. A call with other
+    settings replaces the model. Raises HatcheryError with one line: ConfigError for wrong settings, which names the key
+    and the most similar name, and for a value in `texts` that is not text, which names its number; TrainingError if the
+    training diverges.
     """
     folder = _checked_folder(Path(into).expanduser())
     pretraining = validated(PretrainingSettings, {"batch_size": batch_size, **settings}, "train")
@@ -144,7 +148,7 @@ def train(
     initial = None
     if (start := pretraining.initialise_from) is not None:
         if start.path is ABSENT:
-            raise ConfigError("train: initialise_from: expected `path`, the folder of a model: there is no experiment")
+            raise ConfigError("train: initialise_from: got a run, expected `path: <folder of a model>`")
         initial = Path(start.path).expanduser().resolve() / MANIFEST
     teachers = (
         pretraining.distillation.teachers if pretraining.distillation and pretraining.learns_from_teachers else ()
@@ -188,24 +192,30 @@ def _manifests(models: Sequence[ModelChoice], key: str) -> list[Path]:
 
 
 def _trained_module(model: nn.Module | MakeModule, folder: Path, tokens: Path) -> nn.Module:
-    """Return the caller's module with the weights in `folder`, on the CPU, also if the training had finished before."""
+    """Return the caller's module on the CPU, with the trained weights in `folder`."""
     own = own_model(model, int(read_manifest(tokens).measures["vocabulary_size"]))
     own.load_state_dict({f"module.{name}": tensor for name, tensor in load_file(folder / WEIGHTS_FILE).items()})
     return own.module
 
 
 def _checked_folder(folder: Path) -> Path:
-    """Return the absolute folder. Raises ConfigError if it holds other files than those of a training."""
+    """Return the absolute path of `folder`. Raises ConfigError if it contains other files than those of a training."""
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}: a file, expected a folder for the model")
+        raise ConfigError(f"{folder}: got a file, expected a folder for the model")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / PARTS).is_dir():
-        raise ConfigError(f"{folder}: the folder holds other files, expected a new folder or that of a training before")
+        raise ConfigError(
+            f"{folder}: contains other files, expected a new folder, or the folder of an earlier training"
+        )
     return folder
 
 
 def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") -> Any:
-    """Return a configuration file as an object of its class: from a name, a YAML file, or its keys."""
+    """Return a section of the configuration as an object of its class.
+
+    `kind` is its kind (model, tokenizer, ...), `value` a name, a YAML file, or a mapping of keys. `more` are further
+    keys, and the key `without` is removed.
+    """
     if isinstance(value, Mapping):
         return validated(FILES[kind], {**value, **more}, f"train: {kind}")
     path, known = Path(value), shipped_config() / FOLDERS[kind]
@@ -219,13 +229,13 @@ def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") 
 
 
 def _settings(function: Callable[..., None], blocks: Any, **names: str) -> Mapping[str, Any]:
-    """Return the settings of a stage, as its record makes them from blocks of the configuration."""
+    """Return the settings of a stage, computed by its record from `blocks`, an object that replaces the project."""
     record = record_of(function)
     return json.loads(record.canonical_settings(blocks, **names))
 
 
 def _made(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> Path:
-    """Run a stage, unless its results at `output` have these settings and inputs; returns `output`."""
+    """Run a stage unless its results at `output` have these settings and inputs; return `output`."""
     if not is_made_from(output, settings, Job(settings, inputs_of(function, given), output).digests):
         run_stage(function, settings, output, **given)
     return output
@@ -237,12 +247,12 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
         root = Path(texts).expanduser()
         if not root.exists():
             raise ConfigError(
-                f"texts: got {str(texts)!r}, which is no file or folder; to pass a text itself, put it into a list"
+                f"texts: got {str(texts)!r}, expected a file or folder; to pass a text itself, put it into a list"
             )
         manifest = root if root.name == MANIFEST else root / MANIFEST
         if manifest.is_file() and read_manifest(manifest).stage in CORPUS_STAGES:
             if keys:
-                raise ConfigError(f"corpus: got {', '.join(keys)}, expected no keys with the corpus {root}")
+                raise ConfigError(f"corpus: got {', '.join(keys)}, expected no keys for the converted corpus {root}")
             return manifest.resolve(), BETWEEN_WHITE_SPACE
         root = root.resolve()
     else:
@@ -265,17 +275,17 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
         if "split" in keys:
             raise
         print(
-            "texts: one short document, of which no text is held out for a development loss; several texts, or one "
-            f"of more than {LONGEST:,} bytes, are divided",
+            "texts: got one short document, so no text is held out for a development loss; several texts, or a text of "
+            f"more than {LONGEST:,} bytes, are divided",
             file=sys.stderr,
         )
         return converted(split={"development_fraction": 0.0})
 
 
 def _written(texts: Iterable[str], folder: Path) -> Path:
-    """Write texts as JSON lines, a single text as a text file, which the reader divides into documents.
+    """Write texts to a file in `folder`: several as JSON lines, a single one as plain text, so that it is divided.
 
-    Raises ConfigError naming the number of a value that is no text.
+    Raises ConfigError, which names the number of the text, for a value that is not text.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "texts.jsonl"
@@ -283,13 +293,13 @@ def _written(texts: Iterable[str], folder: Path) -> Path:
         number, only = 0, ""
         for number, text in enumerate(texts, 1):
             if not isinstance(text, str):
-                raise ConfigError(f"texts: text {number:,} is {text!r}, of the type {type(text).__name__}")
+                raise ConfigError(f"texts: text {number:,}: got {text!r} of type {type(text).__name__}, expected text")
             if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-                raise ConfigError(f"texts: text {number:,} has half of a surrogate pair, expected Unicode text")
+                raise ConfigError(f"texts: text {number:,} contains a lone surrogate, expected valid Unicode text")
             only = text if number == 1 else ""
             file.write(json.dumps({"text": text}, ensure_ascii=False) + "\n")
         if not number:
-            raise ConfigError("texts: got no text")
+            raise ConfigError("texts: got no text, expected at least one")
     if number > 1:
         return path
     path.unlink()
@@ -298,7 +308,7 @@ def _written(texts: Iterable[str], folder: Path) -> Path:
 
 
 def _tokenizer(tokenizer: Block, corpus: Path, parts: Path) -> tuple[Path, str]:
-    """Return the manifest of the tokenizer, and the unit of text that is encoded at once."""
+    """Return the manifest of the tokenizer, and the unit of text (such as document) that is encoded at once."""
     if not isinstance(tokenizer, Mapping) and (Path(tokenizer).expanduser() / MANIFEST).is_file():
         return (Path(tokenizer).expanduser() / MANIFEST).resolve(), "sentences"
     block = _block("tokenizer", tokenizer, {"corpus": NAME}, without="corpora")

@@ -1,4 +1,4 @@
-"""The specification of a job, in a file named after its content: the settings of the job and the files that it reads.
+"""The specification of a job (settings, and paths of inputs), in a file named by the digest of its content.
 
 Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job in a queue
 must compute what was requested when it was submitted. Therefore every stage runs as `python scripts/run.py STAGE
@@ -29,14 +29,16 @@ A list with at most one path represents an optional argument that is one path.
 
 
 def paths_of(given: Iterable[Paths]) -> list[str]:
-    """Return all paths of several arguments without duplicates."""
+    """Return all paths in the values of several arguments, without duplicates."""
     lists = ([one] if isinstance(one, str) else one.values() if isinstance(one, dict) else one for one in given)
     return list(dict.fromkeys(path for paths in lists for path in paths))
 
 
 @dataclass(frozen=True)
 class Call:
-    """The settings of a job as canonical JSON, and the paths of its inputs by argument of the stage's function."""
+    """The specification of a job: settings as canonical JSON, and paths of inputs by argument of the stage's
+    function.
+    """
 
     settings: str
     arguments: Mapping[str, Paths]
@@ -68,16 +70,17 @@ class Call:
 
 
 def is_call(path: Path) -> bool:
-    """Return True if a path has the form of a call's file."""
+    """Return True if a path has the form of a specification's file, `results/settings/<digest>.json`."""
     return path.suffix == ".json" and len(path.stem) == DIGITS and set(path.stem) <= set(hexdigits)
 
 
 def read_call(path: str | Path) -> Call:
-    """Read the file of a call. Raises ConfigError when it is missing, or when its content does not have the digest in
-    its name.
+    """Return the specification in a file.
+
+    Raises ConfigError if the file is missing, or if the digest of its content differs from its name.
     """
     path = Path(path)
-    remedy = "start the workflow again, which writes it anew"
+    remedy = "start the workflow again, which writes a new file"
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -85,7 +88,7 @@ def read_call(path: str | Path) -> Call:
     found = hashlib.sha256(content).hexdigest()[:DIGITS]
     if found != path.stem:
         raise ConfigError(
-            f"{path}: the settings were altered: expected the SHA-256 {path.stem}..., found {found}...; {remedy}"
+            f"{path}: the settings were altered: expected the SHA-256 {path.stem}..., got {found}...; {remedy}"
         )
     value: Mapping[str, Any] = json.loads(content)
     return Call(canonical_json(value["settings"]), value["arguments"])

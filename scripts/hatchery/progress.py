@@ -1,4 +1,4 @@
-"""Progress of long work: a bar with rate and remaining time on a terminal, plain dated lines in a log file."""
+"""Progress of long tasks: a bar with rate and remaining time on a terminal, dated lines in a log file."""
 
 import sys
 import time
@@ -9,14 +9,16 @@ from typing import Any, Self, TextIO
 from tqdm import tqdm
 
 LOG_INTERVAL_SECONDS = 10.0
-# The interval between lines grows to a twentieth of the elapsed time, up to this maximum (seconds).
+# Maximum interval between log lines in seconds; below it, the interval is a twentieth of the elapsed time.
 LONGEST_INTERVAL_SECONDS = 60.0
-# The beginning of shorter work is not logged, and its end only if it has fields to report.
+# The beginning of a task that takes less time is not logged, and its end only if it has fields to report.
 SHORT_SECONDS = 1.0
 
 
 class Progress:
-    """Count units of work towards a known total; `update` may add fields such as the loss, shown after the bar."""
+    """Progress towards a known total number of units; `update` may set fields, such as the loss, shown after the
+    bar.
+    """
 
     def __init__(self, total: int, label: str, unit: str, initial: int = 0, stream: TextIO | None = None) -> None:
         self.total, self.label, self.unit = total, label, unit
@@ -34,14 +36,14 @@ class Progress:
         return self
 
     def note(self, text: str) -> None:
-        """Write one line above the bar."""
+        """Write one line of text above the bar or into the log."""
         if self._bar is not None:
             self._bar.write(text, file=self.stream)
         else:
             print(f"{datetime.now():%Y-%m-%d %H:%M:%S} {text}", file=self.stream, flush=True)
 
     def update(self, count: int = 1, **fields: Any) -> None:
-        """Add `count` finished units."""
+        """Add `count` finished units, and set the displayed fields."""
         self.done += count
         self._fields.update(fields)
         if self._bar is not None:

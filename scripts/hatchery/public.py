@@ -1,7 +1,7 @@
 """The public interface of `import hatchery`, for notebooks and programs; docs/python.md has examples.
 
-Results and models are read in place; nothing here writes results or needs Snakemake. Every error is a `HatcheryError`.
-Nothing in the library imports this module.
+Results and models are read in place; no function here writes results or needs Snakemake. All errors are
+`HatcheryError`. No module of the library imports this module.
 """
 
 from collections.abc import Sequence
@@ -40,9 +40,9 @@ from hatchery.workflow.stages.write_cost import cost_settings
 
 
 class Results:
-    """The tables of a finished experiment or study as polars frames, each read on first use.
+    """The tables of a finished experiment or study as polars data frames, each read when it is first used.
 
-    docs/tables.md lists their columns. Raises ManifestError for a missing or altered table.
+    docs/tables.md describes their columns. Attributes raise ManifestError for a missing or altered table.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,41 +50,41 @@ class Results:
 
     @cached_property
     def measurements(self) -> pl.DataFrame:
-        """A row for each number of each run."""
+        """Table with one row per measured number and run."""
         return self._table(MEASUREMENTS)
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """A row for each pretrained model: sizes, steps, tokens, losses."""
+        """Table with one row per pretrained model: sizes, steps, tokens, losses."""
         return self._table(RUNS)
 
     @cached_property
     def curves(self) -> pl.DataFrame:
-        """A row for each logged step of each pretraining."""
+        """Table with one row per logged step and pretraining."""
         return self._table(CURVES)
 
     @cached_property
     def layers(self) -> pl.DataFrame:
-        """A row for each weight of a layer."""
+        """Table with one row per layer weight: of layers in other layers' inputs, or in probes."""
         return self._table(LAYERS)
 
     @cached_property
     def surprisals(self) -> pl.DataFrame:
-        """A row for each word of each text under each model, with the columns of your own tables: surprisals.parquet.
+        """Table (surprisals.parquet) with one row per word of each text and model, and the columns of your own tables.
 
         Raises ManifestError for an experiment without texts under `surprisal`, and for a study.
         """
         path = self.folder / "surprisals.parquet"
         if not path.exists():
             raise ManifestError(
-                f"{path}: there is no table of words here; an experiment with texts under `surprisal` has it, and "
+                f"{path}: the table of words does not exist; for an experiment with texts under `surprisal`, "
                 f"snakemake {RESULTS}/{self.folder.name}/surprisals.csv makes it (docs/surprisal.md)"
             )
         return _read_view(path)
 
     @cached_property
     def summary(self) -> pl.DataFrame:
-        """A row for each model and measure, with the mean over runs and the published value: summary.csv."""
+        """Table (summary.csv) with one row per model and measure: mean over runs, and published value."""
         return _read_view(self.folder / "summary.parquet")
 
     def _table(self, table: TidyTable) -> pl.DataFrame:
@@ -99,7 +99,7 @@ def _read_view(path: Path) -> pl.DataFrame:
 
 
 class Experiment:
-    """An experiment as described by its file: checked, with sweeps and grids expanded, before any training."""
+    """The configuration of an experiment, checked and with sweeps and grids expanded; nothing is trained."""
 
     def __init__(self, project: Project, name: str) -> None:
         self.name = name
@@ -108,22 +108,23 @@ class Experiment:
 
     @property
     def runs(self) -> pl.DataFrame:
-        """A row of `run`, `model`, `seed` and `label` for each pretrained model."""
+        """Table with one row per pretrained model: `run`, `model`, `seed`, `label`."""
         rows = [(run.name, run.model, run.seed, run.title) for run in self._project.seeded_runs(self.name)]
         return pl.DataFrame(rows, schema=["run", "model", "seed", "label"], orient="row")
 
     def settings(self, run: str) -> dict[str, Any]:
-        """Return all settings that determine a run's weights, apart from its data: model, objective, training, seed.
+        """Return all settings except for the data that determine a run's weights: model, objective, training, seed.
 
-        Raises ConfigError for an unknown run, naming the nearest match.
+        Raises ConfigError, which suggests the most similar name, for an unknown run.
         """
         found: dict[str, Any] = plain(pretraining_settings(self._project, self.name, run))
         return found
 
     @property
     def costs(self) -> pl.DataFrame:
-        """The expected cost of pretraining: a row for each run with parameters, FLOPs, hours and bytes, as in
-        cost.csv."""
+        """Table of the estimated cost of pretraining, as in cost.csv: parameters, FLOPs, hours and bytes of each
+        run.
+        """
         settings = build(CostSettings, cost_settings(self._project, self.name), "cost")
         return pl.DataFrame([asdict(cost) for cost in estimate(settings)])
 
@@ -135,13 +136,14 @@ def results(path: str | Path) -> Results:
         example = f"expected a folder such as {RESULTS}/demo"
         if folder.parent.name == RESULTS:
             example = f"to make them: snakemake {RESULTS}/{folder.name}/summary.csv"
-        raise ManifestError(f"{folder}: there are no tables here; {example}{_beside(folder, tables)}")
+        raise ManifestError(f"{folder}: contains no tables; {example}{_beside(folder, tables)}")
     return Results(folder)
 
 
 def experiment(path: str | Path) -> Experiment:
-    """Return the experiment in a file such as `config/experiments/demo.yaml`. Raises ConfigError for any error in
-    it."""
+    """Return the experiment in a file such as `config/experiments/demo.yaml`. Raises ConfigError for an invalid
+    file.
+    """
     file = Path(path)
     if file.parent.name != FOLDERS["experiment"] or file.suffix != ".yaml":
         raise ConfigError(f"{file}: expected a file such as config/{FOLDERS['experiment']}/demo.yaml")
@@ -156,12 +158,13 @@ def model(
     tokenizer: Any = None,
     architecture: Named | None = None,
 ) -> AskedModel:
-    """Return a model for questions; see `AskedModel` for its methods, and `opening.open_model` for the accepted values.
+    """Return a model for queries such as filling gaps; `AskedModel` describes its methods.
 
-    `path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, an exported folder, a name on the hub or a
-    folder in the layout of `transformers`, a module with its `tokenizer`, or the result of `hatchery.train`.
+    `path` is a folder such as `results/demo/pretraining/ltg_bert-s42`, an exported folder, a name on the hub, a folder
+    in the format of `transformers`, a module with its `tokenizer`, or the result of `hatchery.train` (see
+    `opening.open_model`).
 
-    Raises ManifestError for a folder without a model, naming the nearest folder with one, and the errors of
+    Raises ManifestError for a folder without a model, which suggests folders with a model next to it, and the errors of
     `AskedModel`.
     """
     if isinstance(path, Training):
@@ -170,7 +173,10 @@ def model(
 
 
 def _beside(folder: Path, file: str) -> str:
-    """Return the folders next to `folder` that have `file`, the nearest of very many; an empty text without any."""
+    """Return a text with the folders next to `folder` that contain `file`; of very many, only the most similar ones.
+
+    Empty if there are none.
+    """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{file}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
     return listed(folder.name, names)

@@ -1,17 +1,17 @@
-"""The frame of every stage: build the function's arguments from JSON, call the function, write the manifest.
+"""Runs stages: builds the arguments of a stage's function from JSON, calls the function, and writes the manifest.
 
-A stage is a function (`stage.py`). The names of its parameters decide what they receive:
+A stage is a function (`stage.py`). Names and types of its parameters determine the arguments:
 
-- `settings`: an object of its settings class, built once; if annotated as a mapping, the settings unchanged.
-- `run`: a context that collects the outputs for the manifest at `output`; it is opened around the call.
-- `job`: settings and inputs as in the manifest; a function without `run` writes the manifest itself.
+- `settings`: an object of the annotated settings class; if annotated as a mapping, the unchanged settings.
+- `run`: an object that collects the outputs for the manifest at `output` (`stage_run`).
+- `job`: settings and inputs as in the manifest, for a function that writes its manifest itself.
 - `output`: the file to write, for stages without a manifest.
-- a parameter of type `Manifest`: the manifest, already read. A `Path` is an input that the function opens itself; an
-  `OutputPath` is a file that it writes.
-- other settings, such as `runtime`, numbers and words.
-- `inputs`: a dataclass whose fields are such parameters, if there are too many of them.
+- A parameter of type `Manifest`: an input manifest, already read. A `Path` is an input that the function opens itself;
+  an `OutputPath` is a file that it writes.
+- Other parameters are settings such as `runtime`, numbers and texts.
+- `inputs`: a dataclass whose fields are such inputs, for functions with many inputs.
 
-Before and after the call, every input is compared with its recorded checksum. So the functions need not check files.
+Before and after the call, each input is compared with its recorded checksum, so the functions need not check files.
 """
 
 import inspect
@@ -36,12 +36,12 @@ OutputPath = Annotated[Path, "a place to write to"]
 BY_THE_RUNNER = ("settings", "output", "run", "job")
 INPUTS = "inputs"
 GIVEN = ("settings", "output")
-"""Arguments that every stage receives, even if its function does not declare them."""
+"""Arguments that all stages receive, even if their functions do not declare them."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The settings of a stage with its name and version, its inputs by their names in the manifest, and its output."""
+    """Settings (with name and version of the stage), inputs by their names in the manifest, and output of a job."""
 
     settings: Mapping[str, Any]
     inputs: Mapping[str, Path]
@@ -49,35 +49,37 @@ class Job:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """Return the SHA-256 of the inputs by name. Raises ManifestError naming a missing input."""
+        """Return the SHA-256 of the inputs by name. Raises ManifestError for a missing input."""
         return digests_read(self.settings, self.inputs)
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of a stage's function; `type` is the type of the values of a mapping or list, without `| None`."""
+    """A parameter of a stage's function. `type` is its type without `| None`; of a mapping or list, the values'
+    type.
+    """
 
     name: str
     type: Any
     group: type[Mapping[str, Any]] | type[Sequence[Any]] | None
     is_input: bool
     is_place: bool
-    # Value if the argument is missing.
+    # Default of the parameter.
     default: Any
 
     @property
     def is_json(self) -> bool:
-        """True if the value is JSON: neither a path, a number nor text."""
+        """True if the function receives a JSON object or list: neither paths, a number nor text."""
         return self.type not in (Path, Manifest, int, str)
 
     @property
     def is_required(self) -> bool:
-        """True if the argument has no default."""
+        """True if the parameter has no default."""
         return self.default is inspect.Parameter.empty
 
     @property
     def expected(self) -> str:
-        """Describe the expected JSON value in words."""
+        """Description of the expected JSON value."""
         if self.is_json:
             return "an object"
         if self.group is not None:
@@ -85,7 +87,7 @@ class Argument:
         return {int: "a number", str: "a text"}.get(self.type, "a path")
 
     def from_json(self, value: Any) -> Any:
-        """Convert a JSON value for `run_stage`; None if it is missing. Raises ConfigError for another type."""
+        """Return a JSON value converted for `run_stage`; None if it is missing. Raises ConfigError for a wrong type."""
         if isinstance(value, list) and len(value) < 2 and not (self.group or self.is_json):
             value = value[0] if value else None
         if value is None or (self.is_json and isinstance(value, dict)):
@@ -101,7 +103,10 @@ class Argument:
         raise ConfigError(f"{self.name}: got {value!r}, expected {self.expected}")
 
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
-        """Return the inputs by their names in the manifest, which are derived from `name`, if it is set."""
+        """Return the input paths in the value `given`, by their names in the manifest.
+
+        These names are derived from `name`, if it is not None.
+        """
         if not self.is_input or given is None:
             return {}
         if self.group is Mapping:
@@ -110,7 +115,7 @@ class Argument:
         return {name if number == 1 else f"{name}_{number}": path for number, path in enumerate(paths, 1)}
 
     def opened(self, given: Any) -> Any:
-        """Return the value that the function receives."""
+        """Return the value that the function receives for the value `given`: for example, a manifest for its path."""
         if self.is_json:
             return given if self.type is Any or given is None else build(self.type, given, self.name)
         if self.type is not Manifest or given is None:
@@ -123,7 +128,7 @@ class Argument:
 def verify_inputs(paths: Iterable[Path]) -> None:
     """Compare files with the checksums in manifests, source manifests and checksum files.
 
-    Raises ManifestError or SourceError naming the first altered file.
+    Raises ManifestError or SourceError for the first altered file.
     """
     for path in paths:
         if path.name == MANIFEST:
@@ -168,7 +173,7 @@ def _argument(name: str, hint: Any, default: Any) -> Argument:
 
 
 def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[str, Path]:
-    """Select the inputs among the arguments of a stage's function, by their names in its manifest."""
+    """Return the inputs among the arguments of a stage's function, by their names in the manifest."""
     arguments, names = arguments_of(function), record_of(function).input_names if has_record(function) else {}
     inputs: dict[str, Path] = {}
     for name, value in given.items():
@@ -179,20 +184,20 @@ def inputs_of(function: Callable[..., None], given: Mapping[str, Any]) -> dict[s
 def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output: Path, **given: Any) -> None:
     """Call the function of a stage; `given` are paths, mappings of paths and runtime settings by parameter.
 
-    Raises ConfigError for wrong settings, ManifestError naming a missing or altered input, and any exception of the
-    function. The manifest is written last, and only if nothing was raised.
+    Raises ConfigError for wrong settings, ManifestError for a missing or altered input, and any exception of the
+    function. The manifest is written last, and only if no exception was raised.
     """
     arguments, keep = arguments_of(function), has_record(function) and record_of(function).keep
     typed = arguments["settings"].type
     inputs = inputs_of(function, given)
-    # In a stage without a manifest, inputs of several arguments may have the same name.
+    # Paths are collected without names, because names of inputs may not be unique in a stage without manifest.
     paths = [path for name, value in given.items() for path in arguments[name].inputs(value, None).values()]
     job = Job(settings, inputs, output)
     known: dict[str, Any] = {"settings": settings, "job": job, "output": output}
     if typed is not Any:
         known["settings"] = build(typed, stage_body(settings), settings.get("stage", function.__name__))
     others = [argument for name, argument in arguments.items() if name not in BY_THE_RUNNER]
-    # Checked before looking for a finished result, so that errors do not depend on whether there is one.
+    # Values are checked before looking for a finished result, so that errors do not depend on its existence.
     known |= {each.name: each.opened(given.get(each.name, each.default)) for each in others if each.is_json}
 
     def call(**more: Any) -> None:
@@ -208,7 +213,8 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
                 **{each.name: opened.pop(each.name) for each in fields(grouped) if each.name in opened}
             )
         function(**given_by_us, **opened, **more)
-        # Inputs altered during the call must not appear in the manifest with their old checksums.
+        # Inputs are verified again, because an input altered during the call must not be in the manifest with its old
+        # checksum.
         verify_inputs(paths)
 
     if "run" not in arguments:
@@ -221,8 +227,7 @@ def run_stage(function: Callable[..., None], settings: Mapping[str, Any], output
 def run_given(function: Callable[..., None], given: Mapping[str, Any]) -> None:
     """Run a stage with a JSON object of its arguments, including `settings` and `output`.
 
-    Raises ConfigError naming an argument that is missing, unknown or of another type, and the exceptions of
-    `run_stage`.
+    Raises ConfigError for an argument that is missing, unknown or of the wrong type, and the exceptions of `run_stage`.
     """
     stage = function.__name__
     arguments = {name: each for name, each in arguments_of(function).items() if name not in BY_THE_RUNNER}
@@ -241,18 +246,16 @@ def run_given(function: Callable[..., None], given: Mapping[str, Any]) -> None:
         raise ConfigError(f"run.py {stage}: {error}") from None
     missing += [name for name, each in arguments.items() if each.is_required and found[name] is None]
     if missing:
-        raise ConfigError(f"run.py {stage}: {', '.join(missing)}: missing; `run.py {stage}` lists the arguments")
+        raise ConfigError(f"run.py {stage}: missing arguments: {', '.join(missing)}; `run.py {stage}` lists all")
     taken = {name: value for name, value in found.items() if value is not None}
     run_stage(function, given["settings"], Path(output), **taken)
 
 
 def usage(function: Callable[..., None]) -> str:
-    """Describe the arguments of a stage for users who call it by hand."""
+    """Return a description of a stage's arguments, for users who run a stage from the command line."""
     arguments = {name: each for name, each in arguments_of(function).items() if name not in BY_THE_RUNNER}
     lines = ["settings: an object", "output: a path, the manifest or other file to write"]
-    lines += [
-        f"{name}: {each.expected}{'' if each.is_required else ', may be left out'}" for name, each in arguments.items()
-    ]
+    lines += [f"{name}: {each.expected}{'' if each.is_required else ', optional'}" for name, each in arguments.items()]
     described = "".join(f"  {line}\n" for line in lines)
     text = inspect.getdoc(function) or ""
     return f"usage: run.py {function.__name__} JSON..., objects or files of them, with\n{described}\n{text}\n"

@@ -1,7 +1,7 @@
-"""Escape text from files before it is shown in a terminal, on a page or in a CSV file that a spreadsheet opens.
+"""Escapes text from files before it is shown in a terminal, on a page or in a CSV file that a spreadsheet opens.
 
-Names of paradigms, samples of a corpus and messages that quote them come from files that strangers may have written.
-This module imports the standard library only, because every command imports it.
+Names of paradigms, samples of a corpus and messages that quote them come from foreign files. This module imports only
+the standard library, because every program imports it.
 """
 
 import csv
@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-# A spreadsheet reads a cell that begins with one of these characters as a formula. A cell of signs only is text.
+# Spreadsheets read a cell that begins with one of these characters as a formula, unless it contains no letter or digit.
 _FORMULA = re.compile(r"[=+\-@＝＋－＠](?=.*\w)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?[\d.,]+(?:e[+-]?\d+)?%?", re.IGNORECASE)
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -17,23 +17,22 @@ _LINES = re.compile("[\t\n\u2028\u2029]")
 
 
 def visible(text: str) -> str:
-    """Replace control characters, direction overrides and lone surrogates by U+FFFD; keep tabs and line ends.
+    """Return text with control characters, direction overrides and lone surrogates replaced by U+FFFD.
 
-    The replaced characters control a terminal, or reorder and hide the text around them.
+    These characters control a terminal, or reorder or hide surrounding text. Tabs and line ends are kept.
     """
     return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 def plain_name(name: str) -> str:
-    """Make a name from a file safe for tables, terminals and pages: one line, and no formula."""
+    """Return a name from a file, made safe for tables, terminals and pages: on one line, and not a formula."""
     return str(csv_cell(_LINES.sub("\ufffd", name)))
 
 
 def csv_cell(value: object) -> object:
-    """Make a value safe for a cell of a CSV file; a text that a spreadsheet would calculate gets an apostrophe in
-    front.
+    """Return a value that is safe in a cell of a CSV file: an apostrophe precedes text that is a spreadsheet formula.
 
-    Characters that control a terminal become U+FFFD, as in `visible`. The function is idempotent.
+    Control characters become U+FFFD, as in `visible`. The function is idempotent.
     """
     if not isinstance(value, str):
         return value
@@ -45,7 +44,8 @@ def csv_text(header: Sequence[str] | None, rows: Iterable[Sequence[object]], as_
     """Return the text of a CSV file with a header and line ends `
     `; formulas are escaped, None is an empty field.
 
-    Text without a header continues a file. With `as_they_are`, cells are unchanged, because a later stage reads them.
+    If `header` is None, the text continues a file. With `as_they_are`, cells are not escaped, because a later stage
+    reads them.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

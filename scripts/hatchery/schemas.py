@@ -1,7 +1,7 @@
-"""JSON Schemas for editors, and docs/settings.md for people: keys, types, ranges, defaults, and a sentence for each
-key.
+"""Generates JSON Schemas for editors, and docs/settings.md for readers, from the settings classes.
 
-Both are generated from the settings classes. They validate nothing: `hatchery.typed` validates with the classes.
+Both contain keys, types, ranges, defaults, and a sentence on each key. They are not used for validation:
+`hatchery.typed` validates with the classes.
 """
 
 import inspect
@@ -24,7 +24,7 @@ from hatchery.typed import adapter
 from hatchery.views.paper_tables.layout import PaperLayout
 
 VARIANTS = {Variant.__name__: "task", SuiteVariant.__name__: "suite"}
-"""Settings classes under the key `variants`, by kind of file."""
+"""Kind of file by name of a settings class that has the key `variants`."""
 SCHEMAS = Path(__file__).resolve().parents[2] / "workflow" / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SWEEP = "#/$defs/with_sweep"
@@ -36,7 +36,7 @@ _WITH_SWEEP = {
 
 
 class _Generator(GenerateJsonSchema):
-    """Add the rules that types do not express to pydantic's schemas."""
+    """Schema generator of pydantic, extended by rules that types do not express."""
 
     def default_schema(self, schema: Any) -> Any:
         if schema.get("default") is ABSENT:
@@ -53,7 +53,7 @@ class _Generator(GenerateJsonSchema):
 def _described(result: JsonSchemaValue, cls: Any, partial: bool) -> JsonSchemaValue:
     described = sentences(cls)
     for key, rules in result.get("properties", {}).items():
-        # JSON Schema allows other keys next to a reference.
+        # Rules may contain a reference; JSON Schema allows a description next to it.
         result["properties"][key] = {"description": described[key], **rules} if key in described else rules
     result["description"] = inspect.cleandoc(cls.__doc__).replace("\n", " ")
     if not partial and issubclass(cls, OneOfKeys) and len(cls.ONE_OF) > 1:
@@ -71,8 +71,8 @@ def json_schema(cls: Any, title: str) -> JsonSchemaValue:
 
 
 def _for_editors(rules: Any) -> Any:
-    """Adapt a schema to editors: no titles, a choice for unions of classes, and sweeps allowed for keys that can be
-    swept.
+    """Return a schema adapted to editors: without titles, with `anyOf` for unions of classes, and with sweeps
+    allowed.
     """
     if isinstance(rules, list):
         return [_for_editors(item) for item in rules]
@@ -80,11 +80,11 @@ def _for_editors(rules: Any) -> Any:
         return rules
     rules = {key: _for_editors(value) for key, value in rules.items() if key != "title" or isinstance(value, dict)}
     if any("$ref" in choice for choice in rules.get("oneOf", ())):
-        # A value without the key that distinguishes the classes may match several of them.
+        # `oneOf` becomes `anyOf`, because a value without the key that selects the class may match several classes.
         rules = {"anyOf" if key == "oneOf" else key: value for key, value in rules.items() if key != "discriminator"}
     choices = rules.get("anyOf", [])
     if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
-        # Unions with null on one line, too.
+        # A union of a simple type with null is simplified, so that it fits on one line.
         more = rules.pop("anyOf")[0]
         null = {"enum": [*more["enum"], None]} if "enum" in more else {"type": [more["type"], "null"]}
         rules |= {key: value for key, value in more.items() if key != "type"} | null
@@ -116,32 +116,34 @@ def schema_texts() -> dict[Path, str]:
 
 
 def file_schemas() -> dict[str, JsonSchemaValue]:
-    """Return the schema of every kind of file."""
+    """Return the schemas by kind of file."""
     titles = {kind: f"config/{folder}/<name>.yaml" for kind, folder in FOLDERS.items()}
     titles["config"] = "config/config.yaml"
     made = {kind: json_schema(FILES[kind], titles[kind]) for kind in FILES}
     entries = made["study"]["properties"]["analyses"]["patternProperties"]
     entries |= dict.fromkeys(entries, _analyses(made["study"]))
-    # A null deletes a key of the base.
+    # null is allowed for keys of variants, because it deletes a key of the base.
     null = {"type": "null"}
     for name, kind in VARIANTS.items():
         variant = made[kind]["$defs"][f"Partial{name}"]["properties"]
         variant |= {
             key: {"description": rules.pop("description"), "anyOf": [rules, null]} for key, rules in variant.items()
         }
-    # Without a corpus, the tokenizer is trained on the experiment's corpus.
+    # In an experiment, a tokenizer may lack a corpus, because the default is the experiment's corpus.
     del made["experiment"]["$defs"][TokenizerFile.__name__]["oneOf"]
     return made
 
 
 def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
-    """Extend the schema of studies for studies with a base: no key is required, analyses may be partial or null."""
+    """Return the schema of studies, extended by studies with a base, in which no key is required and analyses may be
+    partial or null.
+    """
     analyses = dict(study["properties"]["analyses"])
     ((pattern, entry),) = analyses.pop("patternProperties").items()
     parts = [{key: rules for key, rules in each.items() if key != "required"} for each in entry["anyOf"]]
 
     def with_analyses(rules: JsonSchemaValue) -> JsonSchemaValue:
-        # `unevaluatedProperties` must be in the same schema as the reference.
+        # The rules are nested like this because `unevaluatedProperties` must be in the schema that has the reference.
         return {"properties": {"analyses": {**analyses, "patternProperties": {pattern: rules}}}}
 
     kept = {key: rules for key, rules in study.items() if key != "required"}
@@ -156,9 +158,7 @@ def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of an entry of a study: the settings of any analysis. The study's class does not name their
-    classes.
-    """
+    """Return the schema of an analysis in a study: a union over all analyses, which the study's class does not name."""
     entries = []
     for name in analysis_names():
         entry = json_schema(analysis_called(name).settings, name)
@@ -177,7 +177,7 @@ links to the table of its keys. `null` is YAML's empty value. Under a run, task 
 differ; all other keys are inherited from the experiment, protocol or model.
 
 """
-# Classes that files only hold in part, so that no file's schema contains their defaults.
+# Classes of which files contain only some keys, so that no file's schema contains their defaults.
 PARTS = (ProtocolChoice, TokenizerSettings, Variant, SuiteVariant)
 RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}
@@ -199,7 +199,7 @@ def _anchor(heading: str) -> str:
 
 
 def _name(title: str) -> str:
-    """Return the heading for a class: "Early stopping" for `EarlyStoppingSettings`. Analyses keep their name."""
+    """Return the heading of a class's table, such as "Early stopping" for `EarlyStoppingSettings`."""
     if title.islower():
         return f"Analysis `{title}`"
     words = re.sub(r"Settings$", "", title)
@@ -207,7 +207,7 @@ def _name(title: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape a sentence for a table cell: characters of Markdown and HTML, except in code between backquotes."""
+    """Return a sentence escaped for a cell of a Markdown table; code between backquotes is not escaped."""
     parts = text.split("`")
     parts[::2] = [re.sub(r"([<>*\[\]\\])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts).replace("|", "\\|")
@@ -220,7 +220,7 @@ def _code(value: Any) -> str:
 
 
 class _Page:
-    """The page written so far. The table of a class is written once, where it is first needed."""
+    """Writes docs/settings.md; the table of a class is written once, where it is first needed."""
 
     def __init__(self, schemas: Mapping[str, JsonSchemaValue]) -> None:
         self.schemas = schemas
@@ -233,7 +233,7 @@ class _Page:
         self.path = self.kind = ""
 
     def file(self, kind: str) -> str:
-        """Return the section of a kind of file, with the tables that no earlier section needed."""
+        """Return the section of a kind of file, with the tables that no earlier section contains."""
         schema, self.kind = self.schemas[kind], kind
         parts = [f"## `{schema['title']}`\n", *self.table(schema)]
         if "properties" not in schema:
@@ -245,7 +245,7 @@ class _Page:
         return "\n".join(parts)
 
     def table(self, rules: Mapping[str, Any], path: str = "") -> Iterator[str]:
-        """Yield the purpose of the keys, the keys that exclude each other, and one table row for each key."""
+        """Yield the description of a class, the keys that exclude each other, and a table with one row per key."""
         if "description" in rules:
             yield f"{_text(rules['description'])}\n"
         choices = (group["required"] for group in rules.get("oneOf", []) if "required" in group)
@@ -259,13 +259,13 @@ class _Page:
             yield "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows, ""])
 
     def row(self, key: str, path: str, about: Mapping[str, Any], needed: bool) -> str:
-        """Return one table row; `path` is the first place of the key in a file."""
+        """Return the table row of a key; `path` is its first dotted path in a file."""
         self.path = path
         default = "required" if needed else _code(about["default"]) if "default" in about else ""
         return f"| `{key}` | {self.kind_of(about)} | {default} | {_text(about.get('description', ''))} |"
 
     def kind_of(self, rules: Mapping[str, Any]) -> str:
-        """Describe the values of a key, in words and links."""
+        """Return a description of the allowed values of a key, with links to tables of classes."""
         if "$ref" in rules:
             name = rules["$ref"].rpartition("/")[2]
             whole = self.whole[name.removeprefix("Partial")] if name != "with_sweep" else None
@@ -280,7 +280,7 @@ class _Page:
         return " or ".join(self.simple(kind, rules) for kind in ([types] if isinstance(types, str) else types))
 
     def simple(self, kind: str, rules: Mapping[str, Any]) -> str:
-        """Describe a value of one type, with its range."""
+        """Return a description of a value of one type, with its range."""
         if kind == "array":
             return f"list of {self.kind_of(rules.get('items', {}))}"
         if kind == "object":
@@ -296,12 +296,12 @@ class _Page:
         return ", ".join([TYPES.get(kind, "any value"), *range_of])
 
     def link(self, title: str, rules: Mapping[str, Any]) -> str:
-        """Return a link to the table of a class, and write the table if it is missing."""
+        """Return a link to the table of a class; the table is written later if it is missing."""
         heading = _name(title)
         homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
         home = VARIANTS.get(title) or homes.get(title)
         if home is not None and (home != self.kind or "properties" in self.schemas[home]):
-            # The table of a kind of file is in the section of that kind.
+            # If the class is that of a kind of file, its table is in the section of that kind.
             heading = self.schemas[home]["title"] if "properties" in self.schemas[home] else heading
         elif title not in self.written:
             if heading in self.written.values():

@@ -1,7 +1,8 @@
 """The part of a registered raw input that a job reads: the files that the job's settings select.
 
-A manifest records the digest of only these files. So other files may be added to the folder, edited or removed without
-making results of the selected files out of date. If all files are read, the digest is that of the source manifest.
+A manifest records only the digest of these files. So other files of the raw input may be added, edited or removed
+without making results of the selected files out of date. If all files are read, the digest is that of the source
+manifest.
 """
 
 from collections.abc import Mapping
@@ -19,8 +20,8 @@ from hatchery.stage import function_of, has_record, record_of, stage_files
 def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawSource:
     """Return the source with only those files that a job with these settings reads as its input `name`.
 
-    `settings` contain the name of the stage. All files are returned if the stage has no rule for selecting them, or
-    the rule fails.
+    `settings` contain the name of the stage. The source contains all files if the stage has no function `files_read`,
+    or if this function fails.
     """
     stage = settings.get("stage", "")
     if stage not in stage_files() or not has_record(function := function_of(stage)):
@@ -35,7 +36,7 @@ def part_read(settings: Mapping[str, Any], name: str, source: RawSource) -> RawS
 
 
 def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
-    """Return the SHA-256 of the part of an input that a job with these settings reads.
+    """Return the SHA-256 of the part of the input at `path` that a job with these settings reads as `name`.
 
     Raises SourceError for a damaged source manifest.
     """
@@ -47,14 +48,18 @@ def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
 
 
 def digests_read(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[str, str]:
-    """Return `digest_read` of all inputs, sorted by name. Also raises ManifestError naming a missing input."""
+    """Return `digest_read` of all inputs, sorted by name. Raises ManifestError for a missing input, and SourceError."""
     whole = input_digests({name: path for name, path in inputs.items() if not location_of(path).exists()})
     parts = {name: digest_read(settings, name, path) for name, path in inputs.items() if name not in whole}
     return dict(sorted((whole | parts).items()))
 
 
 def is_what_was_read(made: Path, manifest: str, now: RawSource) -> bool:
-    """Return True if the part that the job of the manifest `made` read is unchanged in `now`."""
+    """Return True if the files that a job read of a raw input are unchanged.
+
+    `made` is the manifest of the job's result, `manifest` the source manifest, and `now` the source with its current
+    files.
+    """
     found = read_manifest(made)
     names = [name for name, path in volatile_facts(made).get("inputs", {}).items() if path == manifest]
     return bool(names) and all(part_read(found.settings, name, now).digest == found.inputs.get(name) for name in names)

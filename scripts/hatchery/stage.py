@@ -1,8 +1,8 @@
-"""The record of a stage, a decorator of its function: rule, command line and environment are derived from the record.
+"""The record of a stage (`Stage`), which decorates its function: rule, command and environment are derived from it.
 
 A stage `name` is the file `<package>/stages/name.py` with the record, the settings and the function `name`. The
-Snakefile makes the rule `name` from the record. Planning imports the files of all stages, so numerical libraries are
-imported inside the function. A job imports the file of its own stage.
+Snakefile builds the rule `name` from the record. Planning imports the files of all stages, so numerical libraries are
+imported inside the function. A job only imports the file of its own stage.
 """
 
 import inspect
@@ -31,38 +31,40 @@ Function = TypeVar("Function", bound=Callable[..., None])
 SCRIPTS = Path(__file__).parents[1]
 
 RunsOn = Literal["local", "cpu", "gpu", "gpus"]
-"""Machine of a job. "local": the submitting machine; "cpu": any machine, without a model; "gpu": one GPU, if there are
-any; "gpus": the nodes and GPUs of the `cluster` block.
+"""Machine of a job. "local": the machine that submits jobs; "cpu": any machine, no model is used; "gpu": one GPU, if
+there are any; "gpus": the nodes and GPUs in the section `cluster` of the configuration.
 """
 
 Threads = Literal["corpus", "tokenization", "evaluation", "pretraining"]
 
 MODELS = ("pretraining", "baselines")
-"""Folders of an experiment that hold models: trained ones and imported ones."""
+"""Folders of an experiment with models: trained and imported ones."""
 
 MODEL = "results/models/{model}/manifest.json"
-"""Path pattern of a model's manifest: a trained model, an imported model, or a checkpoint."""
+"""Path pattern of the manifest of a model: trained, imported, or an intermediate checkpoint."""
 ADDRESS = rf"{NAME}-[0-9a-f]{{{DIGITS}}}"
-"""Pattern of the folder name of a result that experiments share: a name, a hyphen, and the digest of the job's call."""
+"""Pattern of an address, the folder name of a result that experiments share: a name, a hyphen, and the digest of the
+job's specification (`job_spec`)."""
 IMPORTED = "imported-"
-"""Prefix of the addresses of imported models; no corpus name contains a hyphen."""
+"""Prefix of the addresses of imported models, which begin no other address, because names of corpora have no hyphen."""
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Return a regular expression that matches only these names, and nothing if there are no names."""
+    """Return a regular expression that matches only these names; if there are none, it matches no name."""
     return "|".join(names) or "-"
 
 
 def none_of(names: Iterable[str]) -> str:
-    """Return a regular expression for folder names other than these."""
+    """Return a regular expression that matches all names except for these."""
     return f"(?!(?:{one_of(names)})/){NAME}"
 
 
 @dataclass(frozen=True)
 class StoredByDigest:
-    """Results of a model are stored by digest, so experiments that need the same results reuse them.
+    """Property of stages whose results are stored by digest, so that experiments share them.
 
-    `folder` is the folder of an experiment with links to them; `names` distinguish the results of one model in it.
+    `folder` is the folder of an experiment with links to the results; `names` are the wildcards that distinguish the
+    results of one model in it, such as `suite`.
     """
 
     folder: str
@@ -75,71 +77,73 @@ class StoredByDigest:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """Pattern of a result's manifest, by output name."""
+        """Path pattern of a result's manifest, by output name."""
         if self.folder in MODELS:
             return {"output": MODEL}
         return {"output": f"results/{self.folder}/{{model}}/{{address}}/manifest.json"}
 
     def models(self, model: str) -> dict[str, str]:
-        """Return the manifest of the model as an input of an evaluation. The evaluation's address does not depend on
-        it.
+        """Return the manifest of the evaluated model, which is an input that does not affect the evaluation's address.
+
+        Empty for stages that make models.
         """
         return {} if self.folder in MODELS else {"model": MODEL.format(model=model)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One stage, a decorator of its function. Its rule, log and benchmark have the name of the function."""
+    """The record of a stage, a decorator of its function. Rule, log and benchmark have the name of the function."""
 
     name: str = ""
-    # Raised when the meaning of the code changes, so that results of the old code are computed again.
+    # Increased when results of the code change, so that results of the old code are computed again.
     version: int
-    # Returns the part of the resolved configuration that results depend on, from the project and the wildcards.
+    # Returns the part of the resolved configuration on which results depend, from the project and the wildcards.
     settings: Callable[..., Mapping[str, object]]
-    # `envs/<environment>.yaml`.
+    # Name of the software environment, the file `envs/<environment>.yaml`.
     environment: str
     runs_on: RunsOn
     memory_mb: int
-    # A pretraining (`runs_on` is "gpus") requests the time estimated from its steps, if there is an estimate.
+    # Requested run time. A pretraining (`runs_on` is "gpus") requests the time estimated from its steps, if possible.
     minutes: int
     memory_mb_per_thread: int = 0
-    # Names the key `compute.<threads>_threads`; without it, one thread.
+    # The number of threads is the key `compute.<threads>_threads` of the configuration; for None, it is 1.
     threads: Threads | None = None
-    # Keys of the block `compute` that the function receives as `runtime`; no result depends on them.
+    # Keys in the section `compute` of the configuration that the function receives as `runtime`; they do not affect
+    # results.
     runtime: tuple[str, ...] = ()
-    # Returns all files that a job reads, by argument of the function: the inputs of its rule and of its call's file.
-    # The function here takes wildcards, and by name `of` (Outputs), `results` (ResultPaths), `jobs` (Jobs) and
-    # `project`.
+    # Returns all files that a job reads, by argument of the stage's function. They are the inputs of the rule, and in
+    # the job's specification. Parameters are wildcards, and any of `of` (Outputs), `results` (ResultPaths), `jobs`
+    # (Jobs) and `project`.
     inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
-    # Patterns of the files that a job writes, by name. The first is the function's `output`; an `OutputPath` receives
-    # the file of its name. For a stage with `shared`, they are derived from it.
+    # Path patterns of the files that a job writes, by name. The first is the function's `output`; a parameter of type
+    # `OutputPath` receives the file with its name. For a stage with `shared`, the patterns are derived from it.
     outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     # Outputs that `snakemake --report` shows, by name: the category and the subcategory, with wildcards.
     # `workflow/report/<stage>.rst` is their caption.
     reported: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    # Narrower patterns of wildcards that may have only some values in this stage.
+    # Regular expressions of wildcards that may only have some values in this stage.
     wildcard_patterns: Callable[..., Mapping[str, str]] = lambda project: {}
-    # Files that must exist before a job starts but that its function does not receive.
+    # Returns files that must exist before a job starts, but are no arguments of its function.
     made_after: Callable[..., list[str]] = lambda: []
-    # Additional texts recorded by Snakemake: a job runs again when one of them changes.
+    # Return additional texts that Snakemake records, by name; a job runs again if one of them changes.
     recorded: Mapping[str, Callable[..., str]] = field(default_factory=dict)
     # Jobs of a higher priority start first.
     priority: int = 0
-    # Returns the files that a job reads of a raw input, from its settings and the input's name in its manifest; None:
-    # all. The other files may change without a rerun of the job.
+    # Returns the files that a job reads of a raw input, from the job's settings and the input's name in the manifest.
+    # Other files may change without a rerun of the job. If this is None, the job reads all files.
     files_read: "Callable[[Mapping[str, Any], str, RawSource], Iterable[str]] | None" = None
-    # Returns further arguments of the function, from the same values: no result depends on them, and they cause no
-    # rerun.
+    # Returns further arguments of the stage's function, which do not affect results and cause no rerun. Parameters are
+    # as for `inputs`.
     unrecorded: Callable[..., Mapping[str, object]] = lambda: {}
     shared: StoredByDigest | None = None
-    # Set for stages whose results belong to a model: how the results are stored.
+    # For stages that evaluate a model: the kind of evaluation. None for other stages.
     evaluation: "Evaluation | None" = None
-    # True if a finished result is reused (`artifacts.manifests.reuse_complete`).
+    # True if a result that was finished before Snakemake was killed is reused (`artifacts.manifests.reuse_complete`).
     keep: bool = False
-    # Names of an argument's inputs in the manifest, if not the argument's name or, for a mapping, its keys:
-    # `{"source": "source {}"}`.
+    # Names of inputs in the manifest, by argument, such as `{"source": "source {}"}`. By default, an input has the name
+    # of the argument or, in a mapping, of its key.
     input_names: Mapping[str, str] = field(default_factory=dict)
-    # Class of the function's settings; it marks keys that are omitted at their default.
+    # Class of the function's settings, which defines the keys that are omitted at their default.
     settings_class: type[Settings] | None = None
 
     def __call__(self, function: Function) -> Function:
@@ -162,13 +166,13 @@ class Stage:
         return first if isinstance(first, str) else first[0]
 
     def path_pattern(self, root: str, suffix: str) -> str:
-        """Return the pattern of a file for each job below `root`, such as `logs/finetune/{model}/{address}.log`."""
+        """Return the path pattern of a job's file below `root`, such as `logs/finetune/{model}/{address}.log`."""
         return "/".join([root, self.name, *(f"{{{name}}}" for name in self.wildcards)]) + suffix
 
     def canonical_settings(self, project: object, **wildcards: str) -> str:
-        """Return canonical JSON of all configuration that a job depends on; unneeded wildcards are ignored.
+        """Return canonical JSON of the configuration on which a job depends; unneeded wildcards are ignored.
 
-        Raises ConfigError for a broken or unknown block.
+        Raises ConfigError for an invalid or unknown experiment, corpus, suite and so on.
         """
         return self.canonical(self.settings(project, **arguments_for(self.settings, wildcards)))
 
@@ -180,7 +184,7 @@ class Stage:
 
 
 def has_record(function: Callable[..., None]) -> bool:
-    """Return True if a function is a stage. Functions that are only called by users or other stages have no record."""
+    """Return True if a function has a record. Functions that only users or other stages call have none."""
     return "stage" in function.__dict__
 
 
@@ -198,15 +202,20 @@ def stage_files() -> dict[str, Path]:
 
 
 def stage_called(rule: str) -> str:
-    """Return the stage of a rule, which a module may name `hatchery_summarise`; the rule's name if it is no stage."""
+    """Return the name of a rule's stage; a workflow module may prefix rules, such as `hatchery_summarise`.
+
+    Return the rule's name if it belongs to no stage.
+    """
     return max((name for name in stage_files() if rule == name or rule.endswith(f"_{name}")), key=len, default=rule)
 
 
 def function_of(name: str) -> Callable[..., None]:
-    """Return the function of a stage. Raises ConfigError with the nearest name if there is no such stage."""
+    """Return the function of a stage. Raises ConfigError, which suggests the most similar name, for an unknown
+    stage.
+    """
     files = stage_files()
     if name not in files:
-        raise ConfigError(f"run.py: there is no stage {name!r}{nearest(name, files)}")
+        raise ConfigError(f"run.py: unknown stage {name!r}{nearest(name, files)}")
     module = ".".join(files[name].relative_to(SCRIPTS).with_suffix("").parts)
     function: Callable[..., None] = resolve_name(f"{module}:{name}")
     return function
@@ -227,10 +236,10 @@ def reserved_names() -> frozenset[str]:
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the parameter names of a function of a record."""
+    """Return the parameter names of a function."""
     return tuple(inspect.signature(function).parameters)
 
 
 def arguments_for(function: Callable[..., Any], values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Select the values that the function has parameters for, by name."""
+    """Return those of `values` whose name is a parameter of the function."""
     return {name: values[name] for name in parameters(function) if name in values}

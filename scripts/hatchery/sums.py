@@ -1,4 +1,4 @@
-"""Sums of floats that are equal in every Python: since 3.12, `sum` compensates for rounding errors; 3.11 does not."""
+"""Sums of floats that are equal in all versions of Python; since 3.12, `sum` compensates for rounding errors."""
 
 import operator
 from collections.abc import Iterable
@@ -6,5 +6,5 @@ from functools import reduce
 
 
 def plain_sum(values: Iterable[float]) -> float:
-    """Add the values in their order, rounded after each addition. `math.fsum` is independent of the order."""
+    """Return the sum of the values, added in their order and rounded after each addition, unlike `math.fsum`."""
     return reduce(operator.add, values, 0.0)

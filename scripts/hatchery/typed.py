@@ -1,8 +1,8 @@
-"""Settings from plain dictionaries, and back: the same class validates a file and reads the settings of a job.
+"""Converts dictionaries to settings objects and back; one class validates a file and reads the settings of a job.
 
-A stage receives exactly the keys that its class declares, so its settings contain no unread keys. An integer is
-converted to a float where a float is expected; there are no other conversions. All problems of keys and types are
-reported at once; combinations of values are checked only if each value is valid by itself.
+A stage receives exactly the keys that its class declares, so its settings contain no unread keys. Integers are
+converted to floats where floats are expected; there are no other conversions. All problems of keys and types are
+reported at once. Combinations of values are only checked if each value is valid.
 """
 
 import json
@@ -28,17 +28,19 @@ def stage_body(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def build(cls: type[Built], mapping: Mapping[str, Any], where: str = "") -> Built:
-    """Build settings of this class from `mapping`; `where` is the key path of the mapping for messages.
+    """Return settings of the class `cls` with the values of `mapping`; `where` is the mapping's key path for messages.
 
-    Raises ConfigError with a line for each problem: the key, the value, the allowed values.
+    Raises ConfigError with one line per problem: the key, the value, the allowed values.
     """
     return _built(cls, mapping, where, ".")
 
 
 def validated(cls: type[Built], document: Mapping[str, Any], where: str | Callable[[str], str]) -> Built:
-    """Build settings from the file `where`, or from a part of it. Raises ConfigError like `build`.
+    """Return settings of the class `cls` with the values of `document`, the content of the file `where` or a part of
+    it.
 
-    `where` may be a function that returns the file and key path of a key such as `compute.device`.
+    `where` may be a function that returns file and key path for a key such as `compute.device`. Raises ConfigError as
+    `build` does.
     """
     return _built(cls, document, where, ": ")
 
@@ -60,28 +62,33 @@ def _built(cls: Any, mapping: Any, where: str | Callable[[str], str], separator:
 
 @cache
 def adapter(cls: Any) -> "TypeAdapter[Any]":
-    """Return the pydantic validator of a settings class; pydantic is imported at the first call."""
+    """Return the pydantic validator of a settings class. pydantic is imported by the first call."""
     from pydantic import TypeAdapter
 
     if isinstance(cls, type) and not issubclass(cls, Settings):
-        raise TypeError(f"{cls.__name__} is no subclass of Settings: it would accept unknown keys")
+        raise TypeError(f"{cls.__name__}: expected a subclass of Settings, because others accept unknown keys")
     return TypeAdapter(cls)
 
 
 def keys_of(settings: Any, *without: str, only: type | None = None) -> dict[str, Any]:
-    """Return the set keys with their values, except for `without`; if `only` is a class, the keys of this class."""
+    """Return the keys of a settings object that are present, with their values.
+
+    Keys in `without` are omitted; if `only` is a settings class, only its keys are returned.
+    """
     known = {field.name for field in fields(settings if only is None else only)} - set(without)
     return {key: value for key, value in dumped_values(settings).items() if key in known and value is not ABSENT}
 
 
 def without_defaults(cls: type, mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the mapping of a class's keys without the keys that are omitted at their default."""
+    """Return a mapping of a settings class's keys without values at defaults that are omitted
+    (`omitted_at_default`).
+    """
     omitted = plain(omitted_defaults(cls))
     return {key: value for key, value in mapping.items() if key not in omitted or plain(value) != omitted[key]}
 
 
 def plain(value: Any) -> Any:
-    """Convert a value of settings to JSON: dictionaries instead of objects, without unset keys."""
+    """Return a settings value as JSON: dictionaries instead of objects, without absent keys."""
     if is_dataclass(value):
         return {key: plain(item) for key, item in keys_of(value).items()}
     if isinstance(value, Mapping):
@@ -92,7 +99,10 @@ def plain(value: Any) -> Any:
 
 
 class Named(NamedTuple):
-    """A name under a key: of a file of this kind, or of a raw input if the kind is DATA."""
+    """A name in settings, with its key: of a configuration file of this kind, or of a raw input if the kind is DATA.
+
+    `inherited` is as in `Reference`.
+    """
 
     kind: str
     name: str
@@ -101,9 +111,9 @@ class Named(NamedTuple):
 
 
 def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iterator[Named]:
-    """Yield the name of every other file or raw input in settings, in the order of the keys.
+    """Yield the names of other files and raw inputs in settings, in the order of the keys.
 
-    Names in a list, and names that are keys of a mapping, are reported at the key of the list or mapping.
+    For names in a list, and names that are keys of a mapping, the key is that of the list or mapping.
     """
     if isinstance(value, str):
         for meta in markers_of(hint, Reference):
@@ -126,5 +136,5 @@ def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iter
 
 @cache
 def _arguments(hint: Any, origin: type) -> tuple[Any, ...]:
-    """Return the type arguments of the member of a union that is a dictionary or a tuple."""
+    """Return the type arguments of the member of the union `hint` whose origin is `origin` (dict or tuple)."""
     return next((get_args(member) for member in members_of(hint) if get_origin(member) is origin), (Any, Any))

@@ -1,6 +1,6 @@
-"""Numbers in readable units, and durations in the notation of Slurm's commands.
+"""Formats numbers in readable units, and parses durations in the notation of Slurm's commands.
 
-A dash represents a missing value. Source of Slurm's durations: the manual page of sbatch, `--time`.
+A dash represents a missing value. Slurm's notation of durations is described in the manual page of sbatch, `--time`.
 """
 
 import math
@@ -11,37 +11,35 @@ NONE = "-"
 
 
 def count(value: float | None) -> str:
-    """Format a number with thousands separators; empty for None."""
+    """Return a number with thousands separators; empty for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 def power(value: str | float) -> str:
-    """Format a number with its power of ten, such as a number of operations: 7.72e19, 5.00e6; a dash for None."""
+    """Return a number such as FLOPs in scientific notation: 7.72e19, 5.00e6; a dash for None."""
     mantissa, _, exponent = f"{float(value):.2e}".partition("e")
     return f"{mantissa}e{int(exponent)}" if float(value) else NONE
 
 
 def scaled(value: float) -> str:
-    """Format three digits with a decimal prefix: 65.5 G, 13.1 M; a dash for None."""
+    """Return a number with three digits and a decimal prefix: 65.5 G, 13.1 M; a dash for None."""
     return _with_unit(value, ("", "k", "M", "G", "T", "P")) if value else NONE
 
 
 def size(value: float) -> str:
-    """Format three digits with a decimal unit of bytes: 1.18 GB; a dash for None."""
+    """Return a number of bytes with three digits and a decimal unit: 1.18 GB; a dash for None."""
     return _with_unit(value, ("B", "kB", "MB", "GB", "TB", "PB")) if value else NONE
 
 
 def bits_per_byte(loss: float, per_byte: float) -> float:
-    """Convert a mean loss (nats per token) to bits per byte of text."""
+    """Return the bits per byte of text of a mean loss (nats per token) with `per_byte` tokens per byte."""
     return loss * per_byte / math.log(2)
 
 
 def rough_duration(seconds: float) -> str:
-    """Format an estimated time, rounded to the precision of an estimate: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash
-    for None.
-    """
+    """Return an estimated time, rounded: 4 d 03 h, 8 h 13 min, 12 min, 34 s; a dash for None."""
     if not seconds:
         return NONE
     if seconds < 59.5:
@@ -56,19 +54,19 @@ def rough_duration(seconds: float) -> str:
 
 
 def hours(value: float) -> str:
-    """Format device hours: 1,203, 27.2, 0.04; a dash for None."""
+    """Return a number of device hours: 1,203, 27.2, 0.04; a dash for None."""
     if not value:
         return NONE
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
 def percent(share: float) -> str:
-    """Format a fraction as a percentage: 10.7 %, 30 %."""
+    """Return a fraction as a percentage: 10.7 %, 30 %."""
     return f"{100 * share:.3g} %"
 
 
 def number(value: float) -> str:
-    """Format four significant digits, and no decimals from 1,000 on: 5.845, 345.5, 1,234, 0.0012."""
+    """Return a number with four significant digits, and without decimals from 1,000 on: 5.845, 345.5, 1,234, 0.0012."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
@@ -78,7 +76,7 @@ def number(value: float) -> str:
 
 def _with_unit(value: float, units: Sequence[str]) -> str:
     exponent = 0
-    # 999.5 would be printed as 1000.
+    # The next unit is used from 999.5 on, because three digits would be rounded to 1000.
     while value >= 999.5 and exponent < len(units) - 1:
         value, exponent = value / 1000, exponent + 1
     digits = 0 if value >= 99.95 or exponent == 0 else 1 if value >= 9.995 else 2
@@ -89,9 +87,9 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(
 
 
 def seconds_of(text: str) -> int | None:
-    """Return the seconds of `30` (minutes), `30:59`, `2:00:00`, `1-12` (days, hours) or `1-02:03:04`.
+    """Return the seconds of a duration such as `30` (minutes), `30:59`, `2:00:00`, `1-12` (days, hours), `1-02:03:04`.
 
-    None for other text: UNLIMITED, NOT_SET, INVALID, an empty text.
+    None for other text, such as UNLIMITED, NOT_SET, INVALID or an empty text.
     """
     match = _TIME.fullmatch(text)
     if match is None:

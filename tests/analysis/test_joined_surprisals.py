@@ -69,5 +69,7 @@ def test_words_of_another_model_or_that_were_altered_are_no_part_of_the_table(me
 
 def test_where_there_is_no_table_of_words_is_said(tmp_path: Path) -> None:
     (tmp_path / "measurements.parquet").touch()
-    with pytest.raises(ManifestError, match=r"there is no table of words here; .*snakemake results/.*/surprisals\.csv"):
+    with pytest.raises(
+        ManifestError, match=r"the table of words does not exist; .*snakemake results/.*/surprisals\.csv"
+    ):
         hatchery.results(tmp_path).surprisals  # noqa: B018

@@ -92,7 +92,7 @@ def test_a_folder_that_may_not_be_written_is_refused_and_can_be_looked_at(
     with pytest.raises(ConfigError, match="is not writable"):
         link_roots(tmp_path / "locked", here)
     assert check_roots(None, here) == []
-    with pytest.raises(ConfigError, match=r"results: nothing can be written in this folder; the results need a place"):
+    with pytest.raises(ConfigError, match=r"results: this folder is not writable; results need a writable folder"):
         link_roots(None, here)
 
 
@@ -107,7 +107,7 @@ def test_a_disk_that_is_not_mounted_is_one_line(here: Path, tmp_path: Path) -> N
             look(tmp_path / "disk/hatchery", here)
     # Nor where somebody made the link by hand.
     (here / RECORD).unlink()
-    with pytest.raises(ConfigError, match="but there is no folder; mount that disk"):
+    with pytest.raises(ConfigError, match="which is not a folder; mount that disk"):
         link_roots(None, here)
     for name in ROOTS:
         (here / name).unlink()

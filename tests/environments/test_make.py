@@ -114,7 +114,7 @@ def test_cleaning_refuses_what_is_no_experiment_and_every_reserved_name(tmp_path
     for folder in (*reserved_names(), "a/b"):
         (tmp_path / "results" / folder / "kept").mkdir(parents=True, exist_ok=True)
     for name in ("", " ", ".", "..", "../..", "a/b", "Cards", "tokens.", "models", "checkpoints"):
-        assert "is no experiment" in single_error(cleaned(tmp_path, name))
+        assert "EXPERIMENT: got " in single_error(cleaned(tmp_path, name))
     assert all((tmp_path / "results" / folder / "kept").exists() for folder in (*reserved_names(), "a/b"))
 
 

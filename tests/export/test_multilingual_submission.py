@@ -167,7 +167,7 @@ def test_the_names_are_those_of_the_shipped_suites_and_tasks(repository: Path) -
 @pytest.mark.parametrize(
     ("path", "value", "problem"),
     [
-        (("blimp_babylm_filtered",), {"blimp_babylm_filtered": 0.5}, "submission: blimp_babylm_filtered: no such task"),
+        (("blimp_babylm_filtered",), {"blimp_babylm_filtered": 0.5}, "submission: blimp_babylm_filtered: unknown task"),
         (("blimp", "blimp"), 73.8, "submission: blimp: expected fractions from 0 to 1, got {'blimp': 73.8}"),
         (("include",), {"en": 0.5}, "submission: include: expected an object with the keys nl, zh"),
         (("zhoblimp",), 0.5, "submission: zhoblimp: expected an object with the keys zhoblimp"),
@@ -192,7 +192,7 @@ def test_a_wrong_first_file_is_told(evaluated: Evaluated, path: tuple[str, ...],
             "finetune: arc_nl: expected the indices 0 to 0 in order",
         ),
         (("finetune", "arc_nl"), [{"index": 0, "prediction": 3}], "finetune: arc_nl: expected a list of objects"),
-        (("finetune", "xnli_nl"), [{"index": 0, "prediction": "1"}], "finetune: xnli_nl: no such task"),
+        (("finetune", "xnli_nl"), [{"index": 0, "prediction": "1"}], "finetune: xnli_nl: unknown task"),
         (
             ("hidden", "hanzi_structure"),
             {"0": {"scores": [0.0, 1.0], "has_unk": False}},

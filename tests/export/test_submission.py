@@ -113,7 +113,7 @@ def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluatio
         (("blimp", "agreement"), {}, "blimp: agreement: expected a list of predictions"),
         (("glue", "rte", "predictions", 0, "pred"), 0.0, "glue: rte: row 0: the prediction is 0.0"),
         (("glue", "rte", "predictions", 0, "pred"), True, "glue: rte: row 0: the prediction is True"),
-        (("glue", "cola"), {}, "glue: cola: no such task"),
+        (("glue", "cola"), {}, "glue: cola: unknown task"),
         (
             ("global_piqa_parallel", "e1", "predictions", 1),
             {"id": "e1_1", "pred": ""},
@@ -122,9 +122,9 @@ def test_checkpoints_that_are_missing_leave_out_the_age_of_acquisition(evaluatio
         (("reading", "reading", "predictions", 0, "pred"), float("nan"), "reading: row 0: got"),
         (("reading", "reading", "predictions", 0, "id"), 1, "reading: row 0: got"),
         (("aoa",), {"aoa": 15.45}, "aoa: got {'aoa': 15.45}, expected {'aoa': a correlation from -1 to 1}"),
-        (("aoa_surprisals",), None, "there are no aoa_surprisals, so the server takes it for 0"),
-        (("aoa_surprisals", "results", 0, "surprisal"), None, "aoa_surprisals: row 0: surprisal: missing, or of an"),
-        (("fast_eval_results", "blimp"), [None] * 3, "expected lists of one length, at most 19"),
+        (("aoa_surprisals",), None, "aoa_surprisals are missing, so the server counts the score as 0"),
+        (("aoa_surprisals", "results", 0, "surprisal"), None, "aoa_surprisals: row 0: surprisal: missing, or of the"),
+        (("fast_eval_results", "blimp"), [None] * 3, "expected lists of equal length, with at most 19"),
         (("fast_eval_results", "blimp", 0), {"other": 0.5}, "blimp: the checkpoints have different names"),
         (("fast_eval_results", "blimp", 1), {"agreement": 1}, "blimp: checkpoint 1: expected null or fractions"),
         (("fast_eval_results", "blimp", 1), {"agreement": 1.01}, "blimp: checkpoint 1: expected null or fractions"),
@@ -176,7 +176,7 @@ def test_the_ends_of_a_range_belong_to_it(evaluations, path, new) -> None:
 @pytest.mark.parametrize(("track", "most"), [("strict_small", 19), ("strict", 28)])
 def test_a_track_has_so_many_checkpoints_at_most(evaluations, track, most) -> None:
     value = submission(SETTINGS, *evaluations)
-    for length, told in ((most, []), (most + 1, [f"expected lists of one length, at most {most} checkpoints"])):
+    for length, told in ((most, []), (most + 1, [f"expected lists of equal length, with at most {most} checkpoints"])):
         value["fast_eval_results"] = {block: [None] * length for block in FAST}
         assert structure_problems(value, track) == [f"fast_eval_results: {one}" for one in told]
 
@@ -222,7 +222,7 @@ def test_every_block_has_the_predictions_and_fractions_of_its_own_evaluation(eva
 
 
 def test_missing_keys_and_no_object_are_told() -> None:
-    assert structure_problems([], "strict") == ["the file holds no object"]
+    assert structure_problems([], "strict") == ["the file does not contain a JSON object"]
     assert "the key 'comps' is missing" in structure_problems({}, "strict")
 
 
@@ -251,7 +251,7 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     parts = {"blimp": 80.0, "supplement": 60.0, "ewok": None, "acquisition": -25.0}
     text = report_of(SETTINGS, value, parts, counts)
     assert "with AoA as it was measured (-25.00): **12.78**" in text and "with AoA 0: **15.56**" in text
-    assert "Track strict-small: the experiment is held to its rules." in text
+    assert "Track strict-small: the experiment was checked against its rules." in text
     unchecked = report_of(replace(SETTINGS, track_checked=False), value, parts, counts)
     assert "its rules were not checked, because the experiment has no `track: strict_small`" in unchecked
     assert "- not measured, so it counts 0: EWoK\n" in text
@@ -260,7 +260,7 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     assert "NaN" not in report_of(SETTINGS, value, parts, counts)
     assert "- fast\\_eval\\_results: blimp: 1 of 19 checkpoints\n" in text, text
     assert "- aoa\\_surprisals: 2 of 19 checkpoints\n" in text
-    assert "the file says -25.00" in text and "The file has the structure that the server requires." in text
+    assert "the file contains AoA -25.00" in text and "The file has the structure that the server requires." in text
     differing = differing_counts(value, counts)
     assert any(line.startswith("blimp: adjunct_island 0 of 928, ") and line.endswith(" more") for line in differing)
     assert "ewok: nothing was measured" in differing and "reading: reading 1 of 1,726" in differing
@@ -291,7 +291,7 @@ def test_what_the_organisers_collator_writes_has_the_structure_and_other_numbers
     # Everything is null for its size, but for the score of what is not there.
     dropped = json.loads((COLLATED / "official_sizes.json").read_text())
     assert structure_problems(dropped, "strict_small") == [
-        "aoa: there are no aoa_surprisals, so the server takes it for 0"
+        "aoa: aoa_surprisals are missing, so the server counts the score as 0"
     ]
 
 

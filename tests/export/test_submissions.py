@@ -35,7 +35,10 @@ def check_tells(project: Project, told: str) -> None:
     [
         ({}, ""),
         ({"run": "gpt_bert", "seed": 42}, ""),
-        ({"run": "gptbert"}, "submission.run: got 'gptbert', no such run; did you mean 'gpt_bert'?"),
+        (
+            {"run": "gptbert"},
+            "submission.run: got 'gptbert', expected a run of the experiment; did you mean 'gpt_bert'?",
+        ),
         ({"seed": 1}, "submission.seed: got 1, expected a seed of 'gpt_bert': 42"),
         (
             {"suites": "demo_bablym"},
@@ -178,7 +181,10 @@ def test_the_files_of_the_multilingual_track_read_every_evaluation_of_the_run(co
 @pytest.mark.parametrize(
     ("submission", "told"),
     [
-        ({"run": "gptbert"}, "multilingual_submission.run: got 'gptbert', no such run; did you mean 'gpt_bert'?"),
+        (
+            {"run": "gptbert"},
+            "multilingual_submission.run: got 'gptbert', expected a run of the experiment; did you mean 'gpt_bert'?",
+        ),
         ({"suites": "demo_multi"}, "multilingual_submission.suites: got 'demo_multi', but the experiment has none of"),
         (
             {"tasks": "multilingual"},

@@ -164,7 +164,7 @@ def test_half_precision_weights_translate(hub, exported, translation):
 def test_what_is_missing_is_named(translation):
     *_, theirs, their_tokenizer = translation
     inputs = their_tokenizer(SOURCES, return_tensors="pt", padding=True)
-    with pytest.raises(ValueError, match="decoder_input_ids: expected the inputs of the decoder, or labels"):
+    with pytest.raises(ValueError, match="decoder_input_ids: got none, expected the decoder's inputs, or labels"):
         theirs(**inputs)
     with pytest.raises(ValueError, match="input_ids, inputs_embeds: expected exactly one of these"):
         theirs(decoder_input_ids=inputs["input_ids"])

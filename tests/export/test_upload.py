@@ -105,7 +105,7 @@ def test_nothing_is_uploaded_without_the_word_and_all_that_would_be_is_listed(
     script.main(argparse.Namespace(upload=False, **given))
     told = capsys.readouterr().out
     assert not made and "Nothing was uploaded" in told
-    assert "me/babylm-elc-s7 (private, if it is made anew); licence of the models: other" in told
+    assert "me/babylm-elc-s7 (private, if it is newly created); licence of the models: other" in told
     folder = results / "tiny" / "export" / RUN
     for branch, place in (("main", "."), ("chck_1M", "branches/chck_1M"), ("chck_2M", "branches/chck_2M")):
         for name in FILES:
@@ -186,8 +186,11 @@ REFUSED = {
         lambda path: 403 if "/branch/" in path else None,
         r"uploading the branch chck_1M failed: .*403.*; log in with a token that may write there",
     ),
-    "the hub fails": (lambda path: 500, r"making the repository failed: .*500.*; see whether the hub can be reached"),
-    "no network": (None, r"making the repository failed: .+; see whether the hub can be reached from here"),
+    "the hub fails": (
+        lambda path: 500,
+        r"creating the repository failed: .*500.*; check whether this machine can reach",
+    ),
+    "no network": (None, r"creating the repository failed: .+; check whether this machine can reach the hub"),
 }
 
 
@@ -200,4 +203,4 @@ def test_a_hub_that_refuses_or_cannot_be_reached_is_one_line(results, project, s
     with pytest.raises(UploadError, match=rf"^me/babylm-elc-s7: {message}") as told:
         upload(planned, huggingface_hub.HfApi(endpoint=endpoint, token="hf_none"))
     assert "\n" not in str(told.value)
-    assert str(told.value).endswith("and run the same command again: uploaded branches stay")
+    assert str(told.value).endswith("and run the same command again; uploaded branches remain")

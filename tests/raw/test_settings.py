@@ -50,7 +50,7 @@ def test_a_hub_revision_that_is_no_commit_is_refused(revision: str | None) -> No
     ("changes", "reason"),
     [
         ({"hub": HUB, "download": [DOWNLOAD]}, "both `hub` and `download`"),
-        ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: got '\.\./evil', expected a file name\"),
+        ({"download": [{**DOWNLOAD, "file": "../evil"}]}, r"download\.0\.file: got '\.\./evil', expected a file name"),
         ({"download": [{**DOWNLOAD, "url": "https://example.org/"}]}, "got '', expected a file name"),
         ({"download": [DOWNLOAD, DOWNLOAD]}, "2 files are called 'CBTest.tgz'"),
         (

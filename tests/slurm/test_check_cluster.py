@@ -31,7 +31,7 @@ def test_jobs_that_the_cluster_can_run_pass_and_none_is_sent(folder: Path) -> No
     result = check(folder)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "--nodes=2 --ntasks-per-node=8" in result.stdout
-    assert result.stdout.endswith("Slurm would take all of these jobs.\n")
+    assert result.stdout.endswith("Slurm would accept all of these jobs.\n")
     assert ask("sacct", "-nX", "--format=JobID") == jobs
 
 

@@ -209,7 +209,7 @@ def test_a_mistake_is_one_line_with_the_nearest_match(train: Any, given: Any, ch
 def test_a_folder_with_other_files_is_left_alone(train: Any, tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "letter.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="the folder holds other files"):
+    with pytest.raises(ConfigError, match="contains other files"):
         train()
 
 

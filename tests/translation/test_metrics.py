@@ -69,7 +69,7 @@ def test_points_on_a_line_change_no_area(share: float, start: float, end: float)
 
 
 def test_one_point_has_no_area() -> None:
-    with pytest.raises(EvaluationError, match="two steps"):
+    with pytest.raises(EvaluationError, match="expected at least 2"):
         area_under_curve([(5, 1.0)])
 
 

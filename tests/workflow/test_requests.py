@@ -30,7 +30,7 @@ def refused(project: Path, *words: str) -> list[str]:
 
 def test_misspelt_targets_are_told_together_with_the_names_that_there_are(project: Path) -> None:
     first, second = refused(project, "-n", "--", "results/tiny/sumary.csv", "results/tny/index.html")
-    assert first.startswith("results/tiny/sumary.csv: no rule makes this file; ask for results/<exp")
+    assert first.startswith("results/tiny/sumary.csv: no rule makes this file; request results/<exp")
     assert second.startswith("results/tny/index.html: got 'tny', no such experiment; did you mean 'tiny'?")
 
 

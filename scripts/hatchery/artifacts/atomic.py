@@ -94,7 +94,9 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def json_value(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises JSONDecodeError, also for too deep nesting (instead of RecursionError)."""
+    """Return the value of a JSON text. Raises JSONDecodeError, also for too deep nesting (instead of
+    RecursionError).
+    """
     try:
         return json.loads(text)
     except RecursionError:

@@ -87,7 +87,9 @@ def check_file(path: Path, expected: Expected) -> Path:
 
 
 def checksums_of(view: str | Path) -> Path:
-    """Return the path of the file with the checksums of all formats of an output: `summary.sha256` for `summary.csv`."""
+    """Return the path of the file with the checksums of all formats of an output: `summary.sha256` for
+    `summary.csv`.
+    """
     return Path(view).with_suffix(".sha256")
 
 

@@ -15,7 +15,9 @@ PACKAGES = ("torch", "deepspeed", "tokenizers", "polars", "pyarrow", "lxml", "nu
 
 
 def surroundings(started: float) -> dict[str, object]:
-    """Return time, duration, machine and versions of this process, whose work began at `started` (seconds since 1970)."""
+    """Return time, duration, machine and versions of this process, whose work began at `started` (seconds since
+    1970).
+    """
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "started": datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),

@@ -64,7 +64,9 @@ def expanded(path: str) -> str:
 
 @dataclass
 class _Changes:
-    """Changes of links that `storage_root` requires, by name of the folder: targets of links to remove and to create."""
+    """Changes of links that `storage_root` requires, by name of the folder: targets of links to remove and to
+    create.
+    """
 
     # Links that a run created, and whose target is no longer that of `storage_root`.
     stale: dict[str, Path] = field(default_factory=dict)

@@ -1,4 +1,6 @@
-"""Reading and writing of Parquet: shards named `i-of-n`, row groups in constant memory, and errors that name the file."""
+"""Reading and writing of Parquet: shards named `i-of-n`, row groups in constant memory, and errors that name the
+file.
+"""
 
 import contextlib
 import os

@@ -1,8 +1,9 @@
-"""The program `hatchery`: commands for one model or one text, a file each. Snakemake runs whole experiments.
+"""The program `hatchery`: commands for one model or one text, one file each. Whole experiments are run by Snakemake.
 
-A file is named after its command, perhaps with a trailing underscore, and has the function `command`. The first line of
-its docstring is shown by `hatchery --help`, in at most 60 characters. `typer` reads the function's arguments, writes
-the help and completes words. Modules with slow imports are imported inside the function.
+A file has the name of its command, with an underscore appended if the name is a Python keyword, and defines the
+function `command`. `hatchery --help` shows the first line of its docstring, which has at most 60 characters. `typer`
+derives the command's arguments, help and completion from the function's signature. Modules with slow imports are
+imported inside the function.
 """
 
 from importlib import import_module
@@ -13,16 +14,16 @@ import typer
 
 from hatchery.command import leave_after
 
-HELP = """Small language models: train one, evaluate any, ours or public, and look into it.
+HELP = """Small language models: train a model; evaluate and inspect any model, your own or a public one.
 
-A MODEL is a folder of results, an exported folder, a folder in the layout of transformers, or a name on the hub.
+A MODEL is a folder of results, an exported folder, a folder in the format of transformers, or a name on the hub.
 
-Experiments with many runs, seeds and tables are a workflow: see README.md, and `make help` in a checkout."""
+Experiments with many runs, seeds and tables are run by a workflow: see README.md, and `make help` in a checkout."""
 
 
 def app() -> typer.Typer:
     """Return the program with all its commands."""
-    # Text in square brackets is plain text, not markup.
+    # Rich markup is off, because help texts contain square brackets.
     program = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
     for path in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         module: Any = import_module(f"{__name__}.{path.stem}")
@@ -31,5 +32,5 @@ def app() -> typer.Typer:
 
 
 def main() -> NoReturn:
-    """Run the program; a user's error prints one line, and the exit status is 1."""
+    """Run the program; for a mistake of the user, print one line and exit with status 1."""
     leave_after(app())

@@ -1,4 +1,4 @@
-"""Arguments that several commands of the program `hatchery` have, and their values."""
+"""Arguments that several commands of the program `hatchery` share, and functions that parse or print values."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from hatchery.settings.base import DeviceName
 
 Model = Annotated[str, typer.Argument(help="A folder with a model, or a name on the hub.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Device = Annotated[DeviceName, typer.Option(help="auto is a GPU if there is one.")]
+Device = Annotated[DeviceName, typer.Option(help="auto uses a GPU if there is one.")]
 Architecture = Annotated[
     Literal["masked", "causal", "encoder_decoder"] | None,
     typer.Option(help="Needed for a public model whose config.json does not determine it.", show_default=False),
@@ -25,9 +25,9 @@ Project = Annotated[Path, typer.Option(help="The folder with config/ and results
 
 
 def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> dict[str, Any]:
-    """Return settings written as `KEY=VALUE`, with values as in YAML.
+    """Return the settings given as `KEY=VALUE`, with values as in YAML.
 
-    Raises ConfigError for a word of another form, and for a key that is one of the command's own `arguments`.
+    Raises ConfigError for another form, and for a key in `arguments`, the names of the command's arguments.
     """
     import yaml
 
@@ -37,7 +37,7 @@ def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> d
         if not (key and sign):
             raise ConfigError(f"--set: got {word!r}, expected KEY=VALUE, such as pairs_per_paradigm=100")
         if key in arguments:
-            raise ConfigError(f"--set: got {key}, an argument of the command itself; --help shows how to give it")
+            raise ConfigError(f"--set: got {key}, which is an argument of the command; --help shows how to pass it")
         try:
             found[key] = yaml.safe_load(value)
         except yaml.YAMLError:
@@ -46,7 +46,7 @@ def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> d
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON; NaN and infinity become null."""
+    """Print a value as JSON, with NaN and infinity as null."""
 
     def finite(part: Any) -> Any:
         if isinstance(part, float) and (part != part or part in (float("inf"), float("-inf"))):

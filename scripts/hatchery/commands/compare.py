@@ -9,13 +9,13 @@ from hatchery.commands._options import AsJson, Project, print_json
 
 
 def command(
-    first: Annotated[str, typer.Argument(help="An experiment, by its name.", show_default=False)],
-    second: Annotated[str, typer.Argument(help="Another one.", show_default=False)],
-    all: Annotated[bool, typer.Option("--all", help="Also numbers whose difference may be noise.")] = False,
+    first: Annotated[str, typer.Argument(help="Name of an experiment.", show_default=False)],
+    second: Annotated[str, typer.Argument(help="Name of another experiment.", show_default=False)],
+    all: Annotated[bool, typer.Option("--all", help="Also show scores whose difference may be noise.")] = False,
     project: Project = Path(),
     json: AsJson = False,
 ) -> None:
-    """Compare two experiments: settings and numbers that differ.
+    """Compare two experiments: settings and scores that differ.
 
     hatchery compare strict strict_small
     """

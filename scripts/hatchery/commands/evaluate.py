@@ -1,4 +1,4 @@
-"""`hatchery evaluate`: one model on one suite."""
+"""`hatchery evaluate`: evaluate one model on one suite."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ def command(
     model: Model,
     suite: Annotated[str, typer.Option(help=SUITE_HELP, show_default=False)],
     data: Annotated[
-        Path | None, typer.Option(help="Its file, folder or archive; else where config.yaml says.", show_default=False)
+        Path | None, typer.Option(help="The suite's data; by default, as in config.yaml.", show_default=False)
     ] = None,
     set: Set = None,
     architecture: Architecture = None,

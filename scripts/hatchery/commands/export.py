@@ -1,4 +1,4 @@
-"""`hatchery export`: a model of ours as a folder for transformers."""
+"""`hatchery export`: write a model of Hatchery as a folder for transformers."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,11 +13,11 @@ def command(
     folder: Annotated[Path, typer.Argument(help="The new folder.", show_default=False)],
     json: AsJson = False,
 ) -> None:
-    """Export a model of ours as a folder for transformers.
+    """Export a model of Hatchery as a folder for transformers.
 
     hatchery export results/demo/pretraining/ltg_bert-s42 my_model
 
-    The workflow's export (docs/models.md) also writes a card with data, licence and scores.
+    The workflow's export (docs/models.md) also writes a model card with data, licence and scores.
     """
     from hatchery.export.direct import export
 

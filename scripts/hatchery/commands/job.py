@@ -1,4 +1,4 @@
-"""`hatchery job`: the settings, inputs and outputs of one job of the workflow."""
+"""`hatchery job`: show or run one job of the workflow."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,19 +9,20 @@ from hatchery.commands._options import print_json
 
 
 def command(
-    stage: Annotated[str, typer.Argument(help="The stage, such as draw_figure.", show_default=False)],
+    stage: Annotated[str, typer.Argument(help="Name of a stage, such as draw_figure.", show_default=False)],
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME=VALUE...", help="Such as experiment=demo.", show_default=False)
+        list[str],
+        typer.Argument(metavar="NAME=VALUE...", help="Such as experiment=demo.", show_default=False),
     ],
     into: Annotated[
-        Path | None, typer.Option(help="Run the job, with its outputs in this folder.", show_default=False)
+        Path | None, typer.Option(help="Run the job, and write its outputs into this folder.", show_default=False)
     ] = None,
 ) -> None:
     """Show or run one job of the workflow, in a checkout.
 
     hatchery job draw_figure experiment=demo figure=phenomena --into scratch
 
-    Without --into, its settings and inputs are printed as JSON. The results of the experiment do not change.
+    Without --into, the job's settings and inputs are printed as JSON. The experiment's results are not changed.
     """
     from json import loads
 

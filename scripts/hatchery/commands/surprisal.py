@@ -1,4 +1,4 @@
-"""`hatchery surprisal`: the surprisal of every word of a file of texts."""
+"""`hatchery surprisal`: print the surprisal of each word of a file of texts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +12,17 @@ def command(
     model: Model,
     texts: Annotated[
         Path,
-        typer.Argument(help="A text file with a text on each line, or a table (.csv, .tsv, .jsonl, .parquet)."),
+        typer.Argument(help="A text file with one text per line, or a table (.csv, .tsv, .jsonl, .parquet)."),
     ],
-    column: Annotated[
-        str | None, typer.Option(help="The column of a table that holds the texts.", show_default=False)
-    ] = None,
+    column: Annotated[str | None, typer.Option(help="Column of the table with the texts.", show_default=False)] = None,
     set: Set = None,
     architecture: Architecture = None,
     device: Device = "auto",
     json: AsJson = False,
 ) -> None:
-    """Print the surprisal of every word of a file, as CSV.
+    """Print the surprisal of each word of a file, as CSV.
 
-    In bits, with the columns of the file:
+    Surprisals are in bits. The columns of a table are printed too:
 
     hatchery surprisal gpt2 sentences.csv --column sentence > words.csv
     """

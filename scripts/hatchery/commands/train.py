@@ -1,4 +1,4 @@
-"""`hatchery train`: from texts to a tokenizer and a language model."""
+"""`hatchery train`: train a tokenizer and a language model on texts."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,23 +9,25 @@ from hatchery.commands._options import AsJson, Device, Set, print_json, settings
 
 
 def command(
-    texts: Annotated[Path, typer.Argument(help="A file or folder of texts, or a corpus of ours.", show_default=False)],
+    texts: Annotated[
+        Path, typer.Argument(help="A file or folder of texts, or a converted corpus.", show_default=False)
+    ],
     folder: Annotated[Path, typer.Argument(help="The folder for the model.", show_default=False)],
-    model: Annotated[str, typer.Option(help="A name of config/models/, or a YAML file with its keys.")] = "ltg_mini",
+    model: Annotated[str, typer.Option(help="A name in config/models/, or a YAML file with its keys.")] = "ltg_mini",
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="A name of config/tokenizers/, a YAML file, or a folder with a tokenizer or model.",
+            help="A name in config/tokenizers/, a YAML file, or a folder with a tokenizer or model.",
             show_default="up to 4096 subwords",
         ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps.", show_default=False)] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of optimiser steps.", show_default=False)] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Minutes of training, instead of steps.", show_default=False)
     ] = None,
     objective: Annotated[str, typer.Option(help="The objective: masked, causal or hybrid.")] = "masked",
-    batch_size: Annotated[int, typer.Option(help="Sequences of a step.")] = 32,
-    seed: Annotated[int, typer.Option(help="Draws weights, masks and the order of the data.")] = 42,
+    batch_size: Annotated[int, typer.Option(help="Number of sequences per step.")] = 32,
+    seed: Annotated[int, typer.Option(help="Seed of initial weights, masks and data order.")] = 42,
     set: Set = None,
     device: Device = "auto",
     json: AsJson = False,
@@ -34,7 +36,7 @@ def command(
 
     hatchery train letters.txt my_model --steps 400
 
-    --set takes the arguments of hatchery.train (docs/python.md), such as --set 'optimizer={learning_rate: 0.001}'.
+    --set accepts the arguments of hatchery.train (docs/python.md), such as --set 'optimizer={learning_rate: 0.001}'.
 
     Ctrl-C saves a checkpoint; the same command continues from there.
     """
@@ -61,4 +63,4 @@ def command(
     else:
         numbers = [f"{name} {last[name]:.4g}" for name in ("loss", "development_loss") if last.get(name) is not None]
         print(f"{folder}: {', '.join([f'{made.curve.height:,} steps', *numbers])}")
-        print(f"ask it: hatchery try {folder}")
+        print(f"to try it: hatchery try {folder}")

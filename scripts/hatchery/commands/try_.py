@@ -1,4 +1,4 @@
-"""`hatchery try`: ask models at a prompt."""
+"""`hatchery try`: query models at a prompt."""
 
 import io
 import sys
@@ -13,33 +13,33 @@ from hatchery.commands._options import Project
 from hatchery.errors import HatcheryError
 from hatchery.evaluation.prompt import HELP, answer, chosen_model, finished_models
 
-ASKED = "A model, or an experiment with finished models, by its name."
+ASKED = "A model, or the name of an experiment with finished models."
 
 
 def command(
     asked: Annotated[str, typer.Argument(metavar="MODEL|EXPERIMENT", help=ASKED, show_default=False)],
     project: Project = Path(),
 ) -> None:
-    """Ask models at a prompt: gaps, beginnings, comparisons.
+    """Query models: fill gaps, continue or compare texts.
 
     hatchery try demo
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
-        # Bytes that are not UTF-8 are replaced, because they are no reason to stop.
+        # Bytes that are not UTF-8 are replaced instead of raising an error.
         sys.stdin.reconfigure(errors="replace")
     with suppress(ImportError):
-        # Arrow keys and a history of lines; not every Python has this module.
+        # The module adds arrow keys and a history to the prompt; some Python installations lack it.
         import readline  # noqa: F401
     try:
         answer_lines(_models(asked, project / "results"))
         sys.stdout.flush()
     except BrokenPipeError:
-        # With `| head`, the reader closes the pipe early.
+        # The reader has closed the pipe, as with `| head`.
         leave_output_unread()
 
 
 def _models(asked: str, results: Path) -> dict[str, Any]:
-    """Return the folders of an experiment's models by name, or the one model."""
+    """Return the folders of an experiment's models by name, or of the single model that was given."""
     is_experiment = (results / asked).is_dir() or not (Path(asked).exists() or "/" in asked)
     try:
         return dict(finished_models(asked, results))
@@ -50,8 +50,8 @@ def _models(asked: str, results: Path) -> dict[str, Any]:
 
 
 def answer_lines(models: dict[str, Any]) -> None:
-    """Answer line by line until the input ends."""
-    # Imported here, because it loads PyTorch.
+    """Read lines from standard input and print the models' answers until the input ends."""
+    # The import is inside the function, because it loads PyTorch.
     from hatchery.public import model
 
     names, loaded = list(models), dict[str, Any]()
@@ -66,7 +66,7 @@ def answer_lines(models: dict[str, Any]) -> None:
         try:
             line = input(f"{name}> ").strip()
             if not sys.stdin.isatty():
-                # Input from a pipe was not echoed, so the line is printed.
+                # The terminal does not echo input from a pipe, so the line is printed.
                 print(line)
             if not line:
                 continue

@@ -1,6 +1,6 @@
-"""Models for the `transformers` library: one self-contained modelling file per family, and a folder that it loads.
+"""Export of models for the `transformers` library: a folder with one self-contained modelling file per family.
 
-Called as `hatchery.export(model, folder)`, the package is the function of that name in `hatchery.public`.
+The package can be called: `hatchery.export(model, folder)` is the function `export` in `hatchery.public`.
 """
 
 from hatchery.callable_package import make_callable

@@ -1,8 +1,8 @@
-"""One self-contained Python file from a module and the parts of this library that it needs.
+"""Merges a module and the parts of this library that it needs into one self-contained Python file.
 
-The exported code is the training code: definitions are copied verbatim from their modules, in the order of the
-imports, and definitions that the root module does not reach are left out. So there is no second implementation that
-could diverge. The result depends on the sources alone and does not import Hatchery.
+The exported code is the training code: definitions are copied verbatim from their modules, in the order of the imports,
+and definitions that the root module does not use, directly or indirectly, are omitted. So there is no second
+implementation that could diverge. The result depends only on the source files, and does not import Hatchery.
 """
 
 import ast
@@ -25,39 +25,39 @@ Definition = tuple[str, str]
 
 @dataclass
 class Statement:
-    """A top-level statement: its text with the comments above it, the names that it defines, and those that it
-    reads.
-    """
+    """A top-level statement: its lines with the comments above it, the names it defines, and the names it reads."""
 
     lines: list[str]
     defines: frozenset[str]
     reads: frozenset[str]
     is_block: bool
-    """True for a class or a function, which are two lines apart."""
+    """True for a class or a function, which is separated by two empty lines."""
     follows_closely: bool
-    """True if only its own comment is between it and the statement before."""
+    """True if there is no empty line between the statement, with its comment, and the previous statement."""
     imports_at: int | None
-    """The line of an import inside of it; None without one."""
+    """Line of an import inside the statement; None without import."""
 
 
 @dataclass
 class Module:
-    """A module split into statements. `external` and `internal` map the names that imports bind to their origins."""
+    """A module divided into statements. `external` and `internal` map the names that imports bind to their origins:
+    in other packages, and in this library.
+    """
 
     name: str
     docstring: str
     statements: list[Statement] = field(default_factory=list)
     external: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    """Module, and the name in it for `from module import name`."""
+    """(module, name in the module); the name is None for `import module`."""
     internal: dict[str, Definition] = field(default_factory=dict)
 
 
 def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
-    """Return the module `root` (such as `hatchery.export.modeling_ltg_bert`) with all that it needs as the text of one
-    file.
+    """Return the text of one file with the module `root` (such as `hatchery.export.modeling_ltg_bert`) and all code of
+    the library that it needs.
 
-    `sources` is the folder that holds the library, `text` the content of the root if it is no file of the library.
-    Raises ModelError naming the module for a form of import or a clash of names that cannot be merged.
+    `sources` is the folder of the library, `text` the content of the root module if it is not a file. Raises
+    ModelError, which names the module, for imports or equal names that cannot be merged.
     """
     modules = _modules(root, sources, text)
     kept = _reachable(root, modules)
@@ -70,7 +70,7 @@ def bundle(root: str, sources: Path = SOURCES, text: str | None = None) -> str:
 
 
 def _modules(root: str, sources: Path, text: str | None) -> dict[str, Module]:
-    """Return the modules that `root` imports, directly or not, each after its own imports; `root` is the last."""
+    """Return the modules that `root` imports, directly or indirectly, each after its own imports; `root` is last."""
     ordered: dict[str, Module] = {}
     visiting: list[str] = []
 
@@ -102,9 +102,9 @@ def _parse(name: str, sources: Path, text: str | None = None) -> Module:
         if isinstance(node, IMPORTS):
             _bind(module, node)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            pass  # imports for type checkers alone are named in quotes
+            pass  # imports only for type checkers are omitted; annotations name them in quotes
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if index > 0:  # the docstring below a constant belongs to it; the first one is the module's docstring
+            if index > 0:  # a text below a constant is its docstring; the first one is the module's docstring
                 module.statements[-1].lines.extend(lines[end_before:end])
         else:
             while start > end_before and lines[start - 1].startswith("#"):
@@ -134,7 +134,7 @@ def _defined(node: ast.stmt) -> Iterable[str]:
 
 
 def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
-    """Record the names that an import binds."""
+    """Record the names that an import binds in `module.external` or `module.internal`."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.name.partition(".")[0] == LIBRARY or (alias.asname is None and "." in alias.name):
@@ -154,7 +154,7 @@ def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statement]]:
-    """Return the statements of every module that the root needs, in the order of the module; of the root all."""
+    """Return, by module, the statements that the root module needs, in their order; of the root module, all."""
     providers = {
         (name, defined): statement
         for name, module in modules.items()
@@ -189,7 +189,7 @@ def _check_names(included: Sequence[str], modules: dict[str, Module], kept: dict
         meanings |= {defined: f"{name}.{defined}" for statement in kept[name] for defined in statement.defines}
         for meant, meaning in meanings.items():
             if owners.setdefault(meant, meaning) != meaning:
-                raise ModelError(f"{meant}: is both {owners[meant]} and {meaning}; give one of them another name")
+                raise ModelError(f"{meant}: names both {owners[meant]} and {meaning}; rename one of them")
 
 
 def _docstring(root: str, included: Sequence[str]) -> str:
@@ -198,7 +198,9 @@ def _docstring(root: str, included: Sequence[str]) -> str:
 
 
 def _banner(module: Module, is_root: bool) -> str:
-    """Return the module's docstring as a comment; the root's is at the top of the file."""
+    """Return a comment with the module's name and docstring; without docstring for the root, whose docstring begins the
+    file.
+    """
     head = f"# {'-' * 4} {module.name} ".ljust(LINE_LENGTH, "-")
     if is_root:
         return head
@@ -218,7 +220,7 @@ def _text(statements: Sequence[Statement]) -> str:
 
 
 def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
-    """Return the external imports that the kept statements use, each once: the standard library first."""
+    """Return the imports from other packages that the copied statements use, each once, standard library first."""
     plain: set[tuple[str, str]] = set()
     named: dict[str, set[str]] = {}
     for module, statements in parts:
@@ -239,7 +241,7 @@ def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
 
 
 def _from_import(source: str, names: Iterable[str]) -> str:
-    # Constants, classes, functions: the order that the code formatter keeps.
+    # The order is that of the code formatter: constants, classes, functions.
     ordered = sorted(names, key=lambda name: (0 if name.isupper() else 1 if name[:1].isupper() else 2, name.lower()))
     line = f"from {source} import {', '.join(ordered)}"
     if len(line) <= LINE_LENGTH:

@@ -1,6 +1,4 @@
-"""`hatchery.export`: convert a model of ours to a folder for `transformers`, without an experiment and without a
-card.
-"""
+"""`hatchery.export`: convert a model folder to a folder for `transformers`, without experiment and model card."""
 
 from os import PathLike
 from pathlib import Path
@@ -14,17 +12,17 @@ from hatchery.export.write_export import generation_settings
 
 
 def export(model: str | PathLike[str], folder: str | Path) -> list[Path]:
-    """Convert a model folder of ours to the new `folder`, which transformers loads; return the files.
+    """Convert Hatchery's folder of a model to the new `folder`, which `transformers` loads; return its files.
 
-    Raises ModelError for an imported model and for a folder that is not empty, and the errors of `open_model`.
+    Raises ModelError if the model was imported, or if `folder` is not empty, and the errors of `open_model`.
     """
     opened, folder = open_model(model), Path(folder)
     place = Path(opened.where)
     tokenizer = (place.parent if place.name == MANIFEST else place) / TOKENIZER_FILE
     if not isinstance(opened, OurModel):
-        raise ModelError(f"{opened.where}: is in the layout of transformers already, expected a model of ours")
+        raise ModelError(f"{opened.where}: is already in the format of transformers, expected a model of Hatchery")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ModelError(f"{folder}: exists and is not empty; give a new folder")
+        raise ModelError(f"{folder}: exists and is not empty, expected a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     generation = None
     if opened.translates and place.name == MANIFEST:

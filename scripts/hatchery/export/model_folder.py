@@ -1,9 +1,10 @@
-"""A folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
+"""Writes a folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
 
-The weights are those of pretraining, bit for bit, under the names of the classes in the modelling file. The tokenizer
-is that of pretraining; it adds the special tokens itself and has a mask for use within texts. The modelling file is
-made from a root module: names of classes, over the code that all families share. For a family that is an encoder with
-a head, the root module is generated here, from the family's record. Other families have one in this folder.
+The weights are bit-identical to those of pretraining, with the parameter names of the classes in the modelling file.
+The tokenizer is that of pretraining; it adds the special tokens itself, and recognises the mask token within texts. The
+modelling file is bundled from a root module, which defines the family's classes by code that all families share. For a
+family that is an encoder with a head, the root module is generated here from the family's record. Other families have a
+root module in this folder.
 """
 
 import copy
@@ -31,8 +32,8 @@ from hatchery.training.objective import ModelKind
 
 ROOT = '''"""{title} for `transformers`.
 
-Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal ones AutoModelForCausalLM), or
-one of those with a fresh head:
+Load them with `trust_remote_code=True` through AutoModel, AutoModelForMaskedLM (causal models: AutoModelForCausalLM),
+or, with a newly initialised head:
 {further}.
 """
 
@@ -74,7 +75,7 @@ class {classes}ForMaskedLM(HatcheryForMaskedLM):
     head_class: ClassVar[Any] = {head}
 
 
-# `transformers` makes a new class of a class without GenerationMixin among its own bases, which cannot be pickled.
+# GenerationMixin must be a direct base, because `transformers` otherwise derives a class that cannot be pickled.
 class {classes}ForCausalLM(HatcheryForCausalLM, GenerationMixin):
     """The causal language model."""
 
@@ -85,7 +86,7 @@ class {classes}ForCausalLM(HatcheryForCausalLM, GenerationMixin):
 WITH_FRESH_HEAD = '''
 
 class {classes}{head}(Hatchery{head}):
-    """The encoder with a fresh head."""
+    """The encoder with a newly initialised head."""
 
     config_class = {classes}Config
     base_class: ClassVar[Any] = {classes}Model
@@ -127,7 +128,7 @@ LANGUAGE_MODELS: dict[ModelKind, str] = {
     "causal": "ForCausalLM",
     "translation": "ForSeq2SeqLM",
 }
-"""Suffix of the class of the weights, and of the library's auto class for it."""
+"""(suffix of our class, suffix of the library's auto class) of each kind of model."""
 
 
 def write_model_folder(
@@ -138,12 +139,12 @@ def write_model_folder(
     generation: Mapping[str, Any] | None = None,
     appends_end_token: bool = True,
 ) -> list[Path]:
-    """Write everything except for the model card; return the paths.
+    """Write all files except for the model card; return the paths.
 
-    `kinds` are the uses of the model, `tokenizer` is a tokenizer.json, `generation` the defaults of `generate`.
-    Without `appends_end_token`, training texts had no end token, and the tokenizer adds none. Raises TokenizationError
-    if the tokenizer is unusable, and ModelError if it has ids that the model has no embedding for, or pads with another
-    id than the model.
+    `kinds` are the uses of the model, `tokenizer` is a tokenizer.json, and `generation` are the defaults of `generate`.
+    Without `appends_end_token`, the tokenizer adds no end token, because training texts had none. Raises
+    TokenizationError if the tokenizer is unusable, and ModelError if it has ids for which the model has no embedding,
+    or a padding id that differs from the model's.
     """
     names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, appends_end_token)
     family = family_of(model.config)
@@ -154,7 +155,7 @@ def write_model_folder(
     if generation is not None:
         write_json(folder / GENERATION_FILE, {**{key: config[key] for key in GENERATION_IDS}, **generation})
         names.append(GENERATION_FILE)
-    # The encoder is inside the base model, if there is one.
+    # If the class of the language model contains a base model, the encoder's parameters are inside it.
     inside = "model." if exported.bare else ""
     tensors = {
         f"{inside}{name}" if name.startswith("encoder.") else name: tensor.detach().cpu().contiguous()
@@ -166,15 +167,13 @@ def write_model_folder(
 
 
 def exported_config(config: ModelConfig, kinds: Sequence[ModelKind], special: SpecialTokens) -> dict[str, object]:
-    """Return the content of config.json: our configuration, the names of the classes, and the ids of the special
-    tokens.
-    """
+    """Return the content of config.json: our configuration, class names, and ids of special tokens."""
     kind, language_models = kinds[0], [LANGUAGE_MODELS[kind] for kind in kinds]
     exported = family_of(config).exported
     ids = {f"{role}_token_id": special.ids[getattr(special, role)] for role in ("cls", "sep", "pad", "mask")}
     role: dict[str, object] = {}
     if tuple(kinds) != ("masked",):
-        # `generate` reads these keys: the tokens at the beginning and the end of a text.
+        # `generate` reads the ids of the tokens at the beginning and the end of a text from these keys.
         ids |= {"bos_token_id": ids["cls_token_id"], "eos_token_id": ids["sep_token_id"]}
     if kind == "causal":
         role = {"is_decoder": True}
@@ -202,13 +201,13 @@ def _write_tokenizer(
     backend, special = tokenizer.backend, tokenizer.special
     if tokenizer.vocabulary_size > config.vocab_size:
         raise ModelError(
-            f"{path}: the tokenizer has {tokenizer.vocabulary_size} entries, "
-            f"the model only {config.vocab_size} embeddings: they do not belong together"
+            f"{path}: the tokenizer has {tokenizer.vocabulary_size} entries, but the model has only "
+            f"{config.vocab_size} embeddings, so they do not belong together"
         )
     pad = getattr(config, "pad_token_id", tokenizer.pad_id)
     if pad != tokenizer.pad_id:
-        raise ModelError(f"{path}: the tokenizer pads with the id {tokenizer.pad_id}, the model expects {pad}")
-    # The published tokenizers add no special tokens, so programs that used them added the ids themselves.
+        raise ModelError(f"{path}: the tokenizer's padding id is {tokenizer.pad_id}, the model expects {pad}")
+    # The published tokenizers add no special tokens, because the authors' programs add the ids.
     if kind != "masked":
         backend.post_processor = post_processor(special, "begun" if kind == "causal" else "ended")
     elif backend.encode("").ids != [tokenizer.cls_id, *tokenizer.end_ids]:
@@ -219,11 +218,11 @@ def _write_tokenizer(
         backend.save(str(partial), pretty=True)
     settings, roles = tokenizer_config(backend, special), special_tokens_map(special)
     if tuple(kinds) != ("masked",):
-        # Programs that score texts read these keys; the values are those of the configuration.
+        # Programs that score texts read these keys, whose values equal those in config.json.
         ends = {"bos_token": special.cls, "eos_token": special.sep}
         settings, roles = {**settings, **ends}, {**roles, **ends}
     if kind == "causal":
-        # A batch of prompts is continued on the right.
+        # Padding is on the left, because a batch of prompts is continued on the right.
         settings["padding_side"] = "left"
     limit = config.position_limit
     if limit is not None:
@@ -237,17 +236,18 @@ SPACE = " "
 
 
 def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
-    """Return the content of tokenizer.json with the token `mask` fit for fill-mask; `definition` is not changed.
+    """Return the content of tokenizer.json, changed so that texts with the token `mask` are tokenised as in training.
 
-    In pretraining a sentence is tokenised first and masked afterwards: `dogs sleep.` is `Ġdogs Ġsleep .`, then `Ġdogs
-    [MASK] .`. A user writes `dogs [MASK].`, and the library tokenises the parts left and right of the mask as separate
-    texts. This has two wrong effects: the space before the mask becomes a token that the model never saw, and the full
-    stop gets the space that begins a text. Both are fixed here; a text without a mask keeps its ids.
+    `definition`, the original content, is not modified. In pretraining, a sentence is tokenised first and masked
+    afterwards: `dogs sleep.` becomes `Ġdogs Ġsleep .`, then `Ġdogs [MASK] .`. A user writes `dogs [MASK].`, and the
+    library tokenises the parts before and after the mask as separate texts. This has two wrong effects: the space
+    before the mask becomes a token that the model has never seen, and the full stop gets the space that begins a text.
+    Both are fixed here; a text without mask has the same ids as before.
 
-    The mask absorbs the white space before it, in every kind of tokenizer. If the pre-tokenizer puts a space before
-    every text (byte-level with `add_prefix_space`, Metaspace), the normaliser does that instead, and the mask is
-    matched in the normalised text. So other special tokens still begin a new text, as in pretraining, and the mask
-    does not.
+    The mask absorbs the white space before it, in every kind of tokenizer. If the pre-tokenizer inserts a space before
+    each text (byte-level with `add_prefix_space`, Metaspace), the normaliser inserts it instead, and the mask is
+    matched in the normalised text. So a new text begins after other special tokens, as in pretraining, but not after
+    the mask.
     """
     changed = copy.deepcopy(definition)
     token = next(token for token in changed["added_tokens"] if token["content"] == mask)
@@ -255,7 +255,7 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
     steps = _prefix_moved(changed)
     if steps:
         token["normalized"] = True
-        # The normaliser is applied to the mask's own spelling, too, which must not change.
+        # The normaliser is also applied to the text of the mask token, which must not change.
         steps += [
             {"type": "Prepend", "prepend": SPACE},
             {"type": "Replace", "pattern": {"Regex": rf"\A{SPACE}(?={SPACE}|{re.escape(mask)})"}, "content": ""},
@@ -266,9 +266,9 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
 
 
 def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Switch off the pre-tokenizer's space before a text; return the normaliser's steps that add it instead.
+    """Switch off the pre-tokenizer's space before a text; return the steps of the normaliser that precede adding it.
 
-    Empty if there is no space. One empty step means that no other step comes first.
+    The list is empty if the pre-tokenizer adds no space, and contains one empty step if no other step must precede.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]
@@ -280,7 +280,7 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
         parts[0]["prepend_scheme"] = "never"
         return [{}]
     if kinds[:1] == ["WhitespaceSplit"] and always[1:2] == [True]:
-        # Every word gets its mark from the one space before it, so all white space has to be one space.
+        # Metaspace marks the beginning of a word by the single space before it, so white space becomes one space.
         definition["pre_tokenizer"]["pretokenizers"].pop(0)
         parts[1].update(prepend_scheme="never", split=True)
         return [
@@ -291,7 +291,7 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _parts(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the pre-tokenizers in their order; nested sequences are not opened."""
+    """Return the pre-tokenizers of a sequence, or the only one; nested sequences are not resolved."""
     whole = definition["pre_tokenizer"]
     if whole is None:
         return []

@@ -1,7 +1,7 @@
-"""Translation models for `transformers`: configuration, and an encoder with a decoder that has `generate`.
+"""Translation models for `transformers`: configuration, and an encoder-decoder model with `generate`.
 
-Load them with `trust_remote_code=True` through AutoModelForSeq2SeqLM. The tokenizer ends every text with the token that
-ends sentences, sources and targets alike.
+Load them with `trust_remote_code=True` through AutoModelForSeq2SeqLM. The tokenizer appends the end-of-sentence token
+to sources and targets.
 """
 
 from typing import Any, ClassVar
@@ -37,7 +37,7 @@ from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class HatcheryEncoderDecoderConfig(HatcheryConfig):
-    """Configuration; the defaults are the natural-bias study's size for IWSLT'14."""
+    """Configuration; the defaults are the sizes of the natural-bias study's model for IWSLT'14."""
 
     model_type = "hatchery_encoder_decoder"
     architecture_class = EncoderDecoderConfig
@@ -46,12 +46,12 @@ class HatcheryEncoderDecoderConfig(HatcheryConfig):
         sizes = {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4}
         roles = {"is_encoder_decoder": True, "decoder_start_token_id": 0, "bos_token_id": 0, "eos_token_id": 2}
         super().__init__(**{"vocab_size": 20480, **sizes, **roles, **values})
-        # The name under which `generate` reads the number of layers with cached keys and values.
+        # `generate` reads the number of layers with cached keys and values from this attribute.
         self.decoder_layers = self.architecture().decoder_layers
 
 
 class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, GenerationMixin):
-    """The translation model; its parts have the names that they have in training."""
+    """The translation model; its submodules have the names of the training code."""
 
     config_class = HatcheryEncoderDecoderConfig
     encoder_class: ClassVar[Any] = SourceEncoder
@@ -63,7 +63,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         super().__init__(config)
         architecture = config.architecture()
         self.encoder = SourceEncoder(architecture)
-        # `generate` calls it to get the encoder.
+        # `generate` reads the name of the encoder's input from this attribute.
         self.encoder.main_input_name = self.main_input_name  # type: ignore[assignment]
         self.decoder = nn.ModuleList(DecoderLayer(architecture) for _ in range(architecture.decoder_layers))
         self.decoder_norm = norm(architecture) if architecture.normalisation == "pre_norm" else None
@@ -77,7 +77,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         return [*self.encoder.layers, *self.decoder]
 
     def get_encoder(self, modality: str | None = None) -> "SourceReader":
-        """Return the reader of the source, which `generate` calls once before the first token."""
+        """Return the encoder, which `generate` calls once before the first token."""
         return SourceReader(self)
 
     def forward(
@@ -99,18 +99,17 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
     ) -> Seq2SeqLMOutput | tuple[Any, ...]:
         """Return logits [B, T, V] of the tokens that follow `decoder_input_ids` int64 [B, T] in the translation.
 
-        The source is `input_ids` int64 [B, S], or `encoder_outputs` if it was read before. With `labels` int64 [B, T]
-        (-100: ignored) the mean cross-entropy is returned, too; the decoder then reads the start token and the labels
-        except for the last one, unless its inputs are given. With `past_key_values`, which version 5.24 of
-        `transformers` renamed to `cache`, it reads the tokens that follow those in the cache; version 4 also passes
-        their positions in `cache_position`.
-        `decoder_attention_mask` is ignored, because a token does not attend to later ones, so padding on the right has
-        no effect. `inputs_embeds` are rows of the word embedding in place of `input_ids`. Raises ValueError if source
-        or target are missing.
+        The source is `input_ids` int64 [B, S], or `encoder_outputs` if the encoder has already been run. With `labels`
+        int64 [B, T] (-100: ignored), the mean cross-entropy is also returned; then, unless `decoder_input_ids` are
+        given, the decoder reads the start token and all labels except for the last. With `past_key_values`, which
+        version 5.24 of `transformers` renamed to `cache`, the decoder reads the tokens that follow the cached tokens;
+        version 4 also passes their positions in `cache_position`. `decoder_attention_mask` is ignored: tokens do not
+        attend to later tokens, so padding on the right has no effect. `inputs_embeds` are rows of the word embedding
+        instead of `input_ids`. Raises ValueError if source or target are missing.
         """
         if decoder_input_ids is None:
             if labels is None:
-                raise ValueError("decoder_input_ids: expected the inputs of the decoder, or labels")
+                raise ValueError("decoder_input_ids: got none, expected the decoder's inputs, or labels")
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         if encoder_outputs is None:
             tokens = given_tokens(self, input_ids, inputs_embeds)
@@ -139,21 +138,21 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         return output if chosen(self, "return_dict", return_dict) else output.to_tuple()
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """Return the decoder's inputs to predict `labels` int64 [B, T]: the start token, and the labels except for
-        the last one.
+        """Return the decoder's inputs int64 [B, T] that predict `labels` int64 [B, T]: the start token, and the labels
+        except for the last.
         """
         read = labels.roll(1, dims=1)
         read[:, 0] = self.config.decoder_start_token_id
         return read.masked_fill(read == -100, self.config.pad_token_id)
 
     def _state(self, memory: Tensor, mask: Tensor | None, cache: EncoderDecoderCache | None) -> DecoderState:
-        """Return the state of decoding: at the start, or after the tokens in `cache`, which grows with it."""
+        """Return the decoder's state: at the start, or after the tokens in `cache`, to which it appends."""
         layers: list[LayerCache] = []
         for index, layer in enumerate(self.decoder_layers):
             if cache is None:
                 layers.append(layer.begun(memory))
                 continue
-            # The source is cached once; afterwards the cache returns its content without adding to it.
+            # The source is cached once; if it is cached, nothing is appended.
             added = memory[:, :0] if cache.is_updated.get(index) else memory
             of_source = HubTokenCache(cache.cross_attention_cache, index)
             kept = of_source.extended(*layer.source_attention.keys_and_values(added))
@@ -163,7 +162,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
 
 
 class SourceReader:
-    """The encoder of a model as `generate` calls it; not a module, because its parts belong to the model."""
+    """The encoder as `generate` calls it. It is not an `nn.Module`, because its parameters belong to the model."""
 
     main_input_name = "input_ids"
 
@@ -182,10 +181,10 @@ class SourceReader:
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> BaseModelOutput:
-        """Return the encoder's output for the source, [B, S, D].
+        """Return the encoder's output [B, S, D] for the source.
 
-        `hidden_states` are the embedding output and one state per layer, before the last norm; `attentions` [B, H, S,
-        S] each layer's probabilities before dropout.
+        `hidden_states` are the output of the embedding and of each layer, before the last norm; `attentions` are each
+        layer's probabilities [B, H, S, S] before dropout.
         """
         model = self.model
         probabilities: list[Tensor] | None = [] if chosen(model, "output_attentions", output_attentions) else None

@@ -1,7 +1,7 @@
-"""A check whether both files of BabyLM's multilingual track have the structure of the organisers' collator.
+"""Checks whether the two files for BabyLM's multilingual track have the structure that the organisers' collator writes.
 
-Written from the description of the files alone (docs/papers/babylm-2026.md, "The multilingual track"), so that it
-finds mistakes of the code that writes the files.
+The check was written only from the description of the files (docs/papers/babylm-2026.md, "The multilingual track"), so
+that it finds mistakes in the code that writes the files.
 """
 
 import math
@@ -32,7 +32,7 @@ MOST_CHECKPOINTS = 28
 
 
 def structure_problems(submission: Any, predictions: Any) -> list[str]:
-    """Return the problems of the contents of both files, a line each; empty if the collator could have written them."""
+    """Return one line for each problem in the contents of the two files; empty if their structure is correct."""
     return [*_submission(submission), *_predictions(predictions)]
 
 
@@ -51,7 +51,7 @@ def _submission(value: Any) -> Iterator[str]:
     for task, entry in value.items():
         allowed = (task,) if task in ZERO_SHOT else TUNED.get(task)
         if allowed is None:
-            yield f"submission: {task}: no such task"
+            yield f"submission: {task}: unknown task"
         elif not isinstance(entry, dict) or not entry or not set(entry) <= set(allowed):
             yield f"submission: {task}: expected an object with the keys {', '.join(allowed)}"
         elif not all(map(_share, entry.values())):
@@ -78,7 +78,7 @@ def _tuned(block: Any) -> Iterator[str]:
         return
     for name, rows in block.items():
         if name not in known:
-            yield f"predictions: finetune: {name}: no such task"
+            yield f"predictions: finetune: {name}: unknown task"
         elif not isinstance(rows, list) or not rows or not all(_is_prediction(row) for row in rows):
             yield f"predictions: finetune: {name}: expected a list of objects with index and prediction"
         elif [row["index"] for row in rows] != list(range(len(rows))):
@@ -104,7 +104,7 @@ def _hidden(block: Any) -> Iterator[str]:
         elif name in _TEXTS:
             yield from _surprisals(name, entry)
         else:
-            yield f"predictions: hidden: {name}: no such task"
+            yield f"predictions: hidden: {name}: unknown task"
 
 
 def _is_pair(pair: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Both files of BabyLM's multilingual track: the accuracies of one model, and its predictions and checkpoints.
+"""Writes the two files for BabyLM's multilingual track: a model's accuracies, and its predictions and checkpoints.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". Parts without measurements are left out of the files, and
-the report names them. Accuracies are fractions (inferred from the library that the organisers score with).
+Source: docs/papers/babylm-2026.md, "The multilingual track". Parts without measurements are omitted from the files, and
+the report names them. Accuracies are fractions (inferred from the library with which the organisers score).
 """
 
 import csv
@@ -39,14 +39,14 @@ from hatchery.export.settings import MultilingualSubmissionSettings
 from hatchery.rendering.escaping import markdown_text
 
 Found = Mapping[str, Path]
-"""Manifests of evaluations by the organisers' names of tasks; of checkpoints as `chck_1M/zhoblimp`."""
+"""Manifests of evaluations by the organisers' task name; for checkpoints, by names such as `chck_1M/zhoblimp`."""
 MAIN_SET = "validation"
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The evaluations of a model: `zero_shot` by task, `finetuned` as `arc_nl` and `pos`, `reading` as `meco_l1_eng`,
-    and `fast` of its checkpoints."""
+    """The evaluations of a model: `zero_shot` by task, `finetuned` by names such as `arc_nl` and `pos`, `reading` by
+    names such as `meco_l1_eng`, and `fast` of its checkpoints."""
 
     zero_shot: Found
     finetuned: Found
@@ -57,7 +57,7 @@ class Evaluated:
 def write_files(
     settings: MultilingualSubmissionSettings, evaluated: Evaluated, measurements: Path, run: StageRun
 ) -> None:
-    """Write both files and a report on them; see the stage `write_multilingual_submission`."""
+    """Write the two files and a report on them; see the stage `write_multilingual_submission`."""
     accuracies = submission(evaluated)
     predicted = predictions(settings, evaluated)
     frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))
@@ -71,7 +71,7 @@ def write_files(
 
 
 def public_name(task: str) -> str:
-    """Return the name of a zero-shot task in the organisers' collator, which reads `blimp`."""
+    """Return the organisers' name of a zero-shot task: `blimp` for BLiMP."""
     return "blimp" if task == BLIMP else task
 
 
@@ -115,7 +115,7 @@ def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) 
 
 
 def _accuracies(manifest: Manifest) -> dict[str, float]:
-    """Return fractions by paradigm, and under BY_PAIR that of the suite, with equal weights for all pairs."""
+    """Return accuracies as fractions by paradigm; the key BY_PAIR is the suite's accuracy over all pairs."""
     rows = _csv(manifest.file("accuracy.csv"))
     found = {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
     whole = next(row for row in rows if row["level"] == "suite" and row["name"].endswith(BY_PAIR))
@@ -123,7 +123,7 @@ def _accuracies(manifest: Manifest) -> dict[str, float]:
 
 
 def _tuned(manifest: Manifest) -> dict[str, float]:
-    """Return the accuracy of each scored set, for the first seed and rate; 0 for a run that diverged."""
+    """Return the accuracy on each scored set of the run with the first seed and learning rate; 0 if it diverged."""
     found: dict[str, float] = {}
     for row in _csv(manifest.file("results.csv")):
         if row["metric"] == "accuracy":
@@ -137,7 +137,7 @@ def _csv(path: Path) -> list[dict[str, str]]:
 
 
 def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
-    """Return the results of lm-evaluation-harness for tasks and for the paradigms of groups: accuracies only."""
+    """Return accuracies of tasks, and of the paradigms of groups, in the format of lm-evaluation-harness."""
     results: dict[str, dict[str, Any]] = {}
     subtasks: dict[str, list[str]] = {}
     for task, manifest in manifests.items():
@@ -152,7 +152,7 @@ def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
 
 
 def _documents(manifest: Manifest) -> dict[str, Any]:
-    """Return the scores of both sentences of each pair of Hanzi, by the library's name of the document."""
+    """Return the scores of both sentences of each pair of Hanzi, by lm-evaluation-harness's name of the pair."""
     rows = pq.read_table(manifest.file("scores.parquet")).to_pylist()
     return {
         row["pair_id"]: {"scores": [row["score_good"], row["score_bad"]], "has_unk": row["unknown"]} for row in rows
@@ -160,7 +160,7 @@ def _documents(manifest: Manifest) -> dict[str, Any]:
 
 
 def _words(manifest: Manifest) -> dict[str, float]:
-    """Return the surprisal in nats of each word of a text of MECO as `item:word`; the first of repeated places."""
+    """Return surprisals in nats of the words of a MECO text by `item:word`; of repeated keys, the first is used."""
     found: dict[str, float] = {}
     columns = ["item", "position", "surprisal_nats"]
     for row in pq.read_table(manifest.file("words.parquet"), columns=columns).to_pylist():
@@ -170,14 +170,14 @@ def _words(manifest: Manifest) -> dict[str, float]:
 
 
 def _gain(manifest: Manifest) -> float:
-    """Return the gain in log-likelihood of the reading times of a text."""
+    """Return the log-likelihood gain of the regressions of a text's reading times."""
     return float(_csv(manifest.file("scores.csv"))[0]["gain_nats"])
 
 
 def _labels(manifests: Mapping[str, Manifest]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield the predicted labels of scored rows, for the first seed and rate.
+    """Yield (name, predicted labels of scored rows) of the runs with the first seed and learning rate.
 
-    For parts of speech those of test words.
+    For part-of-speech tagging, the labels are those of the words of the test sets.
     """
     columns = ["rows", "seed", "learning_rate", "row", "scored", "prediction"]
     for name, manifest in manifests.items():
@@ -194,7 +194,7 @@ def _run_of(row: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def missing_parts(evaluated: Mapping[str, Any], predicted: Mapping[str, Any], checkpoints: int) -> list[str]:
-    """Return the parts that the files lack, a line each."""
+    """Return one line for each part that the files lack."""
     found = [
         f"zero-shot: {public_name(task)}"
         for task in zero_shot_tasks()
@@ -220,7 +220,7 @@ def report(
     parts: Parts,
     hidden: Mapping[str, float | None],
 ) -> str:
-    """Return notes on the files for people before they upload them, in Markdown."""
+    """Return a report on the files in Markdown, to be read before they are uploaded."""
     rows = []
     for language, name in LANGUAGES.items():
         of_groups = [
@@ -231,7 +231,7 @@ def report(
     missing = missing_parts(accuracies, predicted, CHECKPOINTS)
     problems = structure_problems(accuracies, predicted)
     checked = (
-        "the experiment is held to its rules."
+        "the experiment was checked against its rules."
         if settings.track_checked
         else "its rules were not checked, because the experiment has no `track: multilingual`."
     )
@@ -240,7 +240,7 @@ def report(
         "",
         f"Track multilingual: {checked}",
         "",
-        f"Overall: **{overall(parts):.2f}**, the mean of three languages. A part that is missing counts 0.",
+        f"Overall: **{overall(parts):.2f}**, the mean of three languages. Missing parts count as 0.",
         "",
         "| language | zero-shot | fine-tuning | mean of all parts |",
         "|:--|--:|--:|--:|",
@@ -261,5 +261,5 @@ def report(
 
 
 def all_names(suites: str, tasks: str) -> tuple[list[str], list[str]]:
-    """Return the suites and the tasks of a submission by their names in the configuration."""
+    """Return the names, in the configuration, of the suites and the tasks of a submission."""
     return [f"{suites}_{task}" for task in zero_shot_tasks()], [f"{tasks}_{name}" for name in finetuned_names()]

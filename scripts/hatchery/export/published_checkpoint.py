@@ -1,9 +1,9 @@
-"""A checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code, converted to a folder like a pretraining's.
+"""Converts a checkpoint of the published LTG-BERT, ELC-BERT or GPT-BERT code to a folder like that of a pretraining.
 
-Properties visible in the tensors are detected and checked: the family, the gate and the layer weights, the
-sentence-pair head, the position tables and the output matrix, which repeats the word embedding. Other properties have
-to be given: LTG-BERT's BNC and BabyLM code have equal tensors and give different results (docs/papers/ltg-bert.md,
-"Attention"), and so do three variants of ELC-BERT.
+Properties that the tensors determine are detected and checked: the family, the attention gate, the layer weights, the
+sentence-pair head, the position tables, and the output matrix, which must equal the word embedding. Other properties
+must be given: LTG-BERT's BNC and BabyLM code have tensors with equal names and shapes but compute different results
+(docs/papers/ltg-bert.md, "Attention"), and so do three variants of ELC-BERT.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ OPTIONAL = (
     "layer_norm_eps",
 )
 CHOICES = ("family", "layer_weighting", "position_head_layout", "attention_gate")
-"""Keys of a manifest on the interpretation of the file."""
+"""Keys of the manifest that state how the file was interpreted."""
 UNDISTINGUISHED = ("biased", "zero", "normalized")
 LAYOUTS: tuple[str, ...] = get_args(PositionHeadLayout)
 
@@ -54,16 +54,18 @@ def import_checkpoint(
 ) -> None:
     """Write the model as `config.json`, `model.safetensors` and `tokenizer.json` next to the manifest `output`.
 
-    `weights` is a state dict under the authors' names (see `read_weights`), `config` their JSON configuration. Raises
-    ModelError for unusable files and for a choice that is missing or contradicts the weights, TokenizationError for an
-    unusable tokenizer.
+    `weights` is a file with a state dict that has the authors' parameter names (see `read_weights`), `config` the
+    authors' JSON configuration. Raises ModelError for unusable files, and if `layer_weighting` or
+    `position_head_layout` is missing or contradicts the weights; TokenizationError for an unusable tokenizer.
     """
     state = under_training_names(read_weights(weights))
     chosen = checkpoint_config(state, read_config(config), str(weights), layer_weighting, position_head_layout)
     model = load_published(state, chosen, str(weights))
     n_tokens = load_tokenizer(tokenizer).vocabulary_size
     if n_tokens > chosen.vocab_size:
-        raise ModelError(f"{tokenizer}: has {n_tokens} entries, the model of {weights} only {chosen.vocab_size}")
+        raise ModelError(
+            f"{tokenizer}: has {n_tokens} entries, but the model of {weights} only has {chosen.vocab_size}"
+        )
     settings = {
         "stage": "import_checkpoint",
         "stage_version": 1,
@@ -79,7 +81,7 @@ def import_checkpoint(
 
 
 def under_training_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the tensors of a wrapper of GPT-BERT to the authors' training code; other tensors keep their names."""
+    """Return the tensors by the names in the authors' training code; only a wrapper of GPT-BERT has other names."""
     trained = {gpt_bert_names.in_training(name): tensor for name, tensor in state.items()}
     return trained if _is_gpt_bert(trained) else dict(state)
 
@@ -93,8 +95,8 @@ def checkpoint_config(
 ) -> ModelConfig:
     """Return our configuration of a published model; `where` is the file that messages name.
 
-    Keys of `published` that our configuration does not have (as in a wrapper's configuration) are ignored. Raises
-    ModelError if a choice is missing, unknown, or contradicts the weights.
+    Keys of `published` that our configuration does not have are ignored. Raises ModelError if `layer_weighting` or
+    `position_head_layout` is missing, unknown, or contradicts the weights.
     """
     values: dict[str, Any] = {key: published[key] for key in (*SIZES, *OPTIONAL) if key in published}
     configuration: type[ModelConfig] = GptBertConfig if _is_gpt_bert(state) else LtgBertConfig
@@ -106,7 +108,7 @@ def checkpoint_config(
         values |= {
             "layer_weighting": weighting,
             "position_head_layout": layout,
-            # The BNC code drops before the head's second norm, all later code after it (docs/papers/ltg-bert.md,
+            # The BNC code has dropout before the head's second norm, all later code after it (docs/papers/ltg-bert.md,
             # "Model").
             "head_dropout": "before_norm" if layout == "bnc" else "after_norm",
             "sentence_pair_head": any(name.startswith("pair_head.") for name in ltg_names.from_published(state)),
@@ -118,12 +120,14 @@ def checkpoint_config(
 
 
 def _is_gpt_bert(state: Mapping[str, Tensor]) -> bool:
-    """Return True if the tensors are those of GPT-BERT, whose two kinds of blocks are numbered separately."""
+    """Return True if the tensors are those of GPT-BERT, in which attention and feed-forward blocks are separate
+    lists.
+    """
     return any(name.startswith("transformer.attention_layers.") for name in state)
 
 
 def load_published(state: Mapping[str, Tensor], config: ModelConfig, where: str) -> LanguageModel:
-    """Load a model with the weights of `state`, in fp32. Raises ModelError naming `where` and the published tensor."""
+    """Return a model with the weights of `state`, in fp32. Raises ModelError, which names `where` and the tensor."""
     assert isinstance(config, LtgBertConfig | GptBertConfig)
     names: ModuleType = ltg_names
     name_in_file = partial(ltg_names.published_name, n_layers=config.num_hidden_layers)
@@ -136,7 +140,7 @@ def load_published(state: Mapping[str, Tensor], config: ModelConfig, where: str)
     check_tensors(model, tensors, where, name_in_file)
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
-            raise ModelError(f"{where}: tensor {name_in_file(name)} holds numbers that are not finite")
+            raise ModelError(f"{where}: tensor {name_in_file(name)} contains numbers that are not finite")
     model.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
     return model
 
@@ -154,7 +158,7 @@ def _weighting(state: Mapping[str, Tensor], where: str, chosen: str | None) -> s
         chosen,
         allowed,
         f"the tensors are those of {allowed[0]!r}",
-        "these variants of ELC-BERT have the same tensors, so the file cannot tell which one it is",
+        "these variants of ELC-BERT have equal tensor names, so the variant cannot be inferred from the file",
     )
 
 
@@ -164,16 +168,15 @@ def _layout(state: Mapping[str, Tensor], weighting: str, where: str, chosen: str
         chosen,
         LAYOUTS if weighting == "none" and not _is_gpt_bert(state) else ("babylm",),
         "ELC-BERT and GPT-BERT have only 'babylm'",
-        "the BNC and the BabyLM code of LTG-BERT have the same tensors but read them differently, so the file cannot "
-        "tell which one it needs",
+        "the BNC and the BabyLM code of LTG-BERT have equal tensor names but use the tensors differently, so the "
+        "layout cannot be inferred from the file",
     )
 
 
 def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, undecided: str) -> str:
-    """Return the choice among the possible values.
+    """Return the value of the option `what`: `chosen`, or the only possible value.
 
-    If only one value is possible, `only` is the reason; otherwise `undecided` is the reason why the weights do not
-    decide.
+    In messages, `only` says why a single value is possible, `undecided` why the weights do not determine the value.
     """
     if chosen is not None and chosen in possible:
         return chosen

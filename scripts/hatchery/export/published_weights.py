@@ -1,4 +1,4 @@
-"""Weights and configurations of others, read without running any code that they contain."""
+"""Reads published weights and configurations without running any code that they contain."""
 
 import argparse
 import pickle
@@ -16,22 +16,22 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError
 
 STATE_PREFIX = "state."
-"""Prefix of every parameter in our golden npz files, which also hold inputs and outputs."""
+"""Prefix of parameters in our golden npz files, which also contain inputs and outputs."""
 PARALLEL_PREFIX = "module."
-"""Prefix of every parameter if the weights were saved from inside DistributedDataParallel."""
+"""Prefix of parameters in weights that were saved from a DistributedDataParallel module."""
 TORCH_ENDINGS = (".bin", ".pt", ".pth", ".ckpt")
 UNREADABLE = (
     *(OSError, RuntimeError, EOFError, ValueError, LookupError, TypeError, AttributeError),
     *(pickle.UnpicklingError, zipfile.BadZipFile, SafetensorError),
 )
-"""Exceptions of the readers for damaged files."""
+"""Exceptions that the readers raise for damaged files."""
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read the state dict in `path`, by its suffix: .bin, .pt, .pth or .ckpt (torch), .safetensors, .npz.
+    """Return the state dict in a file; the suffix is .bin, .pt, .pth or .ckpt (torch), .safetensors, or .npz.
 
-    A torch file may hold it under the key "model", as the authors' checkpoints do. Raises ModelError naming the file
-    if it is missing, damaged, holds code, or holds no state dict.
+    In a torch file, the state dict may have the key "model", as in the authors' checkpoints. Raises ModelError, which
+    names the file, if it is missing, damaged, contains code, or contains no state dict.
     """
     if not path.is_file():
         raise ModelError(f"{path}: the file with the weights is missing")
@@ -47,18 +47,18 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except UNREADABLE as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if isinstance(error, pickle.UnpicklingError) and ("weights only" in reason.lower() or "GLOBAL" in reason):
-            raise ModelError(f"{path}: holds more than tensors, and nothing else is loaded from it") from error
+            raise ModelError(f"{path}: contains objects that may run code, expected only tensors") from error
         kind = {".safetensors": "safetensors file", ".npz": "npz file of numbers"}.get(path.suffix, "torch file")
         raise ModelError(f"{path}: not a readable {kind}: {reason}") from error
     if state and all(name.startswith(PARALLEL_PREFIX) for name in state):
         state = {name.removeprefix(PARALLEL_PREFIX): tensor for name, tensor in state.items()}
     if not state:
-        raise ModelError(f"{path}: holds no tensors")
+        raise ModelError(f"{path}: contains no tensors, expected a state dict")
     return state
 
 
 def _from_torch(path: Path) -> dict[str, Tensor]:
-    # The authors' checkpoints also hold their command line, which is data, too.
+    # The authors' checkpoints also contain the parsed command line (argparse.Namespace), which is only data.
     with torch.serialization.safe_globals([argparse.Namespace]):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):
@@ -81,11 +81,11 @@ def _from_npz(path: Path) -> dict[str, Tensor]:
 
 
 SIZES = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
-"""Required keys of a configuration."""
+"""Required keys of the authors' configuration."""
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """Read the authors' configuration. Raises ModelError naming the file if it is missing, damaged, or lacks a size."""
+    """Return the authors' configuration. Raises ModelError if the file is missing, damaged, or lacks a required key."""
     try:
         values = json_value(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:

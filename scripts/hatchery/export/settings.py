@@ -1,4 +1,4 @@
-"""Settings of exported models, and of the submission for the leaderboard of BabyLM."""
+"""Settings of exported models, and of submissions to BabyLM's leaderboards."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,18 +12,18 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionSettings(Settings):
-    """One model's submission."""
+    """Settings of the submission of one model; `edition` is the year of BabyLM's rules."""
 
     run: str
-    """Model and seed."""
+    """Name of the run: model and seed."""
     track: Track
     edition: Edition
     suites: str
-    """Before the names of suites."""
+    """Prefix of the organisers' names in the names of our suites."""
     tasks: str
-    """Before the names of tasks."""
+    """Prefix of the organisers' names in the names of our tasks."""
     checkpoints: tuple[str, ...]
-    """The checkpoints with results in the file, in their order."""
+    """Names of the checkpoints with results in the file, in training order."""
     age_of_acquisition: Literal["as_measured", "zero"]
     track_checked: bool
     """True if the experiment names the track, so that its rules were checked."""
@@ -31,34 +31,34 @@ class SubmissionSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class MultilingualSubmissionSettings(Settings):
-    """One model's files of the multilingual track."""
+    """Settings of the files of one model for the multilingual track."""
 
     run: str
-    """Model and seed."""
+    """Name of the run: model and seed."""
     model: str
     """Beginning of the files' names, before `_submission.json`."""
     suites: str
-    """Before the names of suites."""
+    """Prefix of the organisers' names in the names of our suites."""
     tasks: str
-    """Before the names of tasks."""
+    """Prefix of the organisers' names in the names of our tasks."""
     reading: str
-    """Before the names of tables of reading times."""
+    """Prefix of the organisers' names in the names of our tables of reading times."""
     checkpoints: tuple[str, ...]
-    """The checkpoints with results in the files, in their order."""
+    """Names of the checkpoints with results in the files, in training order."""
     track_checked: bool
     """True if the experiment names the track, so that its rules were checked."""
 
 
 BRANCHES = "branches"
-"""Folder next to the model with its intermediate checkpoints, each a folder of its own."""
+"""Name of the folder next to the exported model that contains a folder for each intermediate checkpoint."""
 
 
 @dataclass(frozen=True)
 class DataSource(SourceTerms):
-    """A raw input of the training data, and the terms on which it may be used."""
+    """A raw input of the training data, and its terms of use."""
 
     dataset: str | None = None
-    """Its name on the Hugging Face hub, for sources that come from there."""
+    """Name of the data set on the Hugging Face hub, if the input was downloaded from there."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ExportSettings(Settings):
     seeds: tuple[int, ...]
     """All pretraining seeds of the run's model, over which the scores are averaged."""
     model: str
-    """Name of its architecture in the configuration."""
+    """Name of the model's architecture in the configuration."""
     model_description: str
     corpus: str
     corpus_description: str

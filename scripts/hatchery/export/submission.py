@@ -1,6 +1,6 @@
-"""The file for BabyLM's leaderboard: all predictions of one model, and the scores of its checkpoints.
+"""Writes the file for BabyLM's leaderboard: all predictions of one model, and the scores of its checkpoints.
 
-Source: docs/papers/babylm-2026.md, "Submission". Missing measurements are null; those of GLUE are left out.
+Source: docs/papers/babylm-2026.md, "Submission". Missing measurements are null; missing tasks of GLUE are omitted.
 """
 
 import csv
@@ -26,10 +26,10 @@ from hatchery.export.submission_check import (
 from hatchery.rendering.escaping import markdown_text
 
 Found = Mapping[str, Path]
-"""Manifests of evaluations: of suites by SUITES, `reading`, `acquisition`, tasks as `glue/rte`."""
+"""Manifests of evaluations by name: a key of SUITES, `reading`, `acquisition`, or a task such as `glue/rte`."""
 UNDEFINED = (
-    "`NaN` is the surprisal of the word before the first word of a sentence. The organisers' pipeline writes it, too, "
-    "and the server's Python reads it; strict JSON parsers (jq, JavaScript) refuse the file"
+    "`NaN` is the surprisal of the word before the first word of a sentence. The organisers' pipeline also writes it, "
+    "and the server's Python code reads it, but strict JSON parsers (jq, JavaScript) refuse the file"
 )
 
 
@@ -44,7 +44,7 @@ def write_submission(
 ) -> None:
     """Write the file and a report on it; see the stage `write_submission`."""
     value = submission(settings, predictions, fast)
-    # NaN, which is no JSON, represents missing values of reading, because the server's code reads it.
+    # Missing values of reading are written as NaN, which is invalid JSON, because the server's code expects it.
     write_text(output, json.dumps(value) + "\n")
     frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))
     parts = parts_of(frame, settings.suites, settings.tasks, settings.edition)
@@ -70,14 +70,14 @@ def submission(settings: SubmissionSettings, predictions: Found, fast: Found) ->
 
 
 def _predictions(manifest: Manifest | None) -> Any:
-    """Return the content of `predictions.json` of an evaluation; None without it, as when rows were sampled."""
+    """Return the content of an evaluation's `predictions.json`; None without this file, as when rows were sampled."""
     if manifest is None or not manifest.listed("predictions.json"):
         return None
     return json.loads(manifest.file("predictions.json").read_text(encoding="utf-8"))
 
 
 def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dict[str, Any]:
-    """Return the surprisals of the checkpoints and their score; neither unless all checkpoints exist."""
+    """Return the surprisals of all checkpoints and the age-of-acquisition score; empty unless all checkpoints exist."""
     if manifest is None:
         return {"aoa_surprisals": None, "aoa": None}
     surprisals = json.loads(manifest.file("surprisal.json").read_text(encoding="utf-8"))
@@ -90,7 +90,7 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """Return the scores of a checkpoint on a fast set: fractions by paradigm, or the two of reading."""
+    """Return the scores of a checkpoint on a fast set: fractions by paradigm, or the two reading scores."""
     if manifest is None:
         return None
     reads = block == "reading"
@@ -108,11 +108,11 @@ def report_of(
     parts: Mapping[str, float | None],
     counts: Sequence[RowCount],
 ) -> str:
-    """Return notes on the file for people before they submit it, in Markdown."""
+    """Return a report on the file in Markdown, to be read before it is submitted."""
     rules = RULES[settings.edition]
     written = (value["aoa"] or {}).get("aoa")
     measured = parts.get("acquisition")
-    points_in_file = "nothing of it" if written is None else f"{100 * written:.2f}"
+    points_in_file = "no AoA score" if written is None else f"AoA {100 * written:.2f}"
     unmeasured = [LABELS[part] for part, points in parts.items() if points is None]
     rows = [f"| {LABELS[part]} | {'-' if points is None else f'{points:.2f}'} |" for part, points in parts.items()]
     lines = [
@@ -120,25 +120,24 @@ def report_of(
         "",
         f"Track {settings.track.replace('_', '-')}: "
         + (
-            "the experiment is held to its rules."
+            "the experiment was checked against its rules."
             if settings.track_checked
             else f"its rules were not checked, because the experiment has no `track: {settings.track}`."
         ),
         "",
         f"{rules.name[0].upper()}{rules.name[1:]}:",
         "",
-        f"- with AoA as it was measured ({'nothing' if measured is None else f'{measured:.2f}'}): "
-        f"**{rules.mean(parts):.2f}**",
+        f"- with the measured AoA ({'none' if measured is None else f'{measured:.2f}'}): **{rules.mean(parts):.2f}**",
         f"- with AoA 0: **{rules.mean(parts, acquisition=False):.2f}**",
-        f"- the file says {points_in_file}",
-        *([f"- not measured, so it counts 0: {', '.join(unmeasured)}"] if unmeasured else []),
+        f"- the file contains {points_in_file}",
+        *([f"- not measured, counted as 0: {', '.join(unmeasured)}"] if unmeasured else []),
         "",
         "| part | points |",
         "|:--|--:|",
         *rows,
         "",
-        "Scores are those of this workflow, in which k texts that tie count 1/k; the server compares the texts of the "
-        "file with its own.",
+        "Scores are computed by this workflow, in which a tie of k texts counts 1/k; the server compares the texts in "
+        "the file with the correct texts.",
         "",
         "## Structure",
         "",

@@ -1,7 +1,7 @@
-"""A check of a submission's structure and numbers of rows by the rules of BabyLM's server.
+"""Checks a submission's structure and numbers of rows by the rules of BabyLM's server.
 
-Written from the description of the file alone (docs/papers/babylm-2026.md, "Submission" and "Leaderboard"), so that it
-does not share the assumptions of the code that writes the file.
+The check was written only from the description of the file (docs/papers/babylm-2026.md, "Submission" and
+"Leaderboard"), so that it does not share the assumptions of the code that writes the file.
 """
 
 import math
@@ -29,9 +29,9 @@ _SHOWN = 3
 
 
 def structure_problems(value: Any, track: Literal["strict", "strict_small"]) -> list[str]:
-    """Return the problems of a file's content, a line each; empty if the server would accept it."""
+    """Return one line for each problem in a file's content; empty if the server would accept it."""
     if not isinstance(value, dict):
-        return ["the file holds no object"]
+        return ["the file does not contain a JSON object"]
     found = [f"the key {key!r} is missing" for key in KEYS if key not in value]
     found += [f"the key {key!r} is unknown" for key in value if key not in KEYS]
     for block in (*TEXTS, *EXAMPLES):
@@ -52,7 +52,10 @@ def _is_whole(value: Any) -> bool:
 
 
 def _predicted(block: Any, name: str, fits: Callable[[Any], bool], one: bool = False) -> Iterator[str]:
-    """Yield the problems of a block of predictions by paradigm; `one` requires a single prediction of each."""
+    """Yield the problems of predictions by paradigm under the key `name`; `one` requires one prediction per paradigm.
+
+    `fits` returns True for a valid prediction.
+    """
     if block is None:
         return
     if not isinstance(block, dict) or not block:
@@ -78,7 +81,7 @@ def _glue(block: Any) -> Iterator[str]:
     if not isinstance(block, dict):
         yield "glue: expected predictions by task"
         return
-    yield from (f"glue: {task}: no such task" for task in block if task not in GLUE)
+    yield from (f"glue: {task}: unknown task" for task in block if task not in GLUE)
     if block:
         yield from _predicted(block, "glue", _is_whole)
 
@@ -93,7 +96,7 @@ def _reading(block: Any) -> Iterator[str]:
         return
     for number, row in enumerate(rows):
         values = row.get("id"), row.get("pred"), row.get("prev_pred")
-        # Only the word before may be missing.
+        # Only the surprisal of the previous word may be missing (NaN).
         if (
             values[0] != number
             or type(values[1]) is not float
@@ -101,7 +104,7 @@ def _reading(block: Any) -> Iterator[str]:
             or type(values[2]) is not float
             or math.isinf(values[2])
         ):
-            yield f"reading: row {number}: got {values}, expected its number and two surprisals"
+            yield f"reading: row {number}: got {values}, expected the row's number and two surprisals"
             return
 
 
@@ -112,7 +115,7 @@ def _acquisition(value: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(points, int | float) or not -1 <= points <= 1:
             yield f"aoa: got {score!r}, expected {{'aoa': a correlation from -1 to 1}}"
         elif surprisals is None:
-            yield "aoa: there are no aoa_surprisals, so the server takes it for 0"
+            yield "aoa: aoa_surprisals are missing, so the server counts the score as 0"
     if surprisals is None:
         return
     rows = surprisals.get("results") if isinstance(surprisals, dict) else None
@@ -122,7 +125,7 @@ def _acquisition(value: Mapping[str, Any]) -> Iterator[str]:
     for number, row in enumerate(rows):
         wrong = [key for key, kind in SURPRISAL.items() if not isinstance(row, dict) or type(row.get(key)) is not kind]
         if wrong:
-            yield f"aoa_surprisals: row {number}: {', '.join(wrong)}: missing, or of another type"
+            yield f"aoa_surprisals: row {number}: {', '.join(wrong)}: missing, or of the wrong type"
             return
     per_step = Counter(row["step"] for row in rows)
     if len(set(per_step.values())) > 1:
@@ -135,7 +138,7 @@ def _fast(block: Any, most: int) -> Iterator[str]:
         return
     lengths = {len(entries) if isinstance(entries, list) else -1 for entries in block.values()}
     if len(lengths) > 1 or -1 in lengths or max(lengths) > most:
-        yield f"fast_eval_results: expected lists of one length, at most {most} checkpoints"
+        yield f"fast_eval_results: expected lists of equal length, with at most {most} checkpoints"
         return
     for name, entries in block.items():
         known = {frozenset(entry) for entry in entries if isinstance(entry, dict)}
@@ -153,7 +156,7 @@ def _fast(block: Any, most: int) -> Iterator[str]:
 
 
 def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "strict_small"]) -> list[str]:
-    """Return blocks with results of fewer checkpoints than the track has."""
+    """Return one line for each part of the file that has another number of checkpoints than the track requires."""
     expected, fast = CHECKPOINTS[track], value.get("fast_eval_results") or {}
     there = {f"fast_eval_results: {block}": sum(map(bool, fast.get(block, ()))) for block in FAST}
     surprisals = value.get("aoa_surprisals") or {"results": []}
@@ -162,13 +165,16 @@ def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "stri
 
 
 def undefined_surprisals(value: Mapping[str, Any]) -> int:
-    """Return the number of rows of reading whose surprisal is NaN, which is no JSON, for a missing word."""
+    """Return the number of rows under `reading` whose surprisal is NaN (invalid JSON), because a word is missing."""
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
     return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
 
 
 def differing_counts(value: Mapping[str, Any], expected: Sequence[RowCount]) -> list[str]:
-    """Return blocks whose rows are not those of the official files, so that the organisers' collator drops them."""
+    """Return one line for each part of the file whose number of rows differs from the official files.
+
+    The organisers' collator drops such parts.
+    """
     by_block: dict[str, dict[str, int]] = {}
     for count in expected:
         by_block.setdefault(count.block, {})[count.uid] = count.rows

@@ -17,14 +17,16 @@ SubmissionKey = Literal["submission", "multilingual_submission"]
 
 
 def submitted_run(project: "Project", name: str, key: SubmissionKey = "submission") -> "SeededRun":
-    """Return the run that an experiment with this key submits. Raises ConfigError for an unknown run or seed."""
+    """Return the run that an experiment submits, named by the key `key`. Raises ConfigError for an unknown run or
+    seed.
+    """
     block, where = project.experiment(name), f"{project.place('experiment', name)}: {key}"
     wanted: Submission | MultilingualSubmission | None = getattr(block, key)
     assert wanted is not None
     budgeted = (run for run, entry in block.runs.items() if entry.pretraining.marks)
     run = wanted.run or next(budgeted, next(iter(block.runs)))
     if run not in block.runs:
-        raise ConfigError(f"{where}.run: got {run!r}, no such run{alternatives(run, block.runs)}")
+        raise ConfigError(f"{where}.run: got {run!r}, expected a run of the experiment{alternatives(run, block.runs)}")
     seeds = block.runs[run].seeds
     if wanted.seed not in (None, *seeds):
         raise ConfigError(f"{where}.seed: got {wanted.seed}, expected a seed of {run!r}: {', '.join(map(str, seeds))}")
@@ -32,12 +34,14 @@ def submitted_run(project: "Project", name: str, key: SubmissionKey = "submissio
 
 
 def suite_names(wanted: "Submission") -> list[str]:
-    """Return the suites of a submission by the rules of its edition."""
+    """Return the names of the suites of a submission, by the rules of its edition (year of BabyLM)."""
     return [f"{wanted.suites}_{suite}" for part in RULES[wanted.edition].suites for suite in suites_of(part)]
 
 
 def check_submission(project: "Project", name: str) -> None:
-    """Raise ConfigError for a submission of an unknown run, or without any of the suites or tasks that it names."""
+    """Raise ConfigError if an experiment submits an unknown run, or has none of the suites or tasks of the
+    submission.
+    """
     experiment, problems = project.experiment(name), Problems()
     one, other = experiment.submission, experiment.multilingual_submission
     if one is not None:
@@ -51,11 +55,11 @@ def check_submission(project: "Project", name: str) -> None:
 
 
 def multilingual_choice(project: "Project", name: str) -> tuple["MultilingualSubmission", "SeededRun"]:
-    """Return the submission to the multilingual track and its run. Raises ConfigError without the key."""
+    """Return the submission to the multilingual track and its run. Raises ConfigError if the experiment has none."""
     wanted = project.experiment(name).multilingual_submission
     if wanted is None:
         where = project.place("experiment", name)
-        raise ConfigError(f"{where}: there is no `multilingual_submission`; write `multilingual_submission: {{}}`")
+        raise ConfigError(f"{where}: the key is missing; write `multilingual_submission: {{}}`")
     return wanted, submitted_run(project, name, "multilingual_submission")
 
 
@@ -70,7 +74,7 @@ def _check(
         ("suites", wanted.suites, suites, experiment.minimal_pairs),
         ("tasks", wanted.tasks, tasks, tuple(experiment.finetuning.tasks)),
     ):
-        # Fine-tuning may be omitted as a whole: its part then counts 0.
+        # All fine-tuning tasks may be missing; then this part of the score counts as 0.
         if not set(names) & set(there) and (there or key == "suites"):
             ends = tuple(one.removeprefix(prefix) for one in names)
             known = sorted({one.removesuffix(end) for one in there for end in ends if one.endswith(end)})

@@ -20,7 +20,7 @@ from hatchery.modeling.norm_and_dropout import full_precision
 
 
 class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
-    """The encoder of a causal model with the head that predicts the next subword, at every position."""
+    """A causal language model: the encoder, and the head that predicts the next subword at each position."""
 
     base_class: ClassVar[Any] = None
 
@@ -47,14 +47,14 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         logits_to_keep: int | Tensor = 0,
         cache: Cache | None = None,
     ) -> CausalLMOutputWithPast | tuple[Any, ...]:
-        """Return logits [B, T, V] of the next subword at every position.
+        """Return logits [B, T, V] of the next subword at each position.
 
-        With `labels` int64 [B, T], mostly `input_ids` themselves (-100: ignored), the mean cross-entropy of each label
-        given the tokens before it is returned, too. With `past_key_values` (`cache` from version 5.24 of `transformers`
-        on), `input_ids` are the tokens that follow the tokens in this cache, which grows by them, and `attention_mask`
-        [B, S] covers both; `use_cache` starts a cache.
-        `logits_to_keep` is the number of last positions whose logits are returned (0: all), or indices, int64 [K].
-        Raises ValueError for a mask that does not cover the cache, and for labels with a part of the logits.
+        With `labels` int64 [B, T], usually equal to `input_ids` (-100: ignored), also return the mean cross-entropy of
+        the labels given the previous tokens. With `past_key_values` (`cache` from version 5.24 of `transformers` on),
+        `input_ids` are the tokens that follow the cached tokens and are appended to the cache, and `attention_mask`
+        [B, S] covers cached and new tokens; `use_cache` starts a cache. `logits_to_keep` is the number of last
+        positions whose logits are returned (0: all), or indices of positions, int64 [K]. Raises ValueError if the mask
+        does not cover the cache, or if labels and logits have different numbers of positions.
         """
         cache = past_key_values if cache is None else cache
         if cache is None and use_cache:
@@ -73,7 +73,7 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
             if logits.shape[1] != labels.shape[1]:
                 raise ValueError(
                     f"labels: got {labels.shape[1]} for each sequence and {logits.shape[1]} positions with logits; "
-                    "expected equal numbers: leave out logits_to_keep, or pass labels of the new tokens alone"
+                    "expected equal numbers: omit logits_to_keep, or only pass labels of the new tokens"
                 )
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
         made = {"loss": loss, "logits": logits, CACHE_FIELD: cache}
@@ -89,8 +89,8 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         logits_to_keep: int | Tensor = 0,
         **options: Any,
     ) -> dict[str, Any]:
-        """Return the arguments with which `generate` calls the model: the tokens that follow the cache, and the
-        whole mask.
+        """Return the arguments with which `generate` calls the model: tokens after the cached ones, and the full
+        mask.
         """
         kept = options.get("cache") if past_key_values is None else past_key_values
         known = {CACHE_FIELD: kept, "use_cache": kept is not None}

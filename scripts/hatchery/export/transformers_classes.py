@@ -1,12 +1,12 @@
-"""The interface of `transformers` for our encoders and heads, equal for every family.
+"""The interface of `transformers` for our encoders and heads, shared by all families.
 
-Weights, arithmetic and names below `model.encoder`, `head` and `pair_head` are those of the training code. Attention
-masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if all are tokens. The class of a
-language model determines whether a token attends to later ones; an encoder alone and a classifier attend as in the
-training of the weights (`is_decoder`). `inputs_embeds` are rows of the word embedding in place of `input_ids`;
-attention probabilities are computed on a slower path, if they are requested. `token_type_ids` and, with relative
-positions, `position_ids` have no effect in these models and are ignored. A family's file adds the names of its classes
-(`model_folder`).
+Weights, computation and parameter names below `model.encoder`, `head` and `pair_head` are those of the training code.
+Attention masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding. The
+class of a language model determines whether tokens attend to later tokens; encoders without language-model head, and
+classifiers, attend as in pretraining (`is_decoder`). `inputs_embeds` are rows of the word embedding instead of
+`input_ids`. Attention probabilities are computed on request, by slower code. `token_type_ids` and, with relative
+positions, `position_ids` have no effect in these models and are ignored. The modelling file of a family defines the
+family's class names (`model_folder`).
 """
 
 import contextlib
@@ -36,49 +36,49 @@ CACHE_FIELD = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ 
 
 
 class HatcheryConfig(PretrainedConfig):
-    """The fields of a model's configuration as attributes, in addition to those of `transformers`.
+    """Configuration of a model: the attributes of `transformers`, and the fields of our configuration.
 
     `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
-    `classifier_transform` names the head's steps before its output layer (see `TRANSFORMS`). Families define values
-    for the fields without a default, because `transformers` builds configurations without arguments; their constructor
-    has to be explicit, or it is replaced by that of a dataclass.
+    `classifier_transform` names the layers of the head before its output layer (see `TRANSFORMS`). The configuration
+    class of each family defines values for fields without default, because `transformers` creates configurations
+    without arguments. It must define `__init__`; otherwise, `transformers` replaces it by a dataclass constructor.
     """
 
     architecture_class: ClassVar[Any] = None
-    """Our configuration of the family, whose fields become attributes of the same names."""
+    """Our configuration class of the family; its fields become attributes with equal names."""
 
     def __init__(self, **values: Any) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
         head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
-        # The library refuses `output_attentions` with the other names, which select the same attention here.
+        # The library refuses `output_attentions` with other names, although the name has no effect on these models.
         attention = {"attn_implementation": "eager"}
         super().__init__(**{**attention, **head, **defaults, **values})
 
     def architecture(self) -> Any:
-        """Return our configuration. Raises ModelError naming key and value if the values do not describe a model."""
+        """Return our configuration object. Raises ModelError, which names key and value, for invalid values."""
         names = [f.name for f in dataclasses.fields(self.architecture_class)]
         return self.architecture_class(**{name: getattr(self, name) for name in names})
 
 
 class HatcheryPreTrainedModel(PreTrainedModel):
-    """Common code of the models below: the initial weights, and the resizing of the vocabulary."""
+    """Common base of the models below: initialisation of weights, and resizing of the vocabulary."""
 
     config_class = HatcheryConfig
     base_model_prefix = "model"
     main_input_name = "input_ids"
-    # Every checkpoint holds the language-model head, which the other two models do not use.
+    # All checkpoints contain the language-model heads, which encoders and classifiers do not use.
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
     supports_gradient_checkpointing = True
-    # `attend` uses torch's fused kernel whenever possible, independently of the requested name.
+    # True, because `attend` uses PyTorch's fused kernel whenever possible, whatever implementation is requested.
     _supports_sdpa = True
-    # Version 4 of `transformers` reads these before `generate` passes a cache.
+    # Version 4 of `transformers` only passes a cache in `generate` if these attributes are True.
     _supports_cache_class = True
     _supports_static_cache = True
 
     encoder_class: ClassVar[Any] = None
     head_class: ClassVar[Any] = None
-    """Language-model head of the family."""
+    """Class of the family's language-model head."""
 
     @property
     def word_encoder(self) -> LayeredEncoder:
@@ -100,17 +100,17 @@ class HatcheryPreTrainedModel(PreTrainedModel):
         gradient_checkpointing_func: Callable[..., Any] = checkpoint,
         every_n_layers: int = 1,
     ) -> None:
-        """Switch gradient checkpointing on or off; called by the library."""
+        """Switch gradient checkpointing on or off; the library calls this method."""
         layers = self.layers_to_recompute
         for layer in layers:
             vars(layer).pop("forward", None)
         if enable:
             recompute_(layers[::every_n_layers], gradient_checkpointing_func)
-        # The library reads this attribute to see whether it is on.
+        # The library reads the state from this attribute.
         self.gradient_checkpointing = enable
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the word embedding, which a tied output layer also reads."""
+        """Replace the word embedding, and thereby the matrix of a tied output layer."""
         encoder = self.word_encoder
         for module in encoder.modules():
             for name, child in module.named_children():
@@ -119,13 +119,13 @@ class HatcheryPreTrainedModel(PreTrainedModel):
                     return
 
     def get_output_embeddings(self) -> None:
-        """Return None: the heads read the word embedding, or hold their matrix as a plain parameter."""
+        """Return None, because output matrices are the word embedding or plain parameters, not `nn.Linear` modules."""
         return
 
     def resize_token_embeddings(
         self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
     ) -> nn.Embedding:
-        """Resize the vocabulary at its end; new subwords get the lowest bias of the old ones."""
+        """Resize the vocabulary at its end; the output bias of new subwords is the lowest existing bias."""
         old_size = self.get_input_embeddings().num_embeddings
         embedding = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         new_size = embedding.num_embeddings
@@ -138,10 +138,10 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Initialise weights that a checkpoint does not hold: truncated normal for matrices, 0 for biases, 1 for
-        norms.
+        """Initialise weights that a checkpoint lacks: truncated normal for matrices, 0 for biases, 1 for norms and
+        scales.
 
-        Scales are 1, too. Called for every module with parameters or tables of its own that loading did not fill.
+        The library calls this method for each module with parameters or tables that were not loaded.
         """
         deviation = math.sqrt(2 / (5 * self.config.hidden_size))
         if any(True for _ in module.buffers(recurse=False)):
@@ -150,7 +150,7 @@ class HatcheryPreTrainedModel(PreTrainedModel):
             for mixture in self.word_encoder.modules():
                 if isinstance(mixture, LayerMixture) and mixture.layer_weights is module:
                     for parameter, start in zip(module, mixture.initial_weights(), strict=True):
-                        # The library's own functions read this mark of loaded parameters.
+                        # The library sets this attribute of loaded parameters, which must not be initialised again.
                         if not getattr(parameter, "_is_hf_initialized", False):
                             parameter.copy_(start)
         else:
@@ -164,14 +164,14 @@ class HatcheryPreTrainedModel(PreTrainedModel):
 
 
 class Encoded(NamedTuple):
-    """The inputs of heads."""
+    """The output of an encoder."""
 
     last: Tensor
-    """[B, T, D], the input of the heads."""
+    """Input of the heads, [B, T, D]."""
     hidden_states: tuple[Tensor, ...] | None
-    """All states [B, T, D], if requested."""
+    """Hidden states [B, T, D] of the embedding and each layer, if requested."""
     attentions: tuple[Tensor, ...] | None
-    """For each layer [B, H, T, S], if requested."""
+    """Attention probabilities [B, H, T, S] of each layer, if requested."""
 
 
 class HatcheryModel(HatcheryPreTrainedModel):
@@ -195,11 +195,11 @@ class HatcheryModel(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> BaseModelOutput | tuple[Any, ...]:
-        """Return hidden states of `input_ids` int64 [B, T].
+        """Return the hidden states of `input_ids` int64 [B, T].
 
-        `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` has the embedding output and one state
-        per layer, and with the layer weighting "weighted_output" the mixture of all as the last. `attentions` [B, H,
-        T, T] are each layer's probabilities before dropout.
+        `last_hidden_state` [B, T, D] is the input of the heads. `hidden_states` are the outputs of the embedding and of
+        each layer; with the layer weighting "weighted_output", their weighted sum is the last. `attentions` are each
+        layer's probabilities [B, H, T, T] before dropout.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -213,10 +213,10 @@ class HatcheryModel(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         cache: Cache | None = None,
     ) -> Encoded:
-        """Return the states of `tokens` (see `given_tokens`), which follow those in the `cache` of a causal model, if
-        any.
+        """Return the encoder's output for `tokens` (see `given_tokens`).
 
-        `attention_mask` [B, S] covers the tokens in the cache, too. Raises ValueError if the mask does not.
+        In a causal model with a `cache`, `tokens` follow the cached tokens, and `attention_mask` [B, S] covers cached
+        and new tokens. Raises ValueError if the mask has another length.
         """
         mask = None if attention_mask is None else attention_mask.bool()
         probabilities: list[Tensor] | None = [] if chosen(self, "output_attentions", output_attentions) else None
@@ -230,7 +230,8 @@ class HatcheryModel(HatcheryPreTrainedModel):
                         f"attention_mask: got {mask.shape[1]} positions, expected {before + n_new}: {before} tokens in "
                         f"past_key_values and {n_new} following tokens; input_ids contain only the latter"
                     )
-                # Positions count the tokens of the whole text; those of RoBERTa recognise padding by its id.
+                # Positions are counted over cached and new tokens; RoBERTa's positions depend on the padding id, so
+                # cached positions get ids.
                 known = tokens.new_zeros((len(tokens), before, *tokens.shape[2:]))
                 if tokens.ndim == 2:
                     known += self.config.cls_token_id
@@ -244,7 +245,9 @@ class HatcheryModel(HatcheryPreTrainedModel):
 
 
 class HatcheryForMaskedLM(HatcheryPreTrainedModel):
-    """The encoder with the head that predicts masked subwords, and the sentence-pair head if the model has one."""
+    """A masked language model: the encoder, the head that predicts masked subwords, and the sentence-pair head if the
+    model has one.
+    """
 
     base_class: ClassVar[Any] = None
 
@@ -272,7 +275,7 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MaskedLMOutput | tuple[Any, ...]:
-        """Return logits [B, T, V], and with `labels` int64 [B, T] (-100: ignored) the mean cross-entropy."""
+        """Return logits [B, T, V] and, with `labels` int64 [B, T] (-100: ignored), the mean cross-entropy."""
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         with working_precision(self):
@@ -281,26 +284,29 @@ class HatcheryForMaskedLM(HatcheryPreTrainedModel):
         return answer(self, MaskedLMOutput, encoded, return_dict, loss=loss, logits=logits)
 
     def sentence_pair_logits(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Return log-odds [B] that the two texts of each input belong together. Raises ModelError without this head."""
+        """Return log-odds [B] that the two texts of each input belong together.
+
+        Raises ModelError if the model has no sentence-pair head.
+        """
         if not self.config.sentence_pair_head:
-            raise ModelError("sentence_pair_logits: the model was trained without sentence pairs")
+            raise ModelError("sentence_pair_logits: the model has no sentence-pair head, expected one trained on pairs")
         encoded = self.model.encoded(input_ids, attention_mask)
         with working_precision(self):
             return full_precision(self.pair_head(encoded.last[:, 0]))
 
 
 class HubTokenCache(TokenCache):
-    """Keys and values of one layer in a cache of `transformers`, which reorders them for a beam search."""
+    """Keys and values of one layer, stored in a cache of `transformers`, which reorders them in beam search."""
 
     def __init__(self, cache: Cache, index: int) -> None:
         super().__init__()
         self.cache, self.index = cache, index
 
     def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys and values of the tokens in the cache and of the next tokens, and add the latter to the cache.
+        """Append keys and values of new tokens to the cache; return those of all cached tokens.
 
-        A static cache also returns its free places, which are cut off here. Version 4 of `transformers` needs the
-        positions of the next tokens in a static cache.
+        A static cache also returns its unused positions, which are removed here. Version 4 of `transformers` needs the
+        positions of the new tokens for a static cache.
         """
         before = int(self.cache.get_seq_length(self.index))
         after = before + keys.shape[2]
@@ -310,16 +316,14 @@ class HubTokenCache(TokenCache):
 
 
 def norm_names(model: nn.Module) -> list[str]:
-    """Return the names of the layer norms: they compute in fp32, and on the CPU their parameters must have that
-    type.
-    """
+    """Return the names of the layer norms: they compute in fp32, and on the CPU their parameters must be fp32."""
     return sorted({name.rpartition(".")[2] for name, module in model.named_modules() if isinstance(module, LayerNorm)})
 
 
 def working_precision(model: PreTrainedModel) -> contextlib.AbstractContextManager[Any]:
-    """Return autocast to the type of the parameters if it is a half-precision one.
+    """Return a context of autocast to the type of the parameters if that is a half-precision type.
 
-    Layer norms and softmax compute in fp32 in these models, so products of half-precision weights need it.
+    Matrix products with half-precision weights need autocast, because layer norms and softmax output fp32.
     """
     device, dtype = model.device.type, next(model.get_input_embeddings().parameters()).dtype
     if dtype in (torch.bfloat16, torch.float16) and not torch.is_autocast_enabled(device):
@@ -334,10 +338,10 @@ def given_tokens(
     attention_mask: Tensor | None = None,
     position_ids: Tensor | None = None,
 ) -> Tensor:
-    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E], whichever was given; encoders read either.
+    """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders accept both.
 
-    Raises ValueError for neither or both, and if `position_ids` differ from the positions that a model with absolute
-    positions counts itself.
+    Raises ValueError unless exactly one is given, and if `position_ids` differ from the positions that a model with
+    absolute positions computes itself.
     """
     if (input_ids is None) == (inputs_embeds is None):
         raise ValueError("input_ids, inputs_embeds: expected exactly one of these two arguments")
@@ -346,21 +350,23 @@ def given_tokens(
     if position_ids is not None and model.word_encoder.config.position_limit is not None:
         batch, length = tokens.shape[:2]
         mask = tokens.new_ones((batch, length), dtype=torch.bool) if attention_mask is None else attention_mask.bool()
-        # The first position is a convention: 0 in BERT, 2 in RoBERTa.
+        # Only differences of positions are compared, because the first position is 0 in BERT and 2 in RoBERTa.
         steps = (position_ids.expand(batch, length) - mask.cumsum(dim=1))[mask]
         if bool((steps != steps[:1]).any()):
-            raise ValueError("position_ids: expected none, or one more at each token: the model counts tokens itself")
+            raise ValueError(
+                "position_ids: expected none, or consecutive ones, because the model counts positions itself"
+            )
     return tokens
 
 
 def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
-    """Return the argument of the call, or the configuration's value if it is None."""
+    """Return `value`, the argument of a call, or the configuration's value of `name` if it is None."""
     return bool(getattr(model.config, name)) if value is None else value
 
 
 def answer(model: PreTrainedModel, kind: Any, encoded: Encoded, return_dict: bool | None, **made: Any) -> Any:
-    """Return the output of the library's class `kind`, or a tuple of it: the head's results `made`, and the kept
-    states.
+    """Return an object of the library's output class `kind`, or a tuple, with the head's results `made`, hidden states
+    and attentions.
     """
     output = kind(**made, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
     return output if chosen(model, "return_dict", return_dict) else output.to_tuple()
@@ -368,7 +374,10 @@ def answer(model: PreTrainedModel, kind: Any, encoded: Encoded, return_dict: boo
 
 @torch.no_grad()
 def _restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEncoder) -> None:
-    """Compute the tables of `module` in `encoder` again: they are not stored, so loading leaves them without values."""
+    """Compute the tables of `module` in `encoder`, which have no values after loading, because they are not stored.
+
+    `fresh` is a newly built encoder.
+    """
     for name, child in encoder.named_modules():
         if child is module:
             for key, table in fresh.get_submodule(name).named_buffers(recurse=False):
@@ -377,9 +386,9 @@ def _restore_tables(module: nn.Module, encoder: LayeredEncoder, fresh: LayeredEn
 
 @torch.no_grad()
 def _resize_output_layer(head: nn.Module, old_size: int, new_size: int) -> None:
-    """Give every parameter of `head` that has one row per subword `new_size` rows.
+    """Resize each parameter of `head` that has one row per subword to `new_size` rows.
 
-    New rows of a matrix are the mean of the old ones, new biases the lowest old one.
+    New rows of a matrix are the mean of the old rows; new biases are the lowest old bias.
     """
     for module in head.modules():
         for name, parameter in list(module.named_parameters(recurse=False)):

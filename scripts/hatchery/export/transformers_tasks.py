@@ -1,7 +1,7 @@
 """The interface of `transformers` for models with a new head: for texts, tokens, answers in texts, and choices.
 
-The heads are those of fine-tuning here, with the same inputs: the vector of a text is that of its first token, and in
-a causal model, whose first token has no context, that of its last.
+The heads, and their inputs, are those of Hatchery's fine-tuning: a text is represented by the vector of its first token
+or, in a causal model, whose first token has no context, of its last token.
 """
 
 from typing import Any, ClassVar, cast
@@ -29,7 +29,7 @@ from hatchery.modeling.norm_and_dropout import full_precision, set_dropout
 
 
 class HatcheryWithFreshHead(HatcheryPreTrainedModel):
-    """An encoder with a head that was not pretrained."""
+    """Base of models with a newly initialised head on a pretrained encoder."""
 
     base_class: ClassVar[Any] = None
 
@@ -39,7 +39,10 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
         self.model = self.base_class(config)
 
     def fresh_head(self, n_outputs: int, transform: Any = None) -> ScoreHead:
-        """Return a head with this number of outputs; `transform` is the configuration's if it is None."""
+        """Return a newly initialised head with this number of outputs.
+
+        `transform` names its layers before the output layer; None uses the configuration's value.
+        """
         config = self.config
         transform = config.classifier_transform if transform is None else transform
         head = ScoreHead(config.hidden_size, n_outputs, config.layer_norm_eps, transform)
@@ -48,12 +51,12 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
         return head
 
     def scores(self, head: ScoreHead, vectors: Tensor) -> Tensor:
-        """Return the outputs of `head` for `vectors` [..., D], in full precision."""
+        """Return the outputs of `head` for `vectors` [..., D], in fp32."""
         with working_precision(self):
             return full_precision(head(vectors))
 
     def vectors_of_texts(self, states: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return the vectors [B, D] of `states` [B, T, D] for heads of whole texts, for padding on either side."""
+        """Return the vectors [B, D] that represent texts, from `states` [B, T, D]; padding may be on either side."""
         causal, length = self.model.encoder.causal, states.shape[1]
         if attention_mask is None:
             return states[:, -1 if causal else 0]
@@ -64,7 +67,7 @@ class HatcheryWithFreshHead(HatcheryPreTrainedModel):
 
 
 class HatcheryForSequenceClassification(HatcheryWithFreshHead):
-    """One decision about a text or a pair: a class, several, or numbers."""
+    """Classification of, or regression on, a text or a pair of texts; a text may have several labels."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
@@ -85,8 +88,8 @@ class HatcheryForSequenceClassification(HatcheryWithFreshHead):
     ) -> SequenceClassifierOutput | tuple[Any, ...]:
         """Return logits [B, num_labels] and, with `labels`, the loss of the configuration's `problem_type`.
 
-        `labels` are int64 [B] for one label out of several, float [B, num_labels] for several at once, float [B] or
-        [B, num_labels] for regression. The default of the problem type follows from the number and type of the labels.
+        `labels` are int64 [B] for a single label, float [B, num_labels] for several labels per text, and float [B] or
+        [B, num_labels] for regression. By default, `problem_type` follows from the number and type of the labels.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -96,7 +99,7 @@ class HatcheryForSequenceClassification(HatcheryWithFreshHead):
 
 
 class HatcheryForTokenClassification(HatcheryWithFreshHead):
-    """One class for every token."""
+    """Classification of each token."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
@@ -115,7 +118,7 @@ class HatcheryForTokenClassification(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> TokenClassifierOutput | tuple[Any, ...]:
-        """Return logits [B, T, num_labels], and with `labels` int64 [B, T] (-100: ignored) the mean cross-entropy."""
+        """Return logits [B, T, num_labels] and, with `labels` int64 [B, T] (-100: ignored), the mean cross-entropy."""
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
         logits = self.scores(self.classifier, encoded.last)
@@ -124,11 +127,11 @@ class HatcheryForTokenClassification(HatcheryWithFreshHead):
 
 
 class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
-    """The first and the last token of an answer."""
+    """Extractive question answering: prediction of the first and the last token of an answer."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
-        # PEFT and other libraries recognise a new head by this name; it has two outputs and no layers before them.
+        # The head is named `qa_outputs`, because PEFT and other libraries recognise a new head by this name.
         self.qa_outputs = self.fresh_head(2, "none")
         self.post_init()
 
@@ -145,10 +148,10 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> QuestionAnsweringModelOutput | tuple[Any, ...]:
-        """Return start and end logits [B, T] each, and with both positions int64 [B] the mean of the two
+        """Return start and end logits, each [B, T], and, with start and end positions int64 [B], the mean of the two
         cross-entropies.
 
-        Positions outside of the input, which follow from truncation, are not counted.
+        Positions outside of the input, which result from truncation, are ignored.
         """
         tokens = given_tokens(self, input_ids, inputs_embeds, attention_mask, position_ids)
         encoded = self.model.encoded(tokens, attention_mask, output_attentions, output_hidden_states)
@@ -164,7 +167,7 @@ class HatcheryForQuestionAnswering(HatcheryWithFreshHead):
 
 
 class HatcheryForMultipleChoice(HatcheryWithFreshHead):
-    """A choice of the right one of several texts."""
+    """Multiple choice: selection of the correct text among several."""
 
     def __init__(self, config: HatcheryConfig) -> None:
         super().__init__(config)
@@ -183,7 +186,7 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> MultipleChoiceModelOutput | tuple[Any, ...]:
-        """Return logits [B, C] of `input_ids` int64 [B, C, T], and with `labels` int64 [B] the mean cross-entropy."""
+        """Return logits [B, C] for `input_ids` int64 [B, C, T] and, with `labels` int64 [B], the mean cross-entropy."""
         given = input_ids if inputs_embeds is None else inputs_embeds
         n_choices = 1 if given is None else given.shape[1]
         input_ids, attention_mask, position_ids, inputs_embeds = (
@@ -199,7 +202,7 @@ class HatcheryForMultipleChoice(HatcheryWithFreshHead):
 
 
 def classification_loss(logits: Tensor, labels: Tensor, config: PretrainedConfig) -> Tensor:
-    """Return the mean loss of `logits` [B, K] by problem type, which is determined at the first call and then kept."""
+    """Return the mean loss of `logits` [B, K] by the configuration's problem type, which the first call determines."""
     if config.problem_type is None:
         if config.num_labels == 1:
             config.problem_type = "regression"

@@ -1,7 +1,7 @@
-"""An exported model as a repository of the Hugging Face hub: the plan of an upload, and the upload.
+"""Plans and performs the upload of an exported model to a repository of the Hugging Face hub.
 
-The model itself is the branch `main`. Each intermediate checkpoint exported with it is a branch of its name, as the
-BabyLM challenge requires (`chck_1M`). The hub's own library does the work, with the user's login.
+The model is the branch `main`. Each exported intermediate checkpoint is a branch with the checkpoint's name, such as
+`chck_1M`, as the BabyLM challenge requires. The hub's library uploads files with the user's login.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ MAIN = "main"
 
 
 class HubInterface(Protocol):
-    """The functions of `huggingface_hub.HfApi` that are used."""
+    """Interface of the methods of `huggingface_hub.HfApi` that are used."""
 
     def create_repo(self, repo_id: str, *, private: bool, exist_ok: bool) -> object:
-        """Create a repository of a model."""
+        """Create a model repository."""
 
     def create_branch(self, repo_id: str, *, branch: str, exist_ok: bool) -> object:
         """Create a branch."""
@@ -29,17 +29,17 @@ class HubInterface(Protocol):
     def upload_folder(
         self, *, repo_id: str, folder_path: str, revision: str, allow_patterns: list[str], commit_message: str
     ) -> object:
-        """Upload the files of a folder that have these paths."""
+        """Upload the files of a folder whose relative paths match `allow_patterns`."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch: the files of one folder."""
+    """A branch with the files of one folder."""
 
     name: str
     folder: Path
     files: dict[str, int]
-    """Bytes by path relative to the folder."""
+    """Size of each file in bytes, by path relative to the folder."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,12 @@ class Upload:
     private: bool
     licence: str
     branches: tuple[Branch, ...]
-    """`main` last: a new branch begins with the content of `main`, which is empty then."""
+    """Branches in the order of the upload; `main` is last, because a new branch begins with the content of `main`,
+    which must still be empty.
+    """
 
     def listing(self) -> str:
-        """Return the whole plan as text for people."""
+        """Return the plan as text."""
         lines = [
             f"{branch.name:<12} {size:>14,}  {path}"
             for branch in self.branches
@@ -61,7 +63,7 @@ class Upload:
         ]
         visibility = "private" if self.private else "public"
         total = sum(size for branch in self.branches for size in branch.files.values())
-        head = f"{self.repository} ({visibility}, if it is made anew); licence of the models: {self.licence}"
+        head = f"{self.repository} ({visibility}, if it is newly created); licence of the models: {self.licence}"
         counted = f"{len(self.branches)} branches, {len(lines)} files, {total:,} bytes"
         return "\n".join([head, "", f"{'branch':<12} {'bytes':>14}  file", *lines, "", counted])
 
@@ -69,8 +71,8 @@ class Upload:
 def planned_upload(project: Project, experiment: str, run: str, results: Path) -> Upload:
     """Return the planned upload of an exported model, after comparing its files with their checksums.
 
-    Raises ConfigError if the experiment names no repository, or one for several runs, ManifestError for a model that
-    was not exported or was changed since.
+    Raises ConfigError if the experiment names no repository, or the same repository for several runs; ManifestError if
+    the model was not exported, or its files have changed since.
     """
     hub: HubRepository | None = project.experiment(experiment).hub
     chosen, runs = project.seeded_run(experiment, run), project.seeded_runs(experiment)
@@ -78,14 +80,17 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
         raise ConfigError(f"experiment {experiment!r}: hub: the key is missing, expected repository: owner/name")
     if len(runs) > 1 and RUN not in hub.repository:
         raise ConfigError(
-            f"experiment {experiment!r}: hub.repository: got {hub.repository!r}, expected {RUN} in it: there are "
-            f"{len(runs)} models, and each needs its own"
+            f"experiment {experiment!r}: hub.repository: got {hub.repository!r}, expected a name with {RUN}, because "
+            f"each of the {len(runs)} models needs its own repository"
         )
     manifest = read_manifest(results / experiment / "export" / chosen.name / MANIFEST)
     manifest.verify()
     exported = manifest.settings.get("experiment"), (manifest.settings.get("run") or {}).get("name")
     if exported != (experiment, chosen.name):
-        raise MisplacedError(f"{manifest.path}: is the model {exported[1]} of experiment {exported[0]!r}; {REMEDY}")
+        raise MisplacedError(
+            f"{manifest.path}: is the model {exported[1]} of experiment {exported[0]!r}, expected {run} of "
+            f"{experiment!r}; {REMEDY}"
+        )
     branches: dict[str, Branch] = {}
     for path in manifest.files():
         place = PurePosixPath(path.relative_to(manifest.folder).as_posix())
@@ -98,7 +103,7 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
     return Upload(hub.for_run(chosen.name), hub.private, str(manifest.measures["licence"]), tuple(ordered))
 
 
-# Remedies for errors of the hub, by HTTP status.
+# Advice for errors of the hub, by HTTP status.
 _REMEDIES = {
     401: "log in with `hf auth login`",
     403: "log in with a token that may write there, or name another repository in the experiment's `hub`",
@@ -106,11 +111,11 @@ _REMEDIES = {
 
 
 def upload(planned: Upload, hub: HubInterface) -> None:
-    """Create the repository if it is missing, and upload branch by branch.
+    """Create the repository if it does not exist, and upload branch by branch.
 
-    Raises UploadError if the hub is unreachable or refuses; uploaded branches stay.
+    Raises UploadError if the hub is unreachable or refuses the upload; branches already uploaded remain.
     """
-    doing = "making the repository"
+    doing = "creating the repository"
     try:
         hub.create_repo(planned.repository, private=planned.private, exist_ok=True)
         for branch in planned.branches:
@@ -124,10 +129,10 @@ def upload(planned: Upload, hub: HubInterface) -> None:
                 allow_patterns=sorted(branch.files),
                 commit_message=f"Model exported by Hatchery: {branch.name}",
             )
-    except Exception as error:  # of the hub's library, of the one below it, or of the system
+    except Exception as error:  # the hub's library, its HTTP library and the system raise different exceptions
         status = getattr(getattr(error, "response", None), "status_code", 0)
-        remedy = _REMEDIES.get(int(status), "see whether the hub can be reached from here")
+        remedy = _REMEDIES.get(int(status), "check whether this machine can reach the hub")
         raise UploadError(
-            f"{planned.repository}: {doing} failed: {first_line(error)}; {remedy}, and run the same command again: "
-            "uploaded branches stay"
+            f"{planned.repository}: {doing} failed: {first_line(error)}; {remedy}, and run the same command again; "
+            "uploaded branches remain"
         ) from error

@@ -1,7 +1,8 @@
-"""A model as a folder for `transformers`, and its card: facts on the model, its training data and their terms.
+"""Writes a model as a folder for `transformers`, with a card on the model, its training data and the terms of use.
 
-The card also has the model's scores and a code example. Everything is from the configuration, the manifests and the
-summary; unknown facts are named as unknown. In particular, a model gets no licence if its data has none.
+The card also contains the model's scores and a code example. All information comes from the configuration, the
+manifests and the summary; if something is unknown, the card says so. In particular, a model gets no licence if the
+licence of its data is unknown.
 """
 
 import json
@@ -42,7 +43,7 @@ def write_export(
     run: StageRun,
     checkpoints: Mapping[str, Path],
 ) -> None:
-    """Write the folder of a model, and those of its checkpoints in it; see the stage `export_model`."""
+    """Write the folder of a model, and inside it the folders of its checkpoints; see the stage `export_model`."""
     rows = [] if summary is None else read_summary(summary)
     examples = () if filled is None else (read_examples(filled), text_of_sentences(filled))
     scores = [row for row in rows if row.model == settings.run.model]
@@ -68,7 +69,10 @@ def _write_branch(
     examples: tuple[()] | tuple[FilledSentences, str],
     end: str = "",
 ) -> "ModelFacts":
-    """Write model, tokenizer, code and card into `folder`; `end` is the suffix of the model's name."""
+    """Write model, tokenizer, code and card into `folder`, and return the information on the card.
+
+    `end` is appended to the model's name.
+    """
     if is_ensemble(pretraining):
         raise ModelError(f"{pretraining.path}: an ensemble is not exported; export its members")
     model = load_language_model(pretraining.folder)
@@ -98,11 +102,11 @@ def _write_branch(
 
 
 def generation_settings(manifest: Manifest, tokenizer: Tokenizer) -> dict[str, object]:
-    """Return the defaults of `generate`: our beam search, as closely as the library's can match it."""
+    """Return defaults of `generate` that match our beam search as closely as the library's beam search allows."""
     settings = pretrain_settings(manifest.settings)
     objective = settings.objective
     if not isinstance(objective, TranslationSettings):
-        raise ModelError(f"{manifest.path}: a model that translates was not trained with task translation")
+        raise ModelError(f"{manifest.path}: the model translates, but its training's task is not translation")
     search = objective.search
     return {
         "num_beams": search.beam,
@@ -117,13 +121,13 @@ def _digests(manifest: Manifest) -> dict[str, str]:
     weights = next((o.sha256 for o in manifest.outputs if o.path.name == WEIGHTS_FILE), None)
     found = {"manifest of the pretraining": manifest.digest}
     if weights is not None:
-        found["weights as pretraining wrote them"] = weights
+        found["weights, as written by pretraining"] = weights
     return {**found, **{f"{name} of the pretraining": digest for name, digest in sorted(manifest.inputs.items())}}
 
 
 ENGLISH_EXAMPLE = f"The dogs {GAP} near the house."
 TRANSFORMERS = ("4.51.3", "5.23.0")
-"""The versions of `transformers` with which our tests load exported folders."""
+"""Versions of `transformers` with which our tests load exported folders."""
 HIDDEN = ("stage", "stage_version", "model")
 HUB_METRICS = {
     "accuracy_percent": "accuracy",
@@ -138,17 +142,17 @@ HUB_METRICS = {
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Facts on a model from its files."""
+    """Information on a model, read from its files."""
 
     name: str
     parameters: int
     config: Mapping[str, Any]
     training: Mapping[str, Any]
-    """Settings of pretraining, from its manifest."""
+    """Settings of the pretraining, from its manifest."""
     measures: Mapping[str, Any]
-    """Counts of pretraining: steps, tokens."""
+    """Measures of the pretraining, such as steps and tokens."""
     digests: Mapping[str, str]
-    """SHA-256 by the name of the file."""
+    """SHA-256 of files by name."""
     position_limit: int | None
     mask_token: str
     kinds: Sequence[ModelKind]
@@ -156,12 +160,12 @@ class ModelFacts:
 
     @property
     def causal(self) -> bool:
-        """True if the model predicts next tokens."""
+        """True if the model is a causal language model."""
         return "causal" in self.kinds
 
     @property
     def translates(self) -> bool:
-        """True if the model translates."""
+        """True if the model is a translation model."""
         return "translation" in self.kinds
 
 
@@ -172,7 +176,7 @@ def model_card(
     written: FilledSentences | None = None,
     text: str = "text",
 ) -> str:
-    """Return the text of README.md; `written` are examples that the model wrote, from the corpus's `text`."""
+    """Return the text of README.md; `written` are sentences that the model filled, and `text` names their source."""
     return render(
         "model_card.md.j2",
         front_matter=_front_matter(settings, scores, facts),
@@ -198,26 +202,28 @@ def model_card(
 
 
 def licence_statement(sources: Sequence[DataSource]) -> str:
-    """Return the meaning of `licence_id` in words, naming the sources with open terms."""
+    """Return sentences on the model's licence, which `licence_id` determines, with the sources whose licence is
+    unknown.
+    """
     kind = licence_id(source.licence for source in sources)
     if kind == "apache-2.0":
         return "All training data is under Apache-2.0, and so is the model."
     if not sources:
-        return "Nothing is known about the training data, so no licence can be named for the model."
+        return "Nothing is known about the training data, so the licence of the model is unknown."
     unknown = [source.name for source in sources if is_unknown(source.licence)]
     if unknown:
         return (
-            f"No licence is known for {', '.join(unknown)}, so none can be named for the model. "
-            "Settle that, and the terms in the table above, before you pass the model on."
+            f"The licence of {', '.join(unknown)} is unknown, so the licence of the model is unknown. Clarify this, "
+            "and the terms in the table above, before you distribute the model."
         )
     return (
-        "The training data comes under the licences and terms in the table above. Which of them bind the model depends "
-        "on where and for what it is used; no licence is granted beyond them."
+        "The training data has the licences and terms in the table above. Which of these apply to the model depends on "
+        "the place and purpose of its use; no further licence is granted."
     )
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
-    """Return a text to try the model on: from the corpus, so in the language of the model, if there is one."""
+    """Return the text for the code example: from the corpus, and therefore in the model's language, if possible."""
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
     if written and written.examples:
         given = written.examples[0].given
@@ -227,7 +233,7 @@ def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentenc
 
 
 def _direction(settings: ExportSettings, facts: ModelFacts) -> tuple[str, str] | None:
-    """Return the languages of source and target of a model that translates, if the corpus names two."""
+    """Return (source language, target language) of a translation model; None unless the corpus names two languages."""
     if not facts.translates or len(settings.languages) != 2:
         return None
     first, second = settings.languages
@@ -254,9 +260,9 @@ def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts:
 
 
 def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dict[str, object]]:
-    """Return the scores in the hub's format, one result per suite and task: empty if the model has none.
+    """Return the scores in the hub's `model-index` format, one result per suite and task; empty without scores.
 
-    The metric has the name of the summary, which includes its unit, and the hub's type if the hub has one.
+    A metric has its name in the summary, which includes the unit, and the hub's metric type if there is one.
     """
     results: dict[tuple[str, str], list[dict[str, object]]] = {}
     for score in scores:
@@ -320,7 +326,7 @@ def _number(value: float | None) -> str:
 
 
 def _examples_table(written: FilledSentences) -> Table:
-    """Return the examples of the model as a table."""
+    """Return a table of the sentences that the model filled."""
     wording = written.wording
     rows = [
         (each.given, each.original, *map(_answer, each.answers[: len(wording.answers)])) for each in written.examples

@@ -129,7 +129,9 @@ def kept_listing(manifest: str | Path) -> Path:
 
 
 def unpacked(manifest: str | Path) -> Path:
-    """Return a path that is used instead of the manifest's path to store the listing of files unpacked from an archive."""
+    """Return a path that is used instead of the manifest's path to store the listing of files unpacked from an
+    archive.
+    """
     path = Path(manifest)
     return path.with_name(f"{path.stem}.unpacked.json")
 

@@ -319,7 +319,9 @@ def may_be_null(hint: Any) -> bool:
 
 
 def _settings_members(hint: Any) -> list[Any]:
-    """Return the members of a type; a mapping with some keys of a settings class (`PartOf`) is replaced by the class."""
+    """Return the members of a type; a mapping with some keys of a settings class (`PartOf`) is replaced by the
+    class.
+    """
     members = metadata(hint)
     return [next((m.settings for m in about if isinstance(m, PartOf)), member) for member, about in members]
 

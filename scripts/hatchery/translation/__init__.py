@@ -1,1 +1,1 @@
-"""Translation with a model: beam search, from text to text, and scores by BLEU and chrF."""
+"""Translation with a model: beam search, translation of texts, and BLEU and chrF scores."""

@@ -1,8 +1,8 @@
-"""BLEU and chrF of translations, by sacreBLEU with its signatures, and the area under a learning curve.
+"""BLEU and chrF of translations, computed by sacreBLEU with its signatures, and the area under a learning curve.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1; docs/papers/natural-bias.md, "Decoding and
-metrics": BLEU with the 13a tokeniser, exponential smoothing and case; chrF of six character orders, beta 2, without
-words. Both take detokenised text and are corpus scores in points from 0 to 100.
+metrics": case-sensitive BLEU with the 13a tokeniser and exponential smoothing; chrF with character n-grams up to order
+6, beta 2, without word n-grams. Both are corpus scores of detokenised text, in points from 0 to 100.
 """
 
 import itertools
@@ -17,16 +17,16 @@ METRICS = (BLEU, CHRF)
 
 
 class CorpusScore(NamedTuple):
-    """A corpus score in points, and the signature of its computation."""
+    """A corpus score in points, and sacreBLEU's signature of its computation."""
 
     value: float
     signature: str
 
 
 def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, CorpusScore]:
-    """Return BLEU and chrF of translations against one reference each.
+    """Return BLEU and chrF, by name of the metric, of translations with one reference each.
 
-    Raises EvaluationError without any sentence, or for another number of references.
+    Raises EvaluationError if there are no sentences, or different numbers of translations and references.
     """
     _check_numbers(translations, references)
     scores_by_metric = {}
@@ -37,23 +37,23 @@ def scores(translations: Sequence[str], references: Sequence[str]) -> dict[str, 
 
 
 class Difference(NamedTuple):
-    """The difference of two systems' scores on the same sentences, in points, with its interval and p-value."""
+    """The difference between two systems' scores on the same sentences, in points, with 95 % interval and p-value."""
 
     value: float
     low: float
     high: float
-    """Upper end of the interval from `low` that contains 95 % of the differences on resampled sentences."""
+    """`low` and `high` are the ends of the interval that contains 95 % of the differences on resampled sentences."""
     p_value: float
-    """Probability of a difference of at least this size by chance, by sacreBLEU's paired bootstrap."""
+    """Probability of an absolute difference of at least this size by chance, as in sacreBLEU's paired bootstrap."""
 
 
 def paired_differences(
     translations: Sequence[str], others: Sequence[str], references: Sequence[str], samples: int, seed: int
 ) -> dict[str, Difference]:
-    """Return the paired bootstrap (Koehn 2004) of BLEU and chrF of `translations` against those of `others`.
+    """Return the differences in BLEU and chrF between `translations` and `others`, by paired bootstrap (Koehn 2004).
 
-    Sentences are drawn with replacement `samples` times, the same ones for both; `seed` determines the draws. Raises
-    EvaluationError like `scores`.
+    Sentences are drawn with replacement `samples` times, equal ones for both systems; `seed` determines the draws.
+    Raises EvaluationError as `scores` does.
     """
     import numpy as np
 
@@ -61,7 +61,8 @@ def paired_differences(
     _check_numbers(others, references)
     count = len(references)
     drawn = np.random.default_rng(seed).choice(count, size=(samples, count), replace=True)
-    # Number of times that each sentence was drawn: products with it are the sums of the sentences' counts.
+    # Number of times that each sentence was drawn, [samples, sentences]; its product with the sentences' n-gram counts
+    # is the counts of each sample.
     times = np.stack([np.bincount(row, minlength=count) for row in drawn])
     differences_by_metric = {}
     for name, metric in _metrics().items():
@@ -87,20 +88,20 @@ def _metrics() -> dict[str, Any]:
 def _check_numbers(translations: Sequence[str], references: Sequence[str]) -> None:
     if len(translations) != len(references) or not references:
         raise EvaluationError(
-            f"got {len(translations):,} translations for {len(references):,} references, expected one for each, and "
-            "at least one"
+            f"got {len(translations):,} translations and {len(references):,} references, expected equal numbers, at "
+            "least 1"
         )
 
 
 def area_under_curve(points: Sequence[tuple[float, float]]) -> float:
-    """Return the area under a curve of (step, score) by the composite trapezoid rule, divided by its span: again a
-    score.
+    """Return the area under a curve of points (step, score), divided by the range of steps, which is a mean score.
 
-    Points are in any order, each step once. Raises EvaluationError for fewer than two points.
+    The area is computed by the composite trapezoidal rule. Points may be in any order; steps must be distinct. Raises
+    EvaluationError for fewer than two points.
     """
     ordered = sorted(points)
     span = ordered[-1][0] - ordered[0][0] if ordered else 0
     if span <= 0:
-        raise EvaluationError("an area under a learning curve needs scores at two steps at least")
+        raise EvaluationError(f"area under a learning curve: got {len(points)} points, expected at least 2")
     pairs = itertools.pairwise(ordered)
     return plain_sum((then - now) * (score + following) / 2 for (now, score), (then, following) in pairs) / span

@@ -1,4 +1,4 @@
-"""Settings of the search for a translation."""
+"""Settings of beam search for translation."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from hatchery.settings.base import Count, Natural, Positive, Settings
 
 @dataclass(frozen=True)
 class SearchSettings(Settings):
-    """Beam search of translations."""
+    """Settings of beam search for translation."""
 
     beam: Count = 5
     """Beam size: number of partial translations kept in each step."""
@@ -17,7 +17,8 @@ class SearchSettings(Settings):
     """Number of tokens added to the maximum length of a translation."""
 
     def longest(self, source_tokens: int) -> int:
-        """Return the maximum number of tokens of a translation, including its end, for a source without its
-        end token.
+        """Return the maximum number of tokens of a translation, including the end token.
+
+        `source_tokens` is the number of tokens of the source without its end token.
         """
         return max(1, int(self.length_factor * source_tokens) + self.extra_length)

@@ -1,9 +1,9 @@
-"""Beam search for a batch of sentences at once, with each token computed once, and translation from text to text.
+"""Beam search for batches of sentences with cached keys and values, and translation from text to text.
 
-Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), in the reading of
-docs/papers/natural-bias.md, "Decoding and metrics": the score of a translation is its log-probability divided by the
-number of its tokens, including the end. Each sentence is searched independently of the other sentences in its batch and
-of their lengths.
+Source: "A Natural Bias for Language Generation Models", Section 4.1 (beam 5, normalised by length), as interpreted in
+docs/papers/natural-bias.md, "Decoding and metrics": the score of a translation is its log-probability divided by its
+number of tokens, including the end token. The search for a sentence does not depend on the other sentences in its batch
+or their lengths.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class Hypothesis(NamedTuple):
-    """A finished translation: its ids without start and end, and its log-probability per token, including the end."""
+    """A finished translation: ids without start and end token, and log-probability per token, including the end
+    token.
+    """
 
     ids: list[int]
     score: float
@@ -31,7 +33,11 @@ class Hypothesis(NamedTuple):
 
 @dataclass
 class _Search:
-    """The search for one sentence: its open beam and its finished translations."""
+    """State of the search for one sentence: unfinished translations (the beam), and finished translations.
+
+    `index` is the sentence's row in the batch, `longest` the maximum number of tokens, and `sums` the log-probabilities
+    of `prefixes`.
+    """
 
     index: int
     longest: int
@@ -41,8 +47,8 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """Return whether no open translation can become the best one, even if all further tokens up to the maximum
-        length had probability 1.
+        """True if no unfinished translation can become the best, even if all further tokens up to the maximum length
+        had probability 1.
         """
         if not self.prefixes:
             return True
@@ -57,19 +63,19 @@ def beam_search(
     limits: SearchSettings,
     never: tuple[int, ...] = (),
 ) -> list[list[Hypothesis]]:
-    """Return the best finished translations of each source, best first, at most `limits.beam` of them.
+    """Return the finished translations of each source, best first, at most `limits.beam`.
 
-    In every step each open translation is also tried as a finished one, and the best `beam` others go on. The first
-    translation equals the result of a search to the maximum length; the search ends when this is certain.
+    In each step, each unfinished translation is also considered as a finished one, and the best `beam` continuations
+    are kept. The search ends when the best translation is certain to equal that of a search to the maximum length.
 
-    `input_ids` int64 [B, S] end with the id of the end, `attention_mask` bool [B, S] is True at tokens; `never` are ids
-    that, like padding and start, are never generated. The model must be in evaluation mode.
+    `input_ids` int64 [B, S] end with the end token, and `attention_mask` bool [B, S] is True at tokens. `never` are ids
+    that are not generated, in addition to padding and start. The model must be in evaluation mode.
     """
     config = model.config
     end, beam = config.sep_token_id, limits.beam
     forbidden = sorted({config.pad_token_id, config.cls_token_id, *never})
     lengths = attention_mask.sum(dim=1).tolist()
-    # The source's end token is not translated.
+    # The end token of a source does not count for the maximum length of its translation.
     searches = [_Search(index, limits.longest(length - 1)) for index, length in enumerate(lengths)]
     results = list(searches)
     state = model.begin(input_ids, attention_mask)
@@ -82,7 +88,7 @@ def beam_search(
         kept_rows: list[int] = []
         kept_tokens: list[int] = []
         first_row, still = 0, []
-        # One of them may be the end token.
+        # One more candidate than the beam size is needed, because one may be the end token.
         width = min(beam + 1, log_probabilities.shape[1])
         best, ids = (part.tolist() for part in log_probabilities.topk(width, dim=1))
         ends = log_probabilities[:, end].tolist()
@@ -104,7 +110,12 @@ def beam_search(
 def _advance(
     search: _Search, rows: range, best: list[list[float]], ids: list[list[int]], ends: list[float], end: int, beam: int
 ) -> list[tuple[int, int]]:
-    """Append one token; return row and token of every translation that stays open, best first."""
+    """Extend the unfinished translations of one sentence by one token.
+
+    Return (row, token) of each translation that remains unfinished, best first. `rows` are the rows of the sentence's
+    translations in the batch, `best` the log-probabilities of their candidate tokens `ids`, and `ends` the
+    log-probabilities of the end token.
+    """
     length = len(search.prefixes[0]) + 1
     candidates: list[tuple[float, int, int]] = []
     for number, row in enumerate(rows):
@@ -117,7 +128,7 @@ def _advance(
                 for value, token in zip(best[row], ids[row], strict=True)
                 if token != end and value > -torch.inf
             ]
-    # For equal scores, prefer the better hypothesis and then the smaller id, on every device.
+    # Among equal scores, the better hypothesis and then the smaller id is preferred, so that all devices agree.
     chosen = sorted(candidates)[:beam]
     search.finished.sort(key=lambda found: -found.score)
     del search.finished[beam:]
@@ -143,7 +154,7 @@ def translate(
 ) -> list[str]:
     """Return the best translation of each sentence, in their order; see `translate_ids`.
 
-    Sources are truncated to `longest_source` tokens, including the end.
+    Sources are truncated to `longest_source` tokens, including the end token.
     """
     ids = [ids[: longest_source - 1] for ids in tokenizer.encode_sentences(sentences)]
     return translate_ids(model, tokenizer, ids, limits, device, tokens_per_batch, done)
@@ -158,10 +169,11 @@ def translate_ids(
     tokens_per_batch: int | None = None,
     done: Callable[[int], None] = lambda sentences: None,
 ) -> list[str]:
-    """Return the text of the best translation of each encoded sentence, without its end, in their order.
+    """Return the text of the best translation of each sentence, which is given as ids without end token, in their
+    order.
 
-    The model is on `device`, in evaluation mode. `tokens_per_batch` changes the speed and results only by rounding;
-    `done` is called after every batch.
+    The model is on `device`, in evaluation mode. `tokens_per_batch` affects the speed, but results only by rounding.
+    `done` is called after each batch with its number of sentences.
     """
     sources = [[*ids, tokenizer.sep_id] for ids in ids_of_sentences]
     special = never_written(tokenizer)
@@ -180,13 +192,16 @@ def translate_ids(
 
 
 def never_written(tokenizer: "Tokenizer") -> tuple[int, ...]:
-    """Return the ids of the special tokens that no translation contains: all except the end and unknown characters."""
+    """Return the ids of the special tokens that are not generated: all except the end token and the unknown token."""
     written = (tokenizer.sep_id, tokenizer.unknown_id)
     return tuple(index for index in tokenizer.special.ids.values() if index not in written)
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Return batches of rows of similar length, each of at most `budget` tokens with padding, or of one row."""
+    """Return batches, as lists of row indices, of rows with similar lengths.
+
+    A batch has at most `budget` tokens including padding, or one row.
+    """
     batches: list[list[int]] = []
     for row in np.argsort(np.asarray(lengths), kind="stable").tolist():
         if batches and lengths[row] * (len(batches[-1]) + 1) <= budget:

@@ -244,7 +244,9 @@ def drawn_windows(
 def marked_windows(
     documents: Documents, window_words: int, stride_words: int, seed: str, file_number: int
 ) -> Iterator[Marked]:
-    """Yield all windows, with random numbers, of one file of a corpus that is read as one text; the file is streamed."""
+    """Yield all windows, with random numbers, of one file of a corpus that is read as one text; the file is
+    streamed.
+    """
     generator = np.random.default_rng(int.from_bytes(hashlib.sha256(seed.encode("utf-8", "replace")).digest()))
     words: list[str] = []
     # `before` is the number of words of the file that were removed from memory. `begins` are (index of the first word,

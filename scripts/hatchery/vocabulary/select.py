@@ -130,7 +130,9 @@ def _texts_to_keep(settings: SelectionSettings, parts: list[Part]) -> npt.NDArra
 
 
 def _items(table: pa.Table, source: str | None, first_unit: int) -> pa.Table:
-    """Return the texts with the columns of SCHEMA; if `source` is None, a text's source comes from its document's name."""
+    """Return the texts with the columns of SCHEMA; if `source` is None, a text's source comes from its document's
+    name.
+    """
     unit = pc.add(table.column("unit"), pa.scalar(first_unit, pa.int32()))
     sources = (
         [source_of(document) for document in table.column("document").to_pylist()]

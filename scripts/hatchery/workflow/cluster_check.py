@@ -114,7 +114,9 @@ _BLOCK = "the block `cluster` of config/config.yaml"
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
-    """Return the `sbatch` commands as text; of jobs whose commands differ only in the job's name, the first is shown."""
+    """Return the `sbatch` commands as text; of jobs whose commands differ only in the job's name, the first is
+    shown.
+    """
     kinds: dict[tuple[str, str], list[ClusterJob]] = {}
     for job in jobs:
         kinds.setdefault((job.rule, _without_name(job)), []).append(job)

@@ -138,7 +138,9 @@ def present_settings(rule: str, wildcards: Mapping[str, str], jobs: Jobs) -> str
 
 
 def _general(path: str, job: PlannedJob) -> str:
-    """Return a path with the job's wildcard values replaced by placeholders, so that jobs of a rule have equal texts."""
+    """Return a path with the job's wildcard values replaced by placeholders, so that jobs of a rule have equal
+    texts.
+    """
     names = {value: f"<{key}>" for key, value in job.wildcards.items() if key != "experiment"}
     return "/".join(names.get(part, part) for part in path.split("/"))
 

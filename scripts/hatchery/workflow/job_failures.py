@@ -73,7 +73,9 @@ class FailedJob:
 
     @property
     def is_reported(self) -> bool:
-        """True if the job appears in the final report; a job that the user stopped only does if it saved a checkpoint."""
+        """True if the job appears in the final report; a job that the user stopped only does if it saved a
+        checkpoint.
+        """
         return not self.stopped or self.ending == _TO_CONTINUE
 
     def line(self) -> str:

@@ -166,7 +166,9 @@ class JobLines(logging.Handler):
 
 
 def report_jobs(logger: logging.Logger, details: bool, names_of: NamesOf) -> None:
-    """Make Snakemake's logger show one line per job on the terminal or, with `details`, Snakemake's original messages."""
+    """Make Snakemake's logger show one line per job on the terminal or, with `details`, Snakemake's original
+    messages.
+    """
     for position, handler in enumerate(logger.handlers):
         if handler.name == TERMINAL:
             stream = getattr(handler, "stream", sys.stderr)

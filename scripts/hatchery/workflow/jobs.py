@@ -77,7 +77,9 @@ class Jobs:
     # Calls -----------------------------------------------------------------------------------------------------------
 
     def settings(self, stage: str, **wildcards: str) -> str:
-        """Return the canonical settings of a job, computed once; wildcards on which settings do not depend are ignored."""
+        """Return the canonical settings of a job, computed once; wildcards on which settings do not depend are
+        ignored.
+        """
         record = stage_of(stage)
         chosen = arguments_for(record.settings, wildcards)
         key = (stage, *chosen.values())
@@ -105,7 +107,9 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values that functions in a stage's record may have as parameters, for a job with these wildcards."""
+        """Return the values that functions in a stage's record may have as parameters, for a job with these
+        wildcards.
+        """
         of = Outputs(self.project, **wildcards)
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
 
@@ -242,7 +246,9 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results with these addresses that this call of Snakemake requested, in the order of the requests."""
+        """Return the results with these addresses that this call of Snakemake requested, in the order of the
+        requests.
+        """
         return self._at.get((model, address) if address else (model,), [])
 
     def names(self, model: str, address: str = "") -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Paths of the outputs of stages, from the patterns of their records."""
+"""Paths of the outputs of stages, from the path patterns in the stages' records."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,13 +8,13 @@ from hatchery.experiment.project import Project
 from hatchery.workflow.registry import SHARED, stage_of
 
 CORPORA = {"sources": "convert_corpus", "sample": "sample_corpus", "sequences": "group_sequences"}
-"""Stages that make corpora, by the key that names the corpus's source."""
+"""Stage that makes a corpus, by the key of the corpus's configuration that names its source."""
 
 
 class ReadablePath(str):
-    """`results/<experiment>/<kind>/<run>/.../manifest.json`: a link to a shared result, with the names in its path.
+    """Path `results/<experiment>/<kind>/<run>/.../manifest.json` of a link to a shared result, with its parts.
 
-    `names` are those of suite or task, if there is one. `jobs.py` computes the target of the link.
+    `names` contain the suite or task, if any. `jobs.py` computes the target of the link.
     """
 
     experiment: str
@@ -30,26 +30,26 @@ class ReadablePath(str):
 
 
 def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
-    """Return the readable path of a target: `place` is `<run>`, `<run>/<suite>` and so on, depending on the kind.
+    """Return the readable path of a result; `place` is `<run>`, `<run>/<suite>` and so on, depending on the kind.
 
-    Raises ConfigError if the number of parts is wrong.
+    Raises ConfigError if the number of parts of `place` is wrong.
     """
     run, *names = place.split("/")
     named = SHARED[kind][1].names
     if len(names) != len(named):
         parts = "".join(f"/<{name}>" for name in named)
         raise ConfigError(
-            f"results/{experiment}/{kind}/{place}: ask for results/{experiment}/{kind}/<run>{parts}/manifest.json"
+            f"results/{experiment}/{kind}/{place}: expected results/{experiment}/{kind}/<run>{parts}/manifest.json"
         )
     return ReadablePath(experiment, kind, run, *names)
 
 
 class Outputs:
-    """Outputs of stages, for one job; functions of records get this object as `of`.
+    """Paths of outputs of stages, for one job; functions in a stage's record receive this object as the argument `of`.
 
-    `of("summarise", "parquet")` is the path of the output with this name, `of("encode_corpus")` that of the first
-    output. The wildcards are those of the job and those added in the call. Results that experiments share have a
-    readable path.
+    `of("summarise", "parquet")` is the path of the output `parquet`, and `of("encode_corpus")` the path of the stage's
+    first output. Wildcards have the values of the job, or those passed as keyword arguments. For results that
+    experiments share, the path is the readable path.
     """
 
     def __init__(self, project: Project, **wildcards: str) -> None:
@@ -66,13 +66,13 @@ class Outputs:
         return str(pattern).format(**values)
 
     def each(self, stage: str, output: str = "", **values: str | Iterable[str]) -> dict[str, str]:
-        """Return paths by the values of the one wildcard that has a list of values."""
+        """Return paths of an output by value of the wildcard for which a list of values is given."""
         fixed = {name: value for name, value in values.items() if isinstance(value, str)}
         [(wildcard, names)] = ((name, value) for name, value in values.items() if not isinstance(value, str))
         return {name: self(stage, output, **fixed, **{wildcard: name}) for name in names}
 
     def table(self, name: str, **wildcards: str) -> str:
-        """Return the path of a tidy table, or of the summary as a table."""
+        """Return the path of a tidy table, or of summary.parquet."""
         return self(*(("summarise", "parquet") if name == "summary" else ("collect_measurements", name)), **wildcards)
 
     def corpus(self, corpus: str) -> str:
@@ -80,12 +80,15 @@ class Outputs:
         return self(CORPORA[self.project.corpus(corpus).made_from], corpus=corpus)
 
     def part(self, corpus: str, made_from: str) -> Any:
-        """Return the source of a corpus. Raises ConfigError if the corpus has another kind of source."""
+        """Return the value of the key `made_from` of a corpus.
+
+        Raises ConfigError if the corpus has another kind of source.
+        """
         block = self.project.corpus(corpus)
         if block.made_from != made_from:
-            raise ConfigError(f"the corpus {corpus!r} is made from `{block.made_from}`; ask for {self.corpus(corpus)}")
+            raise ConfigError(f"the corpus {corpus!r} is made from `{block.made_from}`; request {self.corpus(corpus)}")
         return getattr(block, made_from)
 
     def source(self, name: str | None) -> list[str]:
-        """Return the source manifest of a raw input of config.yaml in a list; an empty list without a name."""
+        """Return a list with the source manifest of a raw input of config.yaml; empty if `name` is None."""
         return [] if name is None else [self("register_source", source=name)]

@@ -1,7 +1,8 @@
-"""A check whether trainings that a time limit splits into pieces can finish within the number of attempts.
+"""Checks whether trainings that exceed a job's time limit can finish within the number of attempts.
 
-An attempt that is stopped at its limit counts as failed. The next attempt continues the training, with more time, up
-to the limit of the partition. When Snakemake's `retries` are spent, the run stays unfinished.
+An attempt that is stopped at its time limit counts as failed. The next attempt continues the training, with a higher
+limit, up to that of the partition. After the number of attempts that Snakemake's `retries` allow, the training remains
+unfinished.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,8 +19,8 @@ PROFILE = "slurm"
 
 
 def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
-    """Return the number of retries of a failed job, from Snakemake's command line and the profile in it."""
-    # This import also imports NumPy.
+    """Return the number of retries of a failed job, from Snakemake's command line and the profile that it names."""
+    # The import is inside the function, because it also imports NumPy.
     from snakemake.cli import parse_args
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit, Exception):
@@ -28,10 +29,10 @@ def retries_of(arguments: Iterable[str] = ("--profile", PROFILE)) -> int:
 
 
 def endless_trainings(experiments: Iterable[str], resources: Resources, retries: int) -> Iterator[str]:
-    """Yield a line for each experiment with unfinished trainings that need more pieces than there are attempts.
+    """Yield a line for each experiment with an unfinished training that needs more attempts than `retries` allow.
 
-    The first piece lasts `pretraining_minutes`, or the estimated time; all are limited by `cluster.max_minutes` (or
-    `gpu_max_minutes`).
+    The first attempt lasts `pretraining_minutes`, or the estimated time; all attempts are limited by
+    `cluster.max_minutes` (or `gpu_max_minutes`).
     """
     jobs = resources.jobs
     cluster = jobs.project.config.cluster
@@ -52,13 +53,16 @@ def endless_trainings(experiments: Iterable[str], resources: Resources, retries:
             longest = f"at most {limit} minutes" if limit is not None else f"{cluster.pretraining_minutes} minutes"
             yield (
                 f"{experiment}: the training {run} is planned to take {rough_duration(seconds)}, in {pieces} pieces of "
-                f"{longest}, but retries: {retries} allows {retries + 1}, so it cannot end; raise the limit, or "
-                f"call snakemake with --retries {pieces} (or write it into the profile)"
+                f"{longest}, but retries: {retries} allows {retries + 1}, so it cannot finish; raise the limit, or "
+                f"run snakemake with --retries {pieces} (or set this in the profile)"
             )
 
 
 def _pieces(minutes: float, first: float, limit: int | None) -> int:
-    """Return the number of attempts of a training; attempt n lasts n times the first, up to the limit."""
+    """Return the number of attempts that a training of `minutes` needs.
+
+    Attempt n lasts n times as long as the first attempt, but at most `limit` minutes.
+    """
     for attempt in count(1):
         minutes -= first * attempt if limit is None else min(first * attempt, limit)
         if minutes <= 0:

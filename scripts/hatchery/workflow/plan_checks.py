@@ -1,8 +1,9 @@
-"""Checks before the first job: all known problems of the targets are reported at once.
+"""Checks before the first job, which report all known problems of the targets at once.
 
-An unknown target is reported with the closest known one; Snakemake alone would report "No rule to produce". Then every
-block that the targets depend on is checked, and the files of every suite and task whose data is on this machine. The
-check continues after a broken block.
+An unknown target is reported with the most similar known target; Snakemake would only report "No rule to produce". Then
+all configuration files (experiment, corpus, suite, ...) on which the targets depend are checked, and the files of
+suites and tasks whose data is on this machine. The check continues after an invalid configuration file. In this module,
+a block is such a file or an inline definition, identified by kind and name.
 """
 
 import fnmatch
@@ -26,16 +27,16 @@ from hatchery.typed import references
 from hatchery.views.figures.registry import declared_figures
 
 Asked = tuple[str, str]
-"""Kind and name of a block."""
+"""Kind (experiment, corpus, ...) and name of a block."""
 
 
 def collect_problems(
     project: Project, asked: Iterable[Asked], problems: Problems, is_own_environment: bool = True
 ) -> list[str]:
-    """Add the mistakes in these blocks, and in all blocks that they refer to, to `problems`.
+    """Add the mistakes in the blocks `asked`, and in all blocks to which they refer, to `problems`.
 
-    Return notes on surprising properties of the data that evaluations read. `is_own_environment` is true if jobs run
-    in the environment of this process, whose packages are known.
+    Return notes on surprising properties of evaluation data. `is_own_environment` is True if jobs run in the software
+    environment of this process, so that it can be checked for packages.
     """
     waiting, seen, experiments = list(asked), set(asked), list[str]()
     while waiting:
@@ -47,7 +48,7 @@ def collect_problems(
         try:
             block = project.block(kind, name)
         except ConfigError:
-            continue  # reported already: its keys are wrong
+            continue  # its invalid keys have already been reported
         if kind == "experiment":
             with problems.collecting():
                 check_published(project, name)
@@ -64,20 +65,20 @@ def collect_problems(
             if named.kind == DATA or named.inherited or other in seen:
                 continue
             seen.add(other)
-            # Missing files are reported once, where they are named.
+            # A missing file has already been reported as a mistake of the block that names it.
             if project.has(named.kind, named.name):
                 waiting.append(other)
     return _check_data(project, experiments, problems)
 
 
 def _check_data(project: Project, experiments: Iterable[str], problems: Problems) -> list[str]:
-    """Return notes on the data of the experiments' evaluations, for data that is on this machine."""
+    """Check the evaluation data of the experiments that is on this machine, and return notes on it."""
     notes: dict[str, tuple[str, ...]] = {}
     for kind, read in (each for experiment in experiments for each in data_read(project, experiment)):
         root = None if read.source is ABSENT else usable_path(project, read.source)
         if root is None or read.where in notes:
             continue
-        # Importing readers of rows takes long, and many experiments read no data of this machine.
+        # The import takes long, and is not needed if no evaluation data is on this machine.
         from hatchery.evaluation.first_rows import check_first_rows
 
         notes[read.where] = ()
@@ -91,17 +92,17 @@ _MODEL_FILES = {
     "weights (*.safetensors or *.bin)": ("*.safetensors", "*.bin"),
     "a tokenizer (tokenizer.json, vocab.* or *.model)": ("tokenizer.json", "vocab.*", "*.model"),
 }
-"""Parts of a model's folder with their patterns; for each part, at least one file matches one of its patterns."""
+"""Patterns of the files that a model's folder must contain, by part; each part needs one matching file."""
 
 
 def _no_model(project: Project, data: str) -> str | None:
-    """Return the reason why a raw input's path is not the folder of a `transformers` model; None if it may be one."""
+    """Return the reason why a raw input's path cannot be the folder of a `transformers` model, else None."""
     root = usable_path(project, data)
     if root is None or not listing_of(root, most=1):
-        return None  # reported with the missing data
+        return None  # missing paths are reported with the missing raw data
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
-    # Only experiments with imported models need this module, which takes long to import.
+    # The import takes long, and only experiments with imported models need it.
     from hatchery.evaluation.baselines.loading import check_files
 
     try:
@@ -111,25 +112,25 @@ def _no_model(project: Project, data: str) -> str | None:
     names = [path.name for path in Path(root).iterdir()]
     for what, patterns in _MODEL_FILES.items():
         if not any(fnmatch.filter(names, pattern) for pattern in patterns):
-            return f"data.{data}.path: {root} has no {what}, expected the folder of a model with all of its files"
+            return f"data.{data}.path: {root} lacks {what}, expected the folder of a model with all of its files"
     return None
 
 
 _KINDS = {"sweep": "tokenizer_sweep"}
-"""Wildcards whose name differs from the kind of their block."""
+"""Kinds of the blocks that wildcards name, for wildcards whose name is not the kind."""
 
 _WILDCARD = re.compile(r"\{(\w+)\}")
 
 
 def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
-    """Return kinds and names of the blocks in a target that a rule makes.
+    """Return (kind, name) of each block named in the path `target`; empty if no rule makes this path.
 
-    `patterns` are the outputs of all rules with `{wildcards}`. Raises ConfigError with the nearest match for an
-    unknown name.
+    `patterns` are the outputs of all rules with `{wildcards}`. Raises ConfigError, which suggests the most similar
+    name, for an unknown name.
     """
     error: ConfigError | None = None
     for values in _matches(target, patterns):
-        # A wildcard with other characters, such as a digest, names no block.
+        # Values with characters that names cannot have, such as addresses with digests, name no block.
         kinds = [(_kind(wildcard, name, project), name) for wildcard, name in values.items() if is_name(name)]
         named = [(kind, name) for kind, name in kinds if kind is not None]
         try:
@@ -145,15 +146,18 @@ def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> 
 
 
 def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], project: Project) -> str:
-    """Return the message for a target that is neither a rule nor a file that a rule makes, with the nearest name."""
+    """Return the message for a target that is neither a rule nor a file that a rule makes.
+
+    It suggests the most similar name.
+    """
     if "/" not in target and (near := nearest(target, rules)):
-        return f"{target}: there is no rule of this name{near}"
+        return f"{target}: unknown rule{near}"
     for values in _matches(target, patterns):
         for wildcard, name in values.items():
             kind = _kind(wildcard, name, project)
             if kind is None:
                 if wildcard == "figure" and (near := nearest(name, declared_figures())):
-                    return f"{target}: there is no figure {name!r}{near}"
+                    return f"{target}: unknown figure {name!r}{near}"
                 continue
             if wrong := misnamed_file(project.folder / FOLDERS[kind], name, project.names(kind)):
                 return wrong
@@ -162,13 +166,16 @@ def unknown_target(target: str, patterns: Iterable[str], rules: Iterable[str], p
             except ConfigError as error:
                 return str(error)
     return (
-        f"{target}: no rule makes this file; ask for results/<experiment>/summary.csv or index.html, with one of the "
+        f"{target}: no rule makes this file; request results/<experiment>/summary.csv or index.html, with one of the "
         f"experiments {', '.join(project.names('experiment'))}"
     )
 
 
 def _kind(wildcard: str, name: str, project: Project) -> str | None:
-    """Return the kind of block that a wildcard names; a name of an experiment may also be that of a study."""
+    """Return the kind of the block that a wildcard names, None if it names no block.
+
+    The wildcard `experiment` may name an experiment or a study.
+    """
     kind = _KINDS.get(wildcard, wildcard)
     if kind == "experiment" and project.is_study(name):
         return "study"
@@ -176,7 +183,10 @@ def _kind(wildcard: str, name: str, project: Project) -> str | None:
 
 
 def _matches(target: str, patterns: Iterable[str]) -> Iterator[Mapping[str, str]]:
-    """Yield the values of the wildcards for every pattern that fits, with any characters; fixed names first."""
+    """Yield the values of the wildcards for each pattern that `target` matches; patterns with fewer wildcards first.
+
+    Values may contain any characters except slashes.
+    """
     for pattern in sorted(set(patterns), key=lambda pattern: (len(_WILDCARD.findall(pattern)), pattern)):
         if found := _loose(pattern).fullmatch(target):
             yield found.groupdict()
@@ -196,9 +206,9 @@ def _loose(pattern: str) -> re.Pattern[str]:
 def check_targets(
     targets: Iterable[str], patterns: Iterable[str], rules: Iterable[str], made: Mapping[str, bool], project: Project
 ) -> tuple[list[tuple[str, str]], Problems]:
-    """Return the blocks in the targets, and the problems of the targets themselves.
+    """Return the blocks that the targets name, and the problems of the targets themselves.
 
-    `made` states for each target whether it is a rule, an output of a rule, or an existing file.
+    `made` is True for each target that is a rule, an output of a rule, or an existing file.
     """
     patterns, rules, problems = list(patterns), list(rules), Problems()
     asked: list[tuple[str, str]] = []

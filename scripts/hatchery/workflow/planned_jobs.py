@@ -1,7 +1,7 @@
-"""Snakemake's plan as objects, read through its API: used by `make why`, costs and the cluster check.
+"""Snakemake's plan as objects, read through its API, for `make why`, cost estimates and the cluster check.
 
-Snakemake alone decides which files are out of date and why; nothing is computed again here. Nothing is run, and
-nothing is written except in Snakemake's own folder.
+Only Snakemake decides which files are out of date and why. No job is run, and files are only written in Snakemake's own
+folder.
 """
 
 import atexit
@@ -50,11 +50,11 @@ class PlannedJob:
 
 @contextmanager
 def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
-    """Open the workflow of the current folder with these arguments of Snakemake's command line.
+    """Yield the parsed command line and the API of the workflow of the current folder, opened with `arguments`.
 
-    In a folder without a Snakefile, the Snakefile of the checkout is used. Prints nothing of its own. Raises PlanError
-    when the command line, a profile or a rule is wrong, and SystemExit with the lines of `workflow.open_workflow` when
-    the configuration or a target is wrong.
+    In a folder without a Snakefile, the Snakefile of the checkout is used. Snakemake's output is suppressed. Raises
+    PlanError for a wrong command line, profile or rule, and SystemExit with the messages of `workflow.open_workflow`
+    for a wrong configuration or target.
     """
     printed = StringIO()
     if not any(Path(name).is_file() for name in SNAKEFILES):
@@ -75,9 +75,9 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
         redirect_stderr(printed),
         SnakemakeApi(output) as api,
     ):
-        # Snakemake asks for sizes of inputs that do not exist yet and does not use them.
+        # Snakemake creates coroutines for the sizes of inputs that do not exist yet, but does not await them.
         filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-        # A dry run prints even with the option for quiet.
+        # The handlers are removed, because a dry run prints even with the option `--quiet`.
         api.logger_manager.logger.handlers.clear()
         api.logger_manager.logger.addHandler(NullHandler())
         try:
@@ -99,7 +99,7 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
                 ),
                 storage_settings=StorageSettings(shared_fs_usage=parsed.shared_fs_usage),
                 workflow_settings=WorkflowSettings(),
-                # Planning must not need conda.
+                # No deployment method is set, so that planning does not need conda.
                 deployment_settings=DeploymentSettings(deployment_method=set()),
                 snakefile=parsed.snakefile,
             )
@@ -110,13 +110,13 @@ def opened(arguments: Sequence[str]) -> Iterator[tuple[Any, WorkflowApi]]:
             raise PlanError(f"snakemake {' '.join(arguments)}: {first_line(error)}") from error
         finally:
             sys.argv = own
-            # The caller reports missing files.
+            # The caller reports missing files, so the reports at the end of a dry run are switched off.
             for function in (list_missing_data, report_stale_results):
                 atexit.unregister(function)
 
 
 def dag_of(parsed: Any, everything: bool = False) -> DAGSettings:
-    """Return the options of the plan from command line and profile; with `everything`, up-to-date jobs are included."""
+    """Return the planning options from command line and profile; with `everything`, the plan includes finished jobs."""
     return DAGSettings(
         targets=parsed.targets,
         forceall=everything,
@@ -144,5 +144,5 @@ def planned_jobs(targets: Sequence[str], project: str | Path = ".") -> list[Plan
 
 
 def wildcards_of(job: Any) -> dict[str, str]:
-    """Return the wildcards of a job of Snakemake."""
+    """Return the wildcards of a Snakemake job by name."""
     return {name: str(value) for name, value in job.wildcards_dict.items()}

@@ -1,9 +1,9 @@
-"""Estimated times of an experiment's pretrainings, from the operations of their steps and the planned device.
+"""Estimated run times of an experiment's pretrainings, from the FLOPs of their steps and the planned device.
 
-Operations are those of the cost estimate (`cost_estimate.py`); the pace is the device's peak times
-`cluster.planned_mfu`. The estimate is only used for the time requested from a cluster: a pretraining that is stopped
-at its limit continues in the next attempt. The factors below are assumptions with a margin, not measurements;
-`results/benchmarks/` holds measured times of jobs.
+FLOPs are counted as in the cost estimate (`cost_estimate.py`); the speed is the device's peak times
+`cluster.planned_mfu`. The estimate is only used for the run time that a job requests from a cluster; a pretraining that
+is stopped at its limit continues in the next attempt. The factors below are assumptions with a margin, not
+measurements; `results/benchmarks/` contains measured times of jobs.
 """
 
 import json
@@ -22,35 +22,39 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
 
 RESERVE = 1.5
-"""Requested time divided by the estimated time."""
+"""Ratio of the requested to the estimated run time."""
 
 START_MINUTES = 15
-"""Minutes for waiting, two starts of Python and Snakemake, loading, checkpoints, the final evaluation."""
+"""Minutes added for waiting, two starts of Python and Snakemake, loading, checkpoints, and the final evaluation."""
 
 
 class PretrainingTimes:
-    """The times of one experiment's pretrainings. `settings` is the canonical JSON of its stage `write_cost`."""
+    """Estimated run times of an experiment's pretrainings; `settings` are the JSON settings of its stage
+    `write_cost`.
+    """
 
     def __init__(self, project: "Project", settings: str) -> None:
         costs, cluster = cost_settings(json.loads(settings)), project.config.cluster
         self._runs = {run.name: run for run in costs.runs}
         self._vocabulary_size = costs.vocabulary_size
-        # Without GPUs on the cluster, the device of the cost estimate is not that of the job.
+        # If the cluster has no GPUs, jobs use the CPU, although the cost is estimated for another device.
         plan = costs.plan if cluster.gpus_per_node else replace(costs.plan, device="cpu")
         self._plan = replace(plan, threads=cluster.cpus_per_gpu or plan.threads)
         self._seconds: dict[str, float] = {}
 
     def minutes(self, run: str) -> float | None:
-        """Return the minutes to request for a whole pretraining; None if the device does not support its precision."""
+        """Return the minutes to request for a complete pretraining; None if the device does not support its
+        precision.
+        """
         try:
             return START_MINUTES + RESERVE * self.seconds(run) / 60
         except ConfigError:
             return None
 
     def seconds(self, run: str) -> float:
-        """Return the seconds of a whole pretraining, without reserve.
+        """Return the estimated seconds of a complete pretraining, without margin.
 
-        Raises ConfigError for an unsupported precision.
+        Raises ConfigError if the device does not support the run's precision.
         """
         if run not in self._seconds:
             pretraining, first = self._runs[run].pretraining, self._runs[run].first_step
@@ -68,9 +72,9 @@ class PretrainingTimes:
 
 @cache
 def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_share: float) -> float:
-    """Return the operations of one sequence.
+    """Return the training FLOPs of one sequence of `length` tokens.
 
-    Cached by the JSON of a model, because seeds and variants of training share it.
+    The result is cached by the JSON of the model, because seeds and training variants have equal models.
     """
     return training_flops_per_sequence(json.loads(model), vocabulary_size, length, labelled_share)
 
@@ -79,6 +83,6 @@ def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_
 def _flops_per_taught_sequence(
     model: str, teachers: str, vocabulary_size: int, length: int, labelled_share: float
 ) -> float:
-    """Return the operations of one sequence, with the forward passes of teachers."""
+    """Return the training FLOPs of one sequence, including forward passes of the teachers; cached likewise."""
     taught = teaching_flops_per_sequence(json.loads(teachers), vocabulary_size, length, labelled_share)
     return _flops_per_sequence(model, vocabulary_size, length, labelled_share) + taught

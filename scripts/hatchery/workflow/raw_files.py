@@ -1,4 +1,4 @@
-"""The user's raw files as they are now, compared with the registered ones."""
+"""The user's current raw files, compared with their registration."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +14,10 @@ from hatchery.raw.listings import REGISTERED, Listing, identity, listing_of, loc
 
 
 class RawFiles:
-    """The user's present raw files and their registrations; each folder is listed once.
+    """The user's current raw files and their registrations; each folder is listed once.
 
-    Jobs of a cluster plan nothing, so they need not list a hundred thousand raw files when they start.
+    Files are only listed if `is_planning`: cluster jobs plan nothing, and should not list a hundred thousand files when
+    they start.
     """
 
     def __init__(self, project: "Project", is_planning: bool = True) -> None:
@@ -27,9 +28,10 @@ class RawFiles:
         self._now: dict[str, tuple[Path, Listing, int, bool] | None] = {}
 
     def source_listing(self, source: str) -> str | None:
-        """Return a digest of a source's file list; a change reruns the registration. None if there is nothing to list.
+        """Return a digest of a source's file list; if it changes, the registration runs again.
 
-        If the files are absent, the digest stays that of the registration, so that results remain usable without them.
+        If the files do not exist, the digest is that of the registration, so that results remain usable without raw
+        files. None if there is neither a file nor a registration.
         """
         given = self._given(source)
         if given is None:
@@ -37,7 +39,7 @@ class RawFiles:
         return identity(self._listing(*given) or read_listing(source_manifest(source))) or None
 
     def edited_files(self, source: str) -> list[str]:
-        """Return the changes of the user's files since their registration, as `added letters/a.txt`, sorted by name."""
+        """Return the changes of a source's files since its registration, such as `added letters/a.txt`, by name."""
         given = self._given(source)
         if given is None:
             return []
@@ -52,9 +54,9 @@ class RawFiles:
         return changes
 
     def are_the_same(self, manifest: str) -> bool:
-        """Return True if a source's files were only moved or touched, so that they still match the source manifest.
+        """Return True if a source's files were only moved or touched, so that their contents match the source manifest.
 
-        Then they are registered again, but no later job runs.
+        In this case, the files are registered again, but jobs that read them do not run again.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/")):
             return False
@@ -66,9 +68,9 @@ class RawFiles:
         return self._same[manifest]
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
-        """Return place and file list of a source that changed since its registration, or since `made` was written.
+        """Return (path, file list) of a source that has changed since its registration, or since `made` was written.
 
-        None if nothing changed, or there are no files to list.
+        None if nothing has changed, or if there are no files.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/") and made.is_file()):
             return None
@@ -80,9 +82,9 @@ class RawFiles:
         return None if is_registered and registered_ns <= made.stat().st_mtime_ns else (root, found)
 
     def _looked_at(self, manifest: str) -> tuple[Path, Listing, int, bool] | None:
-        """Return place and file list, time of registration, and whether the list is unchanged.
+        """Return (path, file list, time of registration, True if the list is unchanged) of a source.
 
-        None without files or manifest.
+        None if its files or its manifest do not exist.
         """
         given = self._given(Path(manifest).stem)
         if given is None or not (found := self._listing(*given)) or not Path(manifest).is_file():
@@ -91,7 +93,7 @@ class RawFiles:
         return given[0], found, Path(manifest).stat().st_mtime_ns, is_registered
 
     def _given(self, source: str) -> tuple[Path, bool] | None:
-        """Return the path of a source, and whether links in it are followed."""
+        """Return (path, True if links are followed) of a source; None if it has no path."""
         given = self._project.raw_input(source)
         return None if given is None or given.path is None else (Path(given.path), given.follow_links)
 
@@ -102,10 +104,10 @@ class RawFiles:
 
 
 def _was_only_moved_or_touched(root: Path, found: Listing, manifest: str) -> bool:
-    """Return True if files with another place or modification time still have the registered content.
+    """Return True if files with another path or modification time still have the registered content.
 
-    Files with another modification time are read and compared. Files with equal size and time are assumed to be
-    unchanged. Applies to folders and single files only: a touched archive is not opened.
+    Files with another modification time are read and compared; files with equal size and time are assumed to be
+    unchanged. Always False for archives, which are not opened.
     """
     if not found:
         return False

@@ -1,9 +1,10 @@
-"""Resources of every stage's job: processors, memory, time, GPUs, and the partition of a cluster.
+"""Resources of jobs: processors, memory, run time, GPUs, and the partition of a cluster.
 
-`job_resources` is a pure function of the stage's record, the `cluster` block, the known facts on the job's size, and
-the attempt. Names are those of Snakemake's Slurm executor; a key that a job must not have is missing. The accepted
-combinations for pretraining were found by running the executor (`tests/workflow/planning/test_sbatch_lines.py` holds
-them). `Resources` computes the resources of a project's jobs. No result depends on resources, so they are not tracked.
+`job_resources` is a pure function of the stage's record, the section `cluster` of the configuration, threads and
+estimated run time of the job, and the attempt. Resources have the names of Snakemake's Slurm executor; a resource that
+a job must not have is missing. The combinations that the executor accepts for pretraining were found by running it
+(`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the resources of a project's jobs. No result
+depends on resources, so Snakemake does not record them.
 """
 
 import math
@@ -30,25 +31,26 @@ Resource = int | str
 LEAST_MINUTES = 5
 SLOTS = "gpu_slots"
 TOKENIZATION_THREADS = 2
-"""Threads above this number do not help: tokenizers are trained and applied by one library call per shard."""
+"""Number of threads for tokenizers; more do not help, because a library trains and applies tokenizers in one call per
+shard."""
 
 
 @dataclass(frozen=True)
 class JobFacts:
-    """Known facts on one job: processor threads of each of its processes, and minutes if there is an estimate."""
+    """Number of processor threads of each process of a job, and estimated run time in minutes, if known."""
 
     threads: int
     minutes: float | None = None
 
 
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
-    """Return all resources of a stage's job, by the executor's names.
+    """Return the resources of a stage's job by the executor's names.
 
-    `mem_mb` is per node, `runtime` in minutes. Both grow with the attempt up to the limits of the partition, because
-    it is unknown whether a job failed for lack of memory or of time. The memory of a pretraining without a known limit
-    does not grow: its attempts are pieces of one run, and no node has six times the memory. `gpu_slots` counts slots
-    on the GPUs of one machine where jobs run at once, `jobs_per_gpu` on each; Slurm's executor ignores it and reads
-    `gres`. Raises ConfigError for an impossible number of threads, minutes or attempts.
+    `mem_mb` is per node, `runtime` in minutes. Both grow with the attempt up to the limits of the partition, because it
+    is unknown whether a job failed for lack of memory or of time. If the memory limit is unknown, the memory of a
+    pretraining does not grow, because its attempts continue one run, and no node has six times the memory. `gpu_slots`
+    is the number of slots that the job needs on the GPUs of this machine, each of which has `jobs_per_gpu` slots; the
+    Slurm executor ignores it and uses `gres`. Raises ConfigError for an invalid number of threads, minutes or attempts.
     """
     require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")
@@ -81,7 +83,7 @@ def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attemp
 
 
 def gres(cluster: ClusterSettings, gpus: int) -> str | None:
-    """Return Slurm's generic resources for this number of GPUs on each node; None for no GPU."""
+    """Return Slurm's generic resources (GRES) for this number of GPUs per node; None for 0 GPUs."""
     if not gpus:
         return None
     return f"gpu:{gpus}" if cluster.gpu_type is None else f"gpu:{cluster.gpu_type}:{gpus}"
@@ -97,13 +99,12 @@ def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
 
 
 def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, Resource]:
-    """Return the resources of one process per GPU.
+    """Return the resources of a pretraining with one process per GPU.
 
-    Each of the four cases needs other keys: with an extra key, the job is refused or waits for ever.
-
-    For one process, the executor requires neither tasks nor `mpi`. For several processes on one node, it expects tasks
-    per node; for one process on each of several nodes, the total number of tasks, with `tasks_per_gpu=0` to prevent a
-    contradictory `--ntasks-per-gpu`.
+    There are four cases with different keys; with a wrong key, Slurm refuses the job or lets it wait forever. For one
+    process, the executor requires neither tasks nor `mpi`. For several processes on one node, it requires tasks per
+    node. For one process on each of several nodes, it requires the total number of tasks, and `tasks_per_gpu=0` to
+    prevent a contradictory `--ntasks-per-gpu`. For several processes on several nodes, see the code.
     """
     nodes, per_node = cluster.nodes, cluster.processes_per_node
     resources: dict[str, Resource] = {
@@ -122,7 +123,7 @@ def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, R
 
 
 def program(name: str) -> str:
-    """Return the path of a program of the checkout for a command line: relative in the checkout, else absolute."""
+    """Return the path of a program in `scripts/` for a command line: relative inside the checkout, else absolute."""
     is_here = Path("scripts").resolve() == SCRIPTS.resolve()
     return f"scripts/{name}" if is_here else quote(str((SCRIPTS / name).absolute()))
 
@@ -132,7 +133,7 @@ def _bounded(value: int, bound: int | None) -> int:
 
 
 class Resources:
-    """Resources of the jobs of a project; the time of a pretraining is estimated from its steps."""
+    """Resources of the jobs of a project; the run time of a pretraining is estimated from its steps."""
 
     def __init__(self, jobs: Jobs, is_main_process: bool = True) -> None:
         self.jobs = jobs
@@ -142,19 +143,16 @@ class Resources:
         self._times: dict[str, PretrainingTimes] = {}
 
     def threads(self, kind: Threads | None) -> int:
-        """Return the processor threads of a `corpus`, `tokenization`, `pretraining` or `evaluation` job.
-
-        1 for other kinds.
-        """
+        """Return the number of processor threads of a job of this kind; 1 if `kind` is None."""
         if kind is None:
             return 1
         return TOKENIZATION_THREADS if kind == "tokenization" else int(getattr(self._config.compute, f"{kind}_threads"))
 
     def of_rule(self, name: str) -> Mapping[str, Resource | Callable[..., Resource]]:
-        """Return the `resources` of a stage's rule: constants, and functions of wildcards and attempt.
+        """Return the `resources` of a stage's rule: constants, or functions of wildcards and attempt.
 
-        A key that the job must not have is missing. A value that does not grow with the attempt is a constant, which
-        keeps dry runs of many jobs fast.
+        Resources that the job must not have are missing. Values that do not grow with the attempt are constants, so
+        that dry runs of many jobs are fast.
         """
         record = stage_of(name)
         first = job_resources(record, self._cluster, JobFacts(self.threads(record.threads)))
@@ -163,14 +161,14 @@ class Resources:
         return first | {key: self._growing(record, key) for key in ("mem_mb", "runtime")}
 
     def gpu_slots_here(self) -> int | None:
-        """Return the number of `gpu_slots` of this machine; None if jobs compute on processors."""
+        """Return the number of `gpu_slots` of this machine; None if jobs use the CPU."""
         return None if self._config.compute.device == "cpu" else self._gpus_here * self._cluster.jobs_per_gpu or None
 
     def gpu_claim(self, resources: Any, shared: bool = False) -> str:
-        """Return the beginning of a command that computes on GPUs: it reserves the job's GPUs on this machine.
+        """Return the beginning of a command that uses GPUs, which reserves the job's GPUs on this machine.
 
-        A `shared` job reserves a slot of one GPU. This is a function of the job's resources, so that a change causes
-        no rerun; empty if jobs compute on processors.
+        If jobs share GPUs, a `shared` job reserves one slot of a GPU. The text depends only on the job's resources, so
+        that changes cause no rerun. Empty if jobs use the CPU.
         """
         slots, each = resources.get(SLOTS), self._cluster.jobs_per_gpu
         if not slots or self._config.compute.device == "cpu":
@@ -181,8 +179,8 @@ class Resources:
     def command(self, record: Stage, resources: Any) -> str:
         """Return the beginning of the command of a stage's job with these resources.
 
-        A command with a model first reserves a GPU. The command of a pretraining starts one process for each of its
-        GPUs; in a Slurm job, Slurm has assigned the GPUs.
+        A command that uses a model first reserves GPUs, except in a Slurm job, to which Slurm has assigned its GPUs.
+        The command of a pretraining starts one process per GPU.
         """
         script = f"{program('run.py')} {record.name}"
         if record.runs_on == "gpus":
@@ -194,7 +192,7 @@ class Resources:
         return f"{claim}{PLAIN} {script}"
 
     def runtime(self, name: str) -> dict[str, object]:
-        """Return the runtime settings of the job of a stage."""
+        """Return the runtime settings (`compute` in the configuration) of the jobs of a stage."""
         record, compute = stage_of(name), self._config.compute
         return {**{key: getattr(compute, key) for key in record.runtime}, "threads": self.threads(record.threads)}
 
@@ -210,12 +208,12 @@ class Resources:
         if record.runs_on != "gpus":
             return None
         names = self.jobs.names(wildcards.model)
-        # Inside a Slurm job the names are unknown, and no time is requested any more.
+        # Inside a Slurm job, the names of the run are unknown, but no run time is requested there.
         return self.pretraining_times(names["experiment"]).minutes(names["run"]) if names else None
 
     def pretraining_times(self, experiment: str) -> "PretrainingTimes":
-        """The times of the pretrainings of an experiment."""
-        # Imported here, because counting operations needs more modules than Snakemake's start, which jobs run twice.
+        """Return the estimated run times of the pretrainings of an experiment."""
+        # The import is inside the function, so that Snakemake, which each job starts twice, starts fast.
         from hatchery.workflow.pretraining_time import PretrainingTimes
 
         if experiment not in self._times:

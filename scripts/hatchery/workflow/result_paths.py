@@ -14,23 +14,27 @@ from hatchery.workflow.outputs import Outputs, ReadablePath
 
 
 class ResultPaths:
-    """Paths of models and evaluations of experiments; functions of records get this object as `results`."""
+    """Paths of models and evaluations of experiments.
+
+    Functions in a stage's record receive this object as the argument `results`. Models are identified by the name of
+    their run, which includes the seed.
+    """
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.of = Outputs(project)
 
     def corpus(self, experiment: str) -> str:
-        """Return the manifest of the documents that an experiment pretrains on."""
+        """Return the manifest of the corpus (documents) on which an experiment pretrains."""
         return self.of.corpus(self.project.experiment(experiment).corpus)
 
     def tokens(self, experiment: str) -> str:
-        """Return the manifest of the token shards that an experiment pretrains on."""
+        """Return the manifest of the token shards on which an experiment pretrains."""
         block = self.project.experiment(experiment)
         return self.of("encode_corpus", corpus=block.corpus, tokenizer=block.tokenizer)
 
     def models(self, experiment: str) -> dict[str, str]:
-        """Return manifests of all models that an experiment evaluates, by run and seed, or by baseline."""
+        """Return the manifests of all models that an experiment evaluates, by run or name of the imported model."""
         baselines = self.project.experiment(experiment).baselines
         others = {name: ReadablePath(experiment, "baselines", name) for name in baselines}
         milestones = self.project.milestones(experiment)
@@ -45,15 +49,15 @@ class ResultPaths:
         return {name: ReadablePath(experiment, kind, name) for name in names}
 
     def pretrained(self, experiment: str) -> dict[str, str]:
-        """Return manifests of the pretrained models of an experiment or a study, by run and seed."""
+        """Return the manifests of the pretrained models of an experiment or a study, by run."""
         return self.project.for_members(experiment, self._own_models)
 
     def filled_sentences(self, experiment: str) -> dict[str, str]:
-        """Return manifests of the filled sentences of all models of an experiment or a study, by run and seed."""
+        """Return the manifests of the stage `fill_sentences` for all models of an experiment or a study, by run."""
         return self.project.for_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
     def shown_sentences(self, experiment: str) -> dict[str, str]:
-        """Return the part of `filled_sentences` that the page shows: the models with the first pretraining seed."""
+        """Return those of `filled_sentences` that the page shows: of each model, the first pretraining seed."""
         return self.project.for_members(experiment, self._sentences_of_first_seeds)
 
     def _sentences_of_first_seeds(self, experiment: str) -> dict[str, str]:
@@ -63,7 +67,9 @@ class ResultPaths:
         return {name: ReadablePath(experiment, "filled_sentences", name) for name in first.values()}
 
     def evaluations(self, experiment: str) -> dict[Result, str]:
-        """Return manifests of all evaluations of these models: by kind in the order of tables, then by model."""
+        """Return the manifests of all evaluations of an experiment, sorted by kind in the order of tables, then by
+        model.
+        """
         block, runs = self.project.experiment(experiment), self.project.evaluated_runs(experiment)
         milestones = self.project.milestones(experiment).values()
         found = []
@@ -79,13 +85,18 @@ class ResultPaths:
         return {result: ReadablePath(experiment, *filter(None, result)) for result in found}
 
     def of_kind(self, experiment: str, kind: str) -> dict[str, str]:
-        """Return manifests of one kind by `RUN:NAME`, or by `RUN` if the kind has no names; without milestones."""
+        """Return the manifests of one kind of evaluation by `RUN:NAME`, or by `RUN` if the kind has no suites or tasks.
+
+        Milestones are not included.
+        """
         found, milestones = self.evaluations(experiment), self.project.milestones(experiment)
         chosen = {one: path for one, path in found.items() if one.kind == kind and one.run not in milestones}
         return {result.name_within_kind: path for result, path in chosen.items()}
 
     def initial_model(self, experiment: str, run: str) -> list[str]:
-        """Return a list with the manifest of the model from which a pretraining starts; empty if there is none."""
+        """Return a list with the manifest of the model from which a run's pretraining starts; empty if it starts
+        anew.
+        """
         chosen = self.project.seeded_run(experiment, run)
         given = path_of(self.project, self.project.experiment(experiment).runs[chosen.model].pretraining)
         if given is not None:
@@ -94,7 +105,7 @@ class ResultPaths:
         return [] if origin is None else [self.pretrained(origin.experiment)[origin.name]]
 
     def teachers(self, experiment: str, run: str) -> list[str]:
-        """Return the manifests of the models that a pretraining learns from, in the order of its settings."""
+        """Return the manifests of the models from which a run learns (teachers), in the order of its settings."""
         chosen = self.project.seeded_run(experiment, run)
         found = teachers_of(self.project, experiment, chosen.model, chosen.seed)
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
@@ -106,5 +117,7 @@ class ResultPaths:
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def about_source(self, source: str) -> dict[str, object]:
-        """Return origin, licence and terms of a raw input (`about`), and its use by suites and tasks (`readings`)."""
+        """Return origin, licence and terms of a raw input as `about`, and how suites and tasks read it as
+        `readings`.
+        """
         return {"about": about(self.project, source), "readings": plain(readings(self.project, source))}

@@ -1,4 +1,4 @@
-"""The functions of the Snakefile's rules: inputs and parameters by wildcards, from the records of the stages."""
+"""The functions from which the Snakefile builds its rules: inputs, outputs and parameters from the stages' records."""
 
 import inspect
 import os
@@ -29,10 +29,10 @@ Result = TypeVar("Result")
 
 
 def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Wrap a function: its errors, and failures of the machine, end the invocation with their own lines.
+    """Return a function whose errors, including those of the machine, end Snakemake with one line per problem.
 
-    Snakemake wraps every exception of an input function, even its own WorkflowError, in a message with a traceback;
-    only SystemExit passes unchanged.
+    Snakemake wraps each exception of an input function, even its own WorkflowError, in a message with a traceback. Only
+    SystemExit is not wrapped, so errors are converted to it.
     """
 
     @wraps(function)
@@ -46,18 +46,18 @@ def with_plain_errors(function: Callable[..., Result]) -> Callable[..., Result]:
                 raise
             raise SystemExit(f"error: {visible(line)}") from None
 
-    # Snakemake reads this attribute some thirty times per job.
+    # The signature is stored, because Snakemake reads it about thirty times per job.
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return call
 
 
 def error_lines(error: HatcheryError) -> str:
-    """Format an error for the terminal; names from files of strangers may contain control characters."""
+    """Return the lines of an error for the terminal, without control characters, which foreign files may contain."""
     return "\n".join(f"error: {visible(line)}" for line in str(error).splitlines())
 
 
 class Rules:
-    """The rules of a project. In the process of one job of a cluster, nothing is planned."""
+    """The rules of a project. In the process of a single cluster job (not `is_main_process`), nothing is planned."""
 
     def __init__(self, project: Project, is_main_process: bool = True) -> None:
         self.project = project
@@ -65,13 +65,13 @@ class Rules:
         self.raw_files = RawFiles(project, is_main_process)
         self.resources = Resources(self.jobs, is_main_process)
         self._is_planning = is_main_process
-        # Registered sources and their present files.
+        # Registered sources with their current files, by manifest.
         self._present: dict[str, RawSource] = {}
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
 
     def outputs(self, record: Stage) -> dict[str, Any]:
-        """Return the output patterns of a stage's jobs, by name; outputs for Snakemake's report are marked."""
+        """Return the output patterns of a stage's rule by name; outputs for `snakemake --report` are marked."""
         found: dict[str, Any] = dict(record.outputs)
         for name, (category, subcategory) in record.reported.items():
             labels = {key: f"{{{key}}}" for key in record.wildcards if key != "experiment"} | {"file": name}
@@ -80,7 +80,7 @@ class Rules:
         return found
 
     def inputs(self, record: Stage) -> Callable[[Any], list[str]]:
-        """Return an input function: all files that a job of a stage reads, by the stage's record."""
+        """Return an input function for a stage's rule, which returns all files that a job reads."""
 
         def found(wildcards: Any) -> list[str]:
             paths = paths_of(self.inputs_by_argument(record.name, wildcards).values())
@@ -91,18 +91,17 @@ class Rules:
         return with_plain_errors(found)
 
     def inputs_by_argument(self, name: str, wildcards: Any) -> dict[str, Paths]:
-        """Return all files that a job of a stage reads, by argument of the stage's function."""
+        """Return all files that a stage's job reads, by argument of the stage's function."""
         record, arguments = STAGES[name], arguments_of(function_of(name))
         models = {} if record.shared is None else record.shared.models(wildcards.model)
         given = self._call(record, wildcards).arguments
         return {**models, **{key: given[key] for key, each in arguments.items() if each.is_input and key in given}}
 
     def shown_manifest(self, workflow: Any) -> Callable[[Any], str]:
-        """Return an input function for a readable path: the manifest it links to.
+        """Return an input function for the rule of readable paths, which returns the manifest to which a path must
+        link.
 
-        A link to another manifest is corrected.
-
-        Snakemake only checks that the link exists, and not its target.
+        A link to another manifest is corrected, because Snakemake only checks that a link exists, not its target.
         """
 
         def manifest(wildcards: Any) -> str:
@@ -114,14 +113,14 @@ class Rules:
         return with_plain_errors(manifest)
 
     def kept(self, wildcards: Any) -> str:
-        """Return the path of the manifest to which a readable path links; a parameter of the rule."""
+        """Return the path of the manifest to which a readable path must link; a parameter of the rule."""
         return self.jobs.storage_path(readable_path(wildcards.experiment, wildcards.kind, wildcards.place))
 
     def _as_input(self, path: str, made: Path) -> str:
         return ancient(path) if self.raw_files.are_the_same(path) or self._reads_the_same(path, made) else path
 
     def _reads_the_same(self, path: str, made: Path) -> bool:
-        """Return True if a raw input changed, but not in the files that `made` was made from."""
+        """Return True if a raw input has changed, but not in the files from which `made` was computed."""
         if (changed := self.raw_files.changed(path, made)) is None:
             return False
         try:
@@ -132,7 +131,7 @@ class Rules:
             return False
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
-        """Return the values that functions of records may request, by name."""
+        """Return the values that functions in a stage's record may have as parameters, by name."""
         return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
     def _call(self, record: Stage, wildcards: Any) -> Call:
@@ -146,12 +145,13 @@ class Rules:
         return {name: with_plain_errors(value) if callable(value) else value for name, value in resources.items()}
 
     def params(self, record: Stage) -> dict[str, Callable[..., str]]:
-        """Return the parameters of a stage's rule.
+        """Return the `params` of a stage's rule.
 
-        Snakemake records settings, call and the texts of `Stage.recorded`. It records no function of `resources`, so
-        changes of `given` and `run`, on which no result depends, cause no rerun. The command is a parameter because
-        Snakemake reads the text of `shell` after the Snakefile's loop has ended: all jobs would run the command of the
-        last rule.
+        Snakemake records the settings, the file with the job's specification, and the texts of `Stage.recorded`, and
+        runs a job again if they change. It does not record parameters that depend on `resources`, so changes of `given`
+        and `run`, on which no result depends, cause no rerun. The command is a parameter because Snakemake formats the
+        text of `shell` after the Snakefile's loop over stages has ended, when variables have the values of the last
+        rule.
         """
         params: dict[str, Callable[..., str]] = {
             "settings": lambda wildcards: self._call(record, wildcards).settings,
@@ -163,14 +163,14 @@ class Rules:
         return {name: with_plain_errors(function) for name, function in (params | recorded).items()}
 
     def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
-        # Snakemake compares parameters as a set, so the settings replace an empty text.
+        # Snakemake compares parameters as a set. An empty text is replaced by the settings, which are in the set.
         def value(wildcards: Any) -> str:
             return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings
 
         return value
 
     def _given(self, record: Stage) -> Callable[..., str]:
-        """Return the job's further arguments as JSON: its output, its model, and its runtime settings."""
+        """Return a function that returns a job's further arguments as JSON: output, model, runtime settings."""
         function = function_of(record.name)
         places = [name for name, each in arguments_of(function).items() if each.is_place]
 
@@ -192,8 +192,10 @@ class Rules:
     # A call of Snakemake ---------------------------------------------------------------------------------------------
 
     def count_gpus(self, workflow: Any) -> None:
-        """Pass the number of GPUs of this machine to Snakemake, so that jobs waiting for a GPU occupy no processors."""
-        # On a cluster, the number of jobs is limited, and the GPUs are on other machines.
+        """Tell Snakemake the number of GPU slots of this machine, so that jobs that wait for a GPU occupy no
+        processors.
+        """
+        # On a cluster (`nodes` is set), the GPUs are on other machines, and the number of jobs is limited instead.
         is_here = self._is_planning and workflow.resource_settings.nodes is None
         if is_here and SLOTS not in workflow.global_resources and (slots := self.resources.gpu_slots_here()):
             workflow.register_resource(SLOTS, slots)
@@ -203,9 +205,9 @@ class Rules:
         return [f"results/{experiment}/index.html" for experiment in self.project.config.experiments]
 
     def start(self, is_forced: bool) -> None:
-        """Prepare the main process of a real run before the first job.
+        """Prepare the first job of a run (not of a dry run): write specifications of jobs, and links.
 
-        Writes the calls and links of the plan, and passes to the jobs whether the user forces them to run.
+        Also tell the jobs whether the user forces them to run.
         """
         os.environ[FORCED] = "1" if is_forced else ""
         self.jobs.write_calls()

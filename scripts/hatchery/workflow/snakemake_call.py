@@ -1,4 +1,4 @@
-"""Steps of the Snakefile around the jobs of a call: before the configuration is read, and before the first job."""
+"""Steps of the Snakefile before the configuration is read, and before the first job starts."""
 
 import sys
 from contextlib import suppress
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def is_real_run(workflow: Any) -> bool:
-    """Return True if a call may make files: it is the process that the user started, and no dry run."""
+    """Return True if this Snakemake process may write files: it is the one that the user started, and no dry run."""
     return bool(workflow.is_main_process and not workflow.output_settings.dryrun)
 
 
 def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
-    """Choose the software environment of the jobs and the verbosity. Jobs on other machines use the same choice.
+    """Choose the software environment of the jobs, also of those on other machines, and the output on the terminal.
 
-    `names_of` returns readable names for the wildcards of a job for its line on the terminal.
+    `names_of` returns readable names for the wildcards of a job, which the terminal shows.
     """
     if not workflow.is_main_process:
         return
@@ -31,20 +31,21 @@ def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
     put_own_environment_first(workflow.deployment_settings)
     output = workflow.output_settings
     if is_real_run(workflow):
-        # Imported only for real runs, because Snakemake's scheduler imports NumPy.
+        # The import is inside the function, because it also imports Snakemake's scheduler and NumPy.
         from hatchery.workflow.job_lines import report_jobs
 
-        # With an option for more or less output, Snakemake's own records are shown.
+        # If the user requests more or less output, Snakemake's original messages are shown.
         report_jobs(logger, bool(output.quiet or output.verbose or output.debug_dag or output.printshellcmds), names_of)
 
 
 def begin_jobs(dag: Any) -> None:
-    """Prepare the first job of a real run, when the plan `dag` is complete."""
+    """Prepare the first job of a run; `dag` is the complete plan."""
     hand_on_interrupts()
     remove_empty_folders = dag.cleanup_workdir
 
     def cleanup_workdir() -> None:
-        # At its end, Snakemake removes empty folders but cannot remove a link to one: the place of a stopped result.
+        # At the end, Snakemake removes empty folders. It fails for a link to an empty folder, which remains if the job
+        # of a shared result was stopped.
         with suppress(NotADirectoryError):
             remove_empty_folders()
 

@@ -1,6 +1,6 @@
 """The software environment of the jobs: the rules' conda environments if conda is installed, else that of this shell.
 
-The profile for Slurm requests conda. Without conda, jobs use the environment of `make env`, which has the same pinned
+The Slurm profile requests conda. Without conda, jobs use the environment of `make env`, which has equal pinned
 versions. The main process decides, and passes its decision to the jobs that it submits.
 """
 
@@ -14,27 +14,27 @@ from typing import Any
 
 from snakemake.settings.types import DeploymentMethod
 
-# A shell function that is exported to child processes, as in conda's own set-up.
+# Environment variable of an exported shell function `conda`, which conda's set-up may define.
 _SHELL_FUNCTION = "BASH_FUNC_conda%%"
 
 
 def has_conda(which: Callable[[str], str | None] = shutil.which, surroundings: Mapping[str, str] = os.environ) -> bool:
-    """Return True if a command of this shell can call `conda`, the only requirement of Snakemake."""
+    """Return True if commands of this shell can call `conda`, which is all that Snakemake requires."""
     return which("conda") is not None or _SHELL_FUNCTION in surroundings
 
 
 def choose_software(settings: Any, has_conda_here: Callable[[], bool] = has_conda) -> str | None:
-    """Remove conda from Snakemake's deployment settings if it is not installed; return the message for the user then.
+    """Remove conda from Snakemake's deployment settings if it is not installed; then return a message for the user.
 
-    Containers contain their own conda, so with containers the settings are unchanged.
+    With containers, the settings are unchanged, because containers contain conda.
     """
     asked = set(settings.deployment_method)
     if DeploymentMethod.CONDA not in asked or DeploymentMethod.APPTAINER in asked or has_conda_here():
         return None
     settings.deployment_method = asked - {DeploymentMethod.CONDA}
     return (
-        f"conda is not on PATH: jobs run in the environment of this shell ({sys.prefix}), which `make env` makes from "
-        "the same pinned versions"
+        f"conda is not on PATH: jobs run in the environment of this shell ({sys.prefix}); `make env` creates it with "
+        "the pinned versions of the conda environments"
     )
 
 
@@ -46,7 +46,7 @@ def is_own_environment(settings: Any) -> bool:
 def put_own_environment_first(settings: Any) -> None:
     """Put this interpreter's folder first on PATH for jobs without conda and containers.
 
-    Only if this interpreter can run the jobs: Snakemake may be installed in an environment of its own.
+    PATH is unchanged if this interpreter cannot run jobs, because Snakemake may be installed in a separate environment.
     """
     if not is_own_environment(settings):
         return

@@ -1,9 +1,9 @@
-"""Results that Snakemake considers up to date by their dates, although their inputs have changed.
+"""Finds results that Snakemake considers up to date by modification times, although their inputs have changed.
 
-Dates are wrong after a clock was set back. A manifest records the checksums of a result's inputs. At the end of a
-call, the inputs of all finished results are compared with them. A result whose inputs have changed or are missing is
-reported with the rules that make it again. No later stage reads a final result, such as a submission, so a final
-result that was altered or belongs to another experiment is reported here, too.
+Modification times are wrong if a clock was set back. At the end of a Snakemake call, the inputs of all finished results
+are compared with the checksums in the results' manifests. A result whose inputs have changed or are missing is reported
+with the rules to run again. Final results, such as submissions, are not read by later stages, so a final result that
+was altered or belongs to another experiment is also reported here.
 """
 
 import atexit
@@ -23,12 +23,14 @@ from hatchery.units import rough_duration
 from hatchery.workflow.registry import STAGES
 
 AHEAD_SECONDS = 300
-"""Tolerated difference, in seconds, between the clocks of machines that share a file system."""
+"""Tolerated difference in seconds between the clocks of machines that share a file system."""
 OTHER_CONTENT = "was made from other content"
 
 
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
-    """Report stale results at the end of this call; a real run with results of other inputs ends with status 1."""
+    """Report stale results at the end of this Snakemake call; unless it is a dry run, it ends with status 1 if results
+    were made from other inputs.
+    """
     if dry_run:
         atexit.register(report_stale_results, workflow)
         return
@@ -46,7 +48,7 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
 
 
 def report_stale_results(workflow: Any) -> bool:
-    """Print a line for outdated results with up-to-date dates, and one for dates ahead of the clock.
+    """Print warnings on results that are outdated despite their modification times, and on times ahead of the clock.
 
     Return True if a result was altered, or made from inputs with other content.
     """
@@ -62,21 +64,21 @@ def report_stale_results(workflow: Any) -> bool:
 
 
 class StaleLine(NamedTuple):
-    """A warning, and whether results are certainly wrong: missing inputs may have been removed on purpose."""
+    """A warning; `is_wrong` is False for missing inputs, because they may have been removed on purpose."""
 
     text: str
     is_wrong: bool
 
 
 def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
-    """Yield the lines for jobs that Snakemake did not run."""
+    """Yield warnings on the outputs of finished jobs, which Snakemake did not run again."""
     stale: dict[str, str] = {}
     has_other_content = False
     altered: list[str] = []
     ahead: dict[str, tuple[float, str]] = {}
     digest_of, now = cache(sha256_file), time.time()
     for job in finished:
-        # Other rules link the results of stages at other places.
+        # Outputs of other rules are links to results of stages, so only stages are checked.
         for output in map(Path, job.output if stage_called(job.rule.name) in STAGES else ()):
             if not output.is_file():
                 continue
@@ -96,22 +98,22 @@ def stale_lines(finished: Iterable[Any]) -> Iterator[StaleLine]:
     if stale:
         first, *others = stale.values()
         more = f" (and results of {len(others)} more rules)" if others else ""
-        text = f"wrongly taken for up to date: {first}{more}; to make it again: the same command with --forcerun"
+        text = f"wrongly considered up to date: {first}{more}; to make it again: the same command with --forcerun"
         yield StaleLine(f"{text} {' '.join(stale)}", has_other_content)
     elif ahead:
         seconds, path = next(iter(ahead.values()))
         yield StaleLine(
-            f"{path} is dated {rough_duration(seconds)} ahead of this machine's clock; Snakemake compares dates, so it "
-            "may take such files for up to date when they are not; to make them again: the same command with "
+            f"{path}: its modification time is {rough_duration(seconds)} ahead of this machine's clock, so Snakemake "
+            "may wrongly consider such files up to date; to make them again: the same command with "
             f"--forcerun {' '.join(ahead)}",
             False,
         )
 
 
 def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
-    """Return the difference between a result and its inputs, as `_difference` does; empty for views.
+    """Return the difference between a result's recorded and current inputs (`_difference`); empty without manifest.
 
-    Raises ManifestError for an altered manifest or view, and for one of another experiment.
+    Raises ManifestError for an altered output, and for an output of another experiment.
     """
     if output.name == MANIFEST:
         return _difference(read_manifest(output), digest_of)
@@ -121,16 +123,16 @@ def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
 
 
 def _difference(made: Manifest, digest_of: Callable[[Path], str]) -> str:
-    """Return how the recorded inputs of a result differ from the present files; empty if equal or not recorded."""
+    """Return how the recorded inputs of a result differ from the current files; empty if equal or not recorded."""
     try:
-        # The recorded paths are compared, because Snakemake's inputs of the job may represent other files: the manifest
-        # of a job represents the tasks that the job fine-tuned.
+        # The paths recorded by the stage are compared, because Snakemake's inputs may be other files, such as the
+        # manifest of a job instead of the manifests of its tasks.
         for name, path in volatile_facts(made.path)["inputs"].items():
             if not Path(path).is_file():
-                return f"was made from {path}, which is gone"
+                return f"was made from {path}, which no longer exists"
             recorded = made.inputs[name]
             if recorded != digest_of(Path(path)) and recorded != digest_read(made.settings, name, Path(path)):
-                return f"{OTHER_CONTENT} of its input {name!r} than there is now"
+                return f"{OTHER_CONTENT} of its input {name!r} than the current file"
     except (OSError, ValueError, KeyError, TypeError, HatcheryError):
         pass
     return ""

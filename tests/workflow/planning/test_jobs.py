@@ -130,7 +130,7 @@ def test_a_corpus_that_another_stage_makes_is_told_with_what_to_ask_for(
     folder: Path, stage: str, corpus: str, made_from: str
 ) -> None:
     planned = jobs()
-    expected = f"'{corpus}' is made from `{made_from}`; ask for {planned.results.of.corpus(corpus)}"
+    expected = f"'{corpus}' is made from `{made_from}`; request {planned.results.of.corpus(corpus)}"
     with pytest.raises(ConfigError, match=re.escape(expected)):
         planned.call(stage, corpus=corpus)
 
@@ -154,7 +154,7 @@ def test_unknown_models_tasks_and_addresses_are_told_with_what_there_is(place: s
 
 @pytest.mark.parametrize("place", [f"finetuning/{RUN}", f"pretraining/{RUN}/demo_acceptability"])
 def test_a_readable_place_with_a_part_too_few_or_too_many_is_told_with_what_to_ask_for(place: str) -> None:
-    with pytest.raises(ConfigError, match=rf"results/tiny/{place}: ask for results/tiny/\w+/<run>(/<task>)?/manifest"):
+    with pytest.raises(ConfigError, match=rf"results/tiny/{place}: expected results/tiny/\w+/<run>(/<task>)?/manifest"):
         kept("tiny", place)
 
 

@@ -34,7 +34,7 @@ PATTERNS = [
 ]
 
 MISSPELT = {
-    "results/demo/figures/phenomana.svg": "there is no figure 'phenomana'; did you mean 'phenomena'?",
+    "results/demo/figures/phenomana.svg": "unknown figure 'phenomana'; did you mean 'phenomena'?",
     "sumarise": "did you mean 'summarise'?",
     "results/tokens/demo/demoo/manifest.json": "got 'demoo', no such tokenizer; did you mean 'demo'? There are:",
     "results/demo/sumary.csv": "results/<experiment>/summary.csv or index.html, with one of the experiments babylm_",

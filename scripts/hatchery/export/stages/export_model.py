@@ -43,13 +43,15 @@ def export_settings(project: "Project", experiment: str, run: str) -> dict[str, 
 
 
 def _hub_dataset(project: "Project", source: str) -> str | None:
-    """Return the hub's data set of a raw input; None for embedded ones and if the user gives a path."""
+    """Return the name of a raw input's data set on the hub; None if it is generated or has a local path."""
     data = project.raw_input(source)
     return None if data is None or data.hub is None or data.path is not None else data.hub.dataset
 
 
 def export_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return manifests of the model, of its filled sentences, and of its checkpoints; and the scores of all models."""
+    """Return the manifests of the model, of its filled sentences and of its checkpoints, and the summary with all
+    scores.
+    """
     return {
         "pretraining": of("pretrain"),
         "summary": of("summarise", "parquet"),
@@ -77,13 +79,13 @@ def export_model(
     run: StageRun,
     checkpoints: Mapping[str, Path] = NOTHING,
 ) -> None:
-    """Write the folder of one model.
+    """Write the folder of one model for `transformers`.
 
-    `pretraining` is the manifest of the model, `summary` the experiment's summary.parquet, whose rows of this model
-    the card shows (None: the card states that the model was not evaluated), `filled` the manifest of examples that it
-    wrote, the first of which is the card's example. `checkpoints` are manifests of intermediate checkpoints by name,
-    such as `chck_1M`: each becomes a folder of the same kind in `branches/`. Raises ManifestError, ModelError and
-    TokenizationError for unusable inputs, EvaluationError for invalid examples.
+    `pretraining` is the manifest of the model. `summary` is the experiment's summary.parquet, whose rows of this model
+    the model card shows; if it is None, the card says that the model was not evaluated. `filled` is the manifest of
+    sentences that the model wrote, the first of which is the example on the card. `checkpoints` are the manifests of
+    intermediate checkpoints by name, such as `chck_1M`; each is exported to a folder in `branches/`. Raises
+    ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for invalid sentences.
     """
     from hatchery.export.write_export import write_export
 

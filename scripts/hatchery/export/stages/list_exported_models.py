@@ -1,4 +1,4 @@
-"""The stage `list_exported_models`: write a page that lists the models of an experiment, from manifests only."""
+"""The stage `list_exported_models`: write a page that lists an experiment's exported models, from their manifests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ CARD = "README.md"
 
 @dataclass(frozen=True)
 class ListingSettings(Settings):
-    """The list of an experiment's exported models, in the order of the configuration."""
+    """Settings of the list of an experiment's exported models; `runs` are in the order of the configuration."""
 
     experiment: str
     description: str
@@ -49,16 +49,16 @@ def exported_runs(project: "Project", experiment: str) -> list[str]:
     minutes=10,
 )
 def list_exported_models(settings: ListingSettings, model: Mapping[str, Path], output: Path) -> None:
-    """Write the page that lists an experiment's exported models, given as manifests by run.
+    """Write the page that lists an experiment's exported models; `model` are their manifests by run.
 
-    Raises ConfigError if the models are not those of the settings, ManifestError for a damaged manifest.
+    Raises ConfigError if the runs differ from `settings.runs`, ManifestError for a damaged manifest.
     """
     from hatchery.rendering.table import Cell, table
     from hatchery.rendering.templates import render
 
     if sorted(model) != sorted(settings.runs):
         raise ConfigError(
-            f"model: got {', '.join(sorted(model))}, the settings list {', '.join(sorted(settings.runs))}"
+            f"model: got {', '.join(sorted(model))}, expected {', '.join(sorted(settings.runs))} as in the settings"
         )
     manifests = {run: read_manifest(model[run]) for run in settings.runs}
     names = list(dict.fromkeys(name for m in manifests.values() for name in m.measures["scores"]))

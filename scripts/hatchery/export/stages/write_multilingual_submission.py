@@ -1,4 +1,4 @@
-"""The stage `write_multilingual_submission`: write both files of BabyLM's multilingual track, and a report on them."""
+"""The stage `write_multilingual_submission`: write the files for BabyLM's multilingual track, and a report on them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def multilingual_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the run and its checkpoints: the 28 of the track, or its own if it has none of these."""
+    """Return the settings of the submission, with the run's checkpoints: the 28 of the track or, if the run has none of
+    these, its other milestones.
+    """
     wanted, run = multilingual_choice(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
     official = [mark_name(words) for words in BABYLM_MARKS]
@@ -35,7 +37,9 @@ def multilingual_settings(project: "Project", experiment: str) -> dict[str, obje
 
 
 def multilingual_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the existing evaluations of the run and of its checkpoints, and the tidy table."""
+    """Return the evaluations of the run and of its checkpoints that the experiment has, and the tidy table of
+    measurements.
+    """
     project = results.project
     wanted, run = multilingual_choice(project, experiment)
     known = {experiment: results.evaluations(experiment)}

@@ -25,21 +25,25 @@ MARKS = {"strict_small": BABYLM_MARKS[:19], "strict": BABYLM_MARKS}
 
 
 def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"]:
-    """Return the submission and its run. Raises ConfigError without a submission, and for an unknown run."""
+    """Return the experiment's `submission` and its run. Raises ConfigError without submission, or for an unknown
+    run.
+    """
     block, where = project.experiment(experiment), project.place("experiment", experiment)
     if block.submission is None:
-        raise ConfigError(f"{where}: there is no `submission`; write `submission: {{track: strict_small}}`")
+        raise ConfigError(f"{where}: the key `submission` is missing; write `submission: {{track: strict_small}}`")
     wanted = block.submission
     if wanted.edition != 2026:
         raise ConfigError(
-            f"{where}: submission.edition: got {wanted.edition}, whose leaderboard accepts no more files; its average "
+            f"{where}: submission.edition: got {wanted.edition}, whose leaderboard is closed; the average by its rules "
             f"is in results/{experiment}/analyses/babylm_leaderboard/numbers.csv"
         )
     return wanted, submitted_run(project, experiment)
 
 
 def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the run and its checkpoints: those of the track, or its own if it has none of these."""
+    """Return the settings of the submission, with the run's checkpoints: those of the track or, if the run has none of
+    these, its other milestones.
+    """
     wanted, run = chosen(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
     official = [mark_name(words) for words in MARKS[wanted.track]]
@@ -49,7 +53,9 @@ def submission_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def submission_inputs(results: "ResultPaths", experiment: str) -> dict[str, Paths]:
-    """Return the existing evaluations of the run and of its checkpoints, the tidy table, and the official numbers."""
+    """Return the evaluations of the run and of its checkpoints that the experiment has, the tidy table of measurements,
+    and the official numbers of rows.
+    """
     project = results.project
     wanted, run = chosen(project, experiment)
     known = {experiment: results.evaluations(experiment)}
@@ -100,7 +106,7 @@ def write_submission(
     output: Path,
     report: OutputPath,
 ) -> None:
-    """Write the submission of one model to `output`, and a report for people to `report`, in Markdown.
+    """Write the submission of one model to `output`, and a report on it, in Markdown, to `report`.
 
     Raises ManifestError for altered files.
     """

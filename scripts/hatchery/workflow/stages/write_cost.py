@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return all pretrainings of an experiment and the device that it is planned for."""
+    """Return the settings of the cost estimate: all pretrainings of an experiment, and the planned device."""
     block, config = project.experiment(experiment), project.config
     names = [run.name for run in project.seeded_runs(experiment)]
     return {
@@ -26,7 +26,7 @@ def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
         "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
         "plan": {
             "device": planned_device(config.cluster, config.compute.device),
-            # Without GPUs in the configuration, the estimate is for one device.
+            # This is 1 if the configuration has no GPUs.
             "devices": config.cluster.processes,
             "threads": config.compute.pretraining_threads,
             "mfu": config.cluster.planned_mfu,
@@ -63,9 +63,10 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     minutes=10,
 )
 def write_cost(settings: CostSettings, output: Path, markdown: OutputPath, page: OutputPath) -> None:
-    """Write an experiment's cost as a CSV table, as Markdown and as a page, with checksums of the first two.
+    """Write an experiment's estimated cost as a CSV table, as Markdown and as an HTML page, with checksums of CSV and
+    Markdown.
 
-    Raises ConfigError, ModelError.
+    Raises ConfigError or ModelError for an invalid run or model.
     """
     from hatchery.workflow.cost_estimate import estimate
     from hatchery.workflow.cost_table import cost_csv, cost_html, cost_markdown
