@@ -154,7 +154,9 @@ def test_a_task_without_any_number_is_not_comparable_and_its_average_is_named(ex
 def test_notes_are_about_what_the_summary_has(two_models: Any, experiment: Any) -> None:
     experiment.add_model("m", 1, [])
     (note,) = general_notes(summary_of(experiment))
-    assert note.startswith("mean ± standard deviation over n runs. A run is one pretraining seed; none is selected.")
+    assert note.startswith(
+        "mean ± standard deviation over n runs. A run has one pretraining seed; all runs are included."
+    )
     assert "minimal pairs" not in note
     both = " ".join(general_notes(summary_of(two_models)))
     for told in ("fine-tuning seed", "Bold on the page", "minimal pairs", "MCC 0", "`by run`", "paradigms equally"):

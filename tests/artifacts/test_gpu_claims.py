@@ -143,7 +143,7 @@ def test_jobs_that_share_a_gpu_are_spread_and_share_none_with_one_that_wants_it_
 
 @pytest.mark.parametrize("wanted", [0, 3])
 def test_more_gpus_than_there_are_is_an_error_and_no_endless_wait(tmp_path, wanted):
-    with pytest.raises(ConfigError, match=f"{wanted} are wanted, but this process may use 2 \\(0, 1\\)"):
+    with pytest.raises(ConfigError, match=f"the job needs {wanted}, but this process may use 2 \\(0, 1\\)"):
         claim(["0", "1"], wanted, tmp_path)
 
 

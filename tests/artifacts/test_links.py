@@ -64,7 +64,7 @@ def test_looking_makes_nothing(here: Path, tmp_path: Path) -> None:
     (tmp_path / "old/results/a.txt").touch()
     assert check_roots(tmp_path / "new", here) == []
     told = check_roots(tmp_path / "old", here)
-    assert [line.split(": ")[1].split(" holds")[0] for line in told] == [str(tmp_path / "old/results")]
+    assert [line.split(": ")[1].split(" contains")[0] for line in told] == [str(tmp_path / "old/results")]
     assert list(here.iterdir()) == [] and not (tmp_path / "new").exists()
     with pytest.raises(ConfigError, match="does not exist"):
         check_roots(tmp_path / "srcatch/hatchery", here)

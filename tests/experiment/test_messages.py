@@ -78,7 +78,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a no-break space before a key": (
             "  batch_size: 32",
             "\u00a0 batch_size: 32",
-            "demo.yaml:9: mapping values are not allowed here; line 8 has U+00A0 (no-break space) in the place of",
+            "demo.yaml:9: mapping values are not allowed here; line 8 has U+00A0 (no-break space) instead of",
         ),
         "a no-break space behind a colon": (
             "batch_size: 32",

@@ -177,7 +177,7 @@ def test_a_failing_network_is_told_and_finished_shards_are_kept(
     assert texts(fetch_hub(of(dataset), tmp_path / "out", PER_SHARD)) == expected()
 
 
-@pytest.mark.parametrize(("status", "told"), [(429, "the hub answers 429 busy; start again later"), (404, "not found")])
+@pytest.mark.parametrize(("status", "told"), [(429, "the hub answers 429 busy; run again later"), (404, "not found")])
 def test_what_the_server_answered_is_told_where_the_library_speaks_of_missing_files(
     status: int, told: str, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,5 +305,5 @@ def test_files_of_a_data_set_are_fetched_as_they_are(hub: FakeHub, tmp_path: Pat
     assert source.names() == ["childes.train.txt", "switchboard.train.txt"]
     with pytest.raises(SourceError, match=r"text at 0{40}: no file matches \*\.zip; there are: README\.md, chil"):
         fetch_hub(Hub("somebody/text", "0" * 40, files=("*.zip",)), tmp_path / "zip")
-    with pytest.raises(ConfigError, match="cannot be set together with keys of rows"):
+    with pytest.raises(ConfigError, match="cannot be set together with documents"):
         source_settings({"name": "text", "hub": {**wanted, "documents": 3}})

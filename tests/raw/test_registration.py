@@ -140,7 +140,8 @@ def test_sources_that_were_exchanged_are_refused(folder: Path, tmp_path: Path) -
         other.rename(one)
         (tmp_path / "kept").rename(other)
     with pytest.raises(
-        SourceError, match=r"sources/a\.json: is the manifest of the source 'b'; remove it to have the source"
+        SourceError,
+        match=r"sources/a\.json: is the manifest of the source 'b', expected 'a'; remove it to have the source",
     ):
         open_source(first)
 
@@ -171,7 +172,7 @@ def test_a_changed_file_is_told_and_one_that_looks_as_it_did_is_read_only_where_
 def test_a_damaged_manifest_is_told(content: str, folder: Path, tmp_path: Path) -> None:
     register_source("x", folder, tmp_path / "x.json")
     (tmp_path / "x.json").write_text(content)
-    with pytest.raises(SourceError, match=r"x\.json: (not a source manifest|has the SHA-256)"):
+    with pytest.raises(SourceError, match=r"x\.json: (cannot be read as a source manifest|has the SHA-256)"):
         open_source(tmp_path / "x.json")
 
 

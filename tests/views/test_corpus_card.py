@@ -296,7 +296,7 @@ def refused(corpus: Path, folder: Path, **inputs: Path) -> str:
         ("rejected.csv", "source,reason,count\na,short,-1\n", r"rejected\.csv, line 2: count: got '-1', expected at"),
         ("samples.csv", "source,outcome,reason,text\na,perhaps,x,y\n", r"samples\.csv, line 2: outcome"),
         ("samples.csv", 'source,outcome,reason,text\na,rejected,"x\n', r"samples\.csv: not a CSV file"),
-        ("samples.csv", "source,outcome,reason,text\na,rejected\n", r"samples\.csv, line 2: 2 fields"),
+        ("samples.csv", "source,outcome,reason,text\na,rejected\n", r"samples\.csv, line 2: got 2 cells"),
     ],
 )
 def test_a_wrong_table_is_named(tmp_path: Path, name: str, text: str, complaint: str) -> None:

@@ -70,7 +70,7 @@ def test_missing_raw_data_is_listed_by_a_dry_run_and_stops_a_real_one(project: P
     missing = [line for line in planned.stderr.splitlines() if line.startswith("missing: ")]
     assert [line.split("'")[1] for line in missing] == ["blimp", "my_text"]
     assert "is not at ../shared/data/blimp.zip: set data.blimp.path" in missing[0]
-    assert "lies at /dev/zero, which is a device or a pipe" in missing[1]
+    assert "is at /dev/zero, which is a device or a pipe" in missing[1]
 
     lines = refused(project, "--cores", "1", "results/tiny/summary.csv")
     assert [f"missing: {line}" for line in lines] == missing

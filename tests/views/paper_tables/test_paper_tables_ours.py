@@ -113,7 +113,7 @@ def test_a_twin_has_its_prefix_taken_off_and_no_number_comparable(strict: Any) -
     text = markdown_table(table)
     assert cells_of(text, OURS)[0][-2] == "50.0"
     assert all(cell.endswith("†") for line in cells_of(text, PUBLISHED) for cell in line[3:])
-    assert "No number of ours is comparable with a printed one: generated data" in text
+    assert "None of our numbers is comparable with a printed number: generated data" in text
 
 
 def test_the_files_are_the_same_bytes_again_and_those_of_another_run_are_removed(strict: Any) -> None:
@@ -134,7 +134,10 @@ def test_the_files_are_the_same_bytes_again_and_those_of_another_run_are_removed
     assert {entry["path"] for entry in json.loads(contents[0]["manifest.json"])["outputs"]} == names | {
         *("tables.md", "tables.tex", "tables.html", "tables.json"),
     }
-    assert b"Not written, because the experiment has no number for them: Tables 11, 12." in contents[0]["tables.md"]
+    assert (
+        b"Tables that were not written, because the experiment has no numbers for them: 11, 12."
+        in contents[0]["tables.md"]
+    )
     assert contents[0]["tables.tex"].count(b"\\input{elc_bert_table_") == 7
 
 
@@ -166,7 +169,7 @@ def test_a_miniature_has_the_sizes_of_its_own_tasks_with_the_limit_that_cut_them
     tables, _ = all_tables(settings, replace(bnc.inputs(), tasks=tasks))
     text = markdown_table(next(table for table in tables if table.number == "4"))
     assert [line[3:] for line in cells_of(text, OURS)] == [["60", "20", "12.50"]]
-    assert "with more than 128 subwords" in text
+    assert "more than 128 subwords" in text
     assert all(cell.endswith("†") for line in cells_of(text, PUBLISHED) for cell in line[3:])
 
 

@@ -112,7 +112,7 @@ def test_who_calls_twice_is_told_of_the_first_call_and_not_to_unlock(
         while "--unlock" in (line := JobLines(sys.stderr, dict.values).line_of(record)) and time.monotonic() < deadline:
             time.sleep(0.05)
         first.kill()
-    assert f"cannot be locked: another workflow runs in it (process {first.pid}); wait for its end" in line
+    assert f"cannot be locked: another workflow runs in it (process {first.pid}); wait until it ends" in line
     assert "--unlock" not in line and "\n" not in line
 
 
