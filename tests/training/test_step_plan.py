@@ -192,6 +192,9 @@ def test_a_published_change_of_length_begins_with_the_first_sequence_again(pretr
     first, again = DataOrder(plan, settings.seed, lambda length: Grid(4_000, length))(plan.at(5))[0], order(plan.at(5))
     assert first.epoch == 0 and np.array_equal(first.indices, again[0].indices)
     assert plan.at(5).read == (0,) and plan.at(6).read == (4,)
+    # A quarter of ten steps is two and a half: the third step is the first long one.
+    uneven = StepPlan(pretrain_settings(pretrain_slice(steps=10, batch_size=8, long=(0.25, 2))))
+    assert [stretch.first_step for stretch in uneven.stretches] == [0, 2]
 
 
 def test_two_kinds_of_sequences_read_at_their_own_pace_while_the_batch_grows() -> None:
