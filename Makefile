@@ -3,13 +3,13 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# The Python that makes .venv; empty: the newest of python3.14 to python3.11 that is there.
+# The Python that creates .venv; if empty, the newest installed one of python3.14 to python3.11.
 PYTHON ?=
 CORES ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 EXPERIMENT ?= demo
 PYTEST_OPTIONS ?=
 
-# The surroundings must not decide which modules the commands import or whether bytecode is kept.
+# Variables of the user's shell must not decide which modules the commands import or whether bytecode is written.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 # Snakemake needs a folder for its cache before it reads the workflow.
@@ -73,7 +73,7 @@ CHECK_OPTIONS ?=
 cluster-check: env ## print the Slurm jobs of EXPERIMENT=name, and ask Slurm whether it would take them; sends none
 	@PATH="$$PWD/.venv/bin:$$PATH" python scripts/check_cluster.py --experiment "$(EXPERIMENT)" $(CHECK_OPTIONS)
 
-# Tests of one folder stay in one process, because they share what they prepare.
+# Tests of one folder stay in one process, because they share fixtures.
 TEST_PROCESSES ?= 2
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder
 
@@ -107,7 +107,8 @@ test-transformers-4: env ## test exported models with the version of transformer
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" .venv/bin/python -c "import transformers; print('transformers', transformers.__version__)"
 	@PYTHONPATH="$$PWD/$(TRANSFORMERS_4)" $(IN_ENVIRONMENT) pytest $(IN_PROCESSES) -m hub $(PYTEST_OPTIONS) tests/export
 
-# What others use exported models with; nothing of ours needs it. Both versions of transformers are tested at once.
+# Tools in which others use exported models; Hatchery itself needs none of them. Both versions of transformers are tested
+# at the same time.
 TOOLS := .tools
 IN_TOOLS = -p no:cacheprovider $(PYTEST_OPTIONS) tests/export/test_in_tools.py
 $(TOOLS)/installed: tests/export/tools.lock
@@ -123,7 +124,7 @@ test-tools: env ## test exported models in lm-evaluation-harness, minicons, capt
 	  other=$$!; PYTHONPATH="$$PWD/$(TOOLS)" $(IN_ENVIRONMENT) pytest $(IN_TOOLS); first=$$?; \
 	  wait $$other; second=$$?; cat $(TOOLS)/transformers-4.out; exit $$((first | second))
 
-# PyTorch for CPUs comes without it, and nothing else needs it there.
+# PyTorch for CPUs does not install Triton; only this test needs it.
 TRITON := .triton
 $(TRITON)/installed: requirements.lock
 	@rm -rf $(TRITON) && mkdir $(TRITON)
@@ -202,8 +203,8 @@ sentence-model: env ## train the sentence splitter's model again; NLTK_DATA_FOLD
 	  --source brown=$(NLTK_DATA_FOLDER)/brown.zip --source inaugural=$(NLTK_DATA_FOLDER)/inaugural.zip \
 	  --source state_union=$(NLTK_DATA_FOLDER)/state_union.zip
 
-# Versions that are locked stay if they fit; uv would keep their hashes, too, and not add those of another platform. A marker
-# that holds on all platforms of pyproject.toml is left out.
+# Locked versions are kept if they satisfy requirements.in. Their hashes are removed first, because uv would keep them and
+# not add the hashes of other platforms. A marker that is true on all platforms of pyproject.toml is left out.
 .PHONY: lock
 lock: env ## write requirements.lock and envs/*.yaml again from requirements.in (needs uv on PATH)
 	@sed -n 's/^\([a-z][^ ]*==[^ ;]*\).*/\1/p' requirements.lock > .lock.partial && mv .lock.partial requirements.lock

@@ -59,7 +59,7 @@ wildcard_constraints:
 
 RULES.count_gpus(workflow)
 
-# What a rule reads and writes, its resources and its parameters stand in the record of its stage, on its function in
+# Inputs, outputs, resources and parameters of each rule are declared on the function of its stage in
 # scripts/hatchery/<package>/stages/<rule>.py. `make show RULE=...` prints a rule and an example of its jobs.
 for stage in STAGES.values():
 
@@ -85,14 +85,15 @@ for stage in STAGES.values():
             **RULES.resources_of(stage),
         params:
             **RULES.params(stage),
-        # Slurm sends its signals to every process of a job: what is said while a checkpoint is saved has to reach the log.
+        # Slurm sends its signals to every process of a job. `tee` ignores them, so that messages written while a checkpoint is
+        # saved reach the log.
         shell:
             "{params.run} {params.call} {params.given:q} 2>&1"
             " | (trap '' TERM USR1 INT; exec tee {log})"
 
 
-# So that results can be asked for by their readable names, which are links to where they are kept. A link is made when
-# the workflow starts, so there is nothing left to do; `update` keeps Snakemake from deleting the file behind it.
+# This rule lets users request results by readable names, which are links to the folders that contain them. The links are
+# made when the workflow starts, so the rule has nothing to do. `update` prevents Snakemake from deleting the linked file.
 rule show_result:
     input:
         RULES.shown_manifest(workflow),
@@ -122,7 +123,7 @@ rule all:
     localrule: True
 
 
-# Mistakes are reported before anything is planned, missing data before the first job.
+# Mistakes in the request are reported before jobs are planned, missing data before the first job.
 check_request(RULES, workflow)
 
 
@@ -130,7 +131,7 @@ if is_module(workflow):
     begin_in_module(RULES, workflow)
 
 
-# Not in a dry run, which creates nothing.
+# Snakemake does not call this in a dry run, so a dry run creates no file.
 onstart:
     require_raw_data(RULES.project, workflow.dag)
     asked = workflow.dag_settings
