@@ -34,7 +34,7 @@ def basis(**aspects: object) -> str:
 
 
 def aspects_of(text: str) -> dict[str, str]:
-    """Return the values of a basis by aspect."""
+    """Parse a basis: return its values by aspect."""
     return {name: value for name, _, value in (part.partition(": ") for part in text.split("; ") if part)}
 
 

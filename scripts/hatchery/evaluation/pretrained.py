@@ -135,7 +135,7 @@ class ModelOfOthers:
 
     @property
     def use(self) -> Use:
-        """The use that its architecture implies."""
+        """The model's use, which its architecture determines."""
         return Use((self.settings.architecture,))  # type: ignore[arg-type]
 
     def tokenizer(self, template: bool = False) -> BaselineTokenizer:

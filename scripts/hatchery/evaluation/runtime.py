@@ -126,7 +126,7 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
     torch.backends.cudnn.allow_tf32 = False
     if not available or name == "cpu":
         return torch.device("cpu")
-    # Sums over repeated ids (embeddings, position tables) otherwise vary between runs; cuBLAS reads its variable when
+    # Sums over repeated ids (embeddings, position tables) otherwise vary between runs; cuBLAS reads this variable when
     # the device is first used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # As `use_deterministic_algorithms(True, warn_only=True)`, but without importing the compiler, which takes a second.

@@ -36,7 +36,9 @@ class FilledSentence(Record):
 
 @dataclass(frozen=True)
 class Wording:
-    """Words around the examples of one task: in `introduction`, `{}` is the name of the text they come from."""
+    """Texts around the examples of one task: in `introduction`, `{}` is the name of the text that the examples come
+    from.
+    """
 
     introduction: str
     given: str

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Use(NamedTuple):
-    """The uses of a model; the first one is the default."""
+    """The uses of a model (masked, causal, translation); the first one is the default."""
 
     kinds: tuple[ModelKind, ...]
     predicted_before: int = 0
@@ -42,7 +42,9 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
 
 
 def use_of(trained: Manifest, model: "LanguageModel") -> Use:
-    """Return the uses of a model; for an imported model, whose manifest has no objective, those in its own files."""
+    """Return the uses of a model; those of an imported model, whose manifest has no objective, are read from its own
+    files.
+    """
     if "objective" in trained.settings:
         return use_of_objective(objective_of_model(trained))
     if isinstance(model.config, EncoderDecoderConfig):

@@ -43,7 +43,7 @@ _PLL = "token_pseudo_log_likelihoods"
 DIFFUSION_ORDERS = 4
 """Number of orders of a sentence's tokens over which the bound of masked diffusion is averaged."""
 WAYS: dict[str, Way] = {
-    # Each token masked alone (Salazar et al., 2020).
+    # Each token is masked separately (Salazar et al., 2020).
     "pll": Way(("masked",), _PLL, _each),
     # Names of BabyLM's pipeline for the two kinds of masked models; the kind of the model is checked.
     "masked": Way(("masked",), _PLL, _each, predicted_before=0),
@@ -56,7 +56,7 @@ WAYS: dict[str, Way] = {
     "diffusion": Way(
         ("masked",), "token_diffusion_bounds", lambda length: DIFFUSION_ORDERS * length, module="diffusion_bounds"
     ),
-    # After one context token (BabyLM 2023).
+    # The log-likelihood from left to right, after one context token (BabyLM 2023).
     "left_to_right": Way(("causal", "encoder_decoder"), "token_left_to_right_likelihoods", lambda length: 1),
 }
 

@@ -60,9 +60,9 @@ class Packing(NamedTuple):
     rows: Tensor
     """int64 [N]: flat positions b * T + t, ascending."""
     batch: int
-    """B"""
+    """Number of sequences, B."""
     length: int
-    """T"""
+    """Number of positions of a sequence, T."""
 
     def pack(self, values: Tensor) -> Tensor:
         """Return the kept positions [N, ...] of `values` [B, T, ...]."""

@@ -162,7 +162,7 @@ class LayeredEncoder(Encoder):
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self._embedded(input_ids, mask, causal)
-        # Only weights between blocks have no gradient at single rows.
+        # Weights between blocks get no gradient if single rows are computed.
         wants_gradient = self.weighting.between_blocks and torch.is_grad_enabled()
         if packing is None and few and not self.training and not wants_gradient:
             return self._run_for(embedded, inputs, rows)

@@ -42,7 +42,7 @@ class Exported:
     a head has no export module: `export/model_folder.py` writes its file.
     """
     classes: str
-    """Prefix of the names of its classes."""
+    """Prefix of the names of the family's classes."""
     title: str = ""
     """Name of the family's models, for readers."""
     base_size: str = ""
@@ -75,7 +75,7 @@ class Exported:
 
 
 def six_per_parameter_and_token(config: object, parameters: int, work: Sequence[tuple[int, int]]) -> float:
-    """Return 6 operations for each parameter and token: the formula of families whose papers count no operations."""
+    """Return 6 FLOPs for each parameter and token: the formula of families whose papers count no FLOPs."""
     return kaplan_flops(parameters, sum(sequences * length for sequences, length in work))
 
 

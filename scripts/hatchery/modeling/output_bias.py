@@ -168,7 +168,7 @@ def _factor(scale: WeightScale, unit_weight: Tensor, bias: Tensor | None) -> flo
         return 1.0
     if not isinstance(scale, str):
         return float(scale)
-    # The rule is stated for all models, but with a bias of 0 the matrix would be zero.
+    # The rule holds for all models, but with a bias of 0 the matrix would be zero.
     values = torch.zeros(1) if bias is None else bias.double()
     matched = _norm(values - values.mean() if scale == "centred" else values)
     if matched == 0:

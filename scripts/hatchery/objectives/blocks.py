@@ -139,8 +139,8 @@ class BlockExamples(PaddedExamples):
     def _predicted(
         self, block: Segment, masking: MaskingRule | None, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the visible tokens of a block, and the label of each of its tokens, both with a start: int64
-        [1 + n].
+        """Return the start token and the visible tokens of a block, and the label of each (none for the start token):
+        int64 [1 + n].
         """
         shown = targets = block.tokens.astype(np.int64)
         if masking is not None:

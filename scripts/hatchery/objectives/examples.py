@@ -50,7 +50,7 @@ SEGMENTS: dict[str, Callable[[DocumentCollection, int], Pieces]] = {
     "documents": DocumentSegments,
     "packed": PackedSequences,
 }
-"""Ways to divide documents into pieces for sequences of a maximum number of tokens."""
+"""Methods that divide documents into pieces for sequences of a maximum number of tokens."""
 
 
 class MaskedExamples(PaddedExamples):

@@ -111,7 +111,7 @@ def _counted(parts: Iterable[np.ndarray], size: int, allow_nothing: bool = False
 
 
 def _gathered(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the same ids in pieces of about `_IDS_PER_COUNT`, without empty pieces."""
+    """Yield the ids of `parts` in pieces of about `_IDS_PER_COUNT`, without empty pieces."""
     waiting: list[np.ndarray] = []
     n_waiting = 0
     for part in parts:

@@ -148,7 +148,7 @@ class PaddedExamples(ABC):
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """Return the same batch, and the number of words that begin in its text."""
+        """Return the batch of `batch`, and the number of words that begin in its text."""
         examples = [self.example(seed, epoch, int(index), mask_rate) for index in indices]
         words = sum(text.text_words(self.special) for example in examples for text in example.texts)
         return self.padding.batch(examples), words

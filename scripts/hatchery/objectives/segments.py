@@ -1,4 +1,4 @@
-"""Segments, which are consecutive tokens of one document, and the ways to divide documents into segments or to pack
+"""Segments, which are consecutive tokens of one document, and the methods that divide documents into segments or pack
 them.
 
 A segment never contains tokens of two documents, and tokens are copied only when special tokens are added. Sources: the

@@ -25,8 +25,8 @@ class Request:
     """A request: a model on `device`, or the checkpoints of a training; data; and settings.
 
     `name` is the name of the suite or task in rows; `settings` come from the file of the suite or task and from the
-    caller. `data` is a path or a table in memory, None if nothing was given; `expected` describes it, for messages.
-    Files may be written into the folder `scratch`.
+    caller. `data` is a path or a table in memory, None if nothing was given. Files may be written into the folder
+    `scratch`.
     """
 
     opened: Pretrained | Checkpoints

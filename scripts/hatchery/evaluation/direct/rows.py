@@ -68,8 +68,9 @@ class EvaluationResult:
 
     @property
     def _shown(self) -> pl.DataFrame:
-        """The summary without averages over phenomena that repeat those over paradigms, as if each phenomenon is one
-        paradigm."""
+        """The summary without averages over phenomena that repeat those over paradigms, which they do if each
+        phenomenon is one paradigm.
+        """
         columns = [name for name in self.summary.columns if name != "task"]
         of_paradigms = self.summary.filter(task=PARADIGM_AVERAGE).select(columns)
         repeated = self.summary.filter(task=PHENOMENON_AVERAGE).join(of_paradigms, columns, "semi", nulls_equal=True)

@@ -59,7 +59,7 @@ class TextNumbers:
         return list(self._numbers)
 
     def of(self, texts: Iterable[str]) -> list[int]:
-        """Return the number of each text; an unknown text gets the next number."""
+        """Return the number of each text; a new text gets the next number."""
         numbers = self._numbers
         return [numbers.setdefault(text, len(numbers)) for text in texts]
 
@@ -220,5 +220,5 @@ def _labels(examples: Sequence[Example]) -> np.ndarray:
 
 
 def _per_example(combine: np.ufunc, values: np.ndarray, first_inputs: np.ndarray) -> np.ndarray:
-    """Combine `values` [inputs] over the inputs of each example."""
+    """Combine `values` [inputs] over the inputs of each example with the ufunc `combine`."""
     return combine.reduceat(values, first_inputs[:-1]) if len(values) else values

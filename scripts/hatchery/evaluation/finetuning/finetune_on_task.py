@@ -124,8 +124,8 @@ def score(
 ) -> Scores:
     """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
-    The tables are results.csv (metrics are fractions), predictions.parquet, breakdown.csv if rows have facts, and
-    layer_weights.csv of probes. Finished runs are stored in `store` and reused from there. Raises the errors of
+    The tables are results.csv (metrics are fractions), predictions.parquet, breakdown.csv if the task lists `facts`,
+    and layer_weights.csv of probes. Finished runs are stored in `store` and reused from there. Raises the errors of
     `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
@@ -229,7 +229,7 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data that selects the reported state.
+    """Return the positions of the training items, and the development data that selects the reported state, or None.
 
     With selection "scored", the development data is the main set with all its rows, including rows that do not count
     (docs/papers/babylm-evaluation.md, "Official fine-tuning").

@@ -110,7 +110,7 @@ def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
     if not len(rows):
         return kept
     long, space = kept[rows], np.maximum(room[rows], 0)
-    # Bisection for the highest level whose sum fits: `low` always fits, `high` never does.
+    # Bisection for the highest common length whose sum fits: `low` always fits, `high` never does.
     low, high = np.zeros(len(rows), dtype=np.int64), long.max(axis=1)
     while np.any(high - low > 1):
         middle = (low + high) // 2

@@ -116,7 +116,10 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
 
 
 def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Return the parameters by name, each once; for models of others, names mark norms and embeddings as such."""
+    """Yield each parameter once, by its name followed by its role: norm, embedding, or nothing.
+
+    The names of models of others do not show these roles.
+    """
     roles: dict[int, str] = {}
     for module in model.modules():
         is_norm = "norm" in type(module).__name__.lower()
@@ -141,7 +144,8 @@ def set_rates(optimizer: torch.optim.Optimizer, protocol: ProtocolSettings, step
         group["lr"] = group["peak"] * factor
 
 
-# Reading a number from a GPU waits for the device; a run that is not finite stays so, and a later check finds it.
+# Number of steps between two checks on a GPU, because reading a number waits for the device. A run that is not finite
+# stays so, and a later check finds it.
 STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 

@@ -177,7 +177,8 @@ def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
 
 
 def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
-    """Return the measurements with unique task names: a name used by models tuned on different tasks gets a suffix.
+    """Return the measurements with unique task names: a name used by models fine-tuned on different tasks gets a
+    suffix.
 
     HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
     """

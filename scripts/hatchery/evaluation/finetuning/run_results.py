@@ -214,7 +214,8 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
     """Return the table breakdown.csv, without diverged runs.
 
-    For sets whose task names facts, it contains the accuracy by fact, value and label (empty: all labels).
+    For sets whose task lists `facts` (fields such as HANS' heuristic), it contains the accuracy by field, value and
+    label (empty: all labels).
     """
     rows = []
     for scored in sets:

@@ -73,12 +73,13 @@ class FactAccuracy:
 
 
 def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence[str]) -> list[FactAccuracy]:
-    """Return, for each fact and each of its values, sorted: the accuracy on all rows, then on the rows of every label.
+    """Return, for each field in `facts` and each of its values, sorted: the accuracy on all rows, then on the rows of
+    every label.
 
     These are the levels that HANS' scorer prints (docs/papers/ltg-bert.md, "HANS"); the six cells of heuristic and gold
     label tell an overlap heuristic, near 100 and 0, from a model that guesses.
 
-    `label_names` are in the order of the classes. Raises EvaluationError where a row lacks a fact.
+    `label_names` are in the order of the classes. Raises EvaluationError if a row lacks a field.
     """
     if not facts:
         return []
@@ -210,7 +211,7 @@ class ScoredSet:
         return failure(self.scored(answers))
 
     def breakdown(self, answers: Predicted) -> list[FactAccuracy]:
-        """Return the accuracy by the facts that the task names; empty if it names no facts."""
+        """Return the accuracy by the values of the task's `facts`; empty if it has none."""
         return accuracy_by_fact(self.scored(answers), self.task.facts, self.label_names)
 
     @property

@@ -49,7 +49,7 @@ def encode_task(
     vocabulary: frozenset[str] | None,
     tokenizer: TextTokenizer,
 ) -> EncodedTask:
-    """Read and encode the task and the tasks it is transferred to, each from the source of its name.
+    """Read and encode the task and the tasks it is transferred to, each from the source with its name.
 
     Raises ConfigError when a source is missing or superfluous and for a label mapping that does not fit;
     EvaluationError naming file and line for wrong data.

@@ -57,7 +57,7 @@ def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
 
 
 def decide(item: Item, *scores: float) -> Outcome:
-    """Return the outcome of one item."""
+    """Return whether a model with these scores is right or wrong about an item, or undecided (a tie)."""
     best = best_candidates(item, scores)
     return "wrong" if 0 not in best else "correct" if len(best) == 1 else "tie"
 

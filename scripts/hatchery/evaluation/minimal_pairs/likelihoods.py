@@ -84,8 +84,8 @@ class TargetScores:
 
     A target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
     log-probabilities. On the CPU the logits are therefore computed for some rows and some items at a time (tiles), in
-    memory that is reused: fresh pages cost as much as the product. The numbers equal those of log_softmax up to
-    rounding.
+    memory that is reused: allocating fresh memory costs as much as the product. The numbers equal those of log_softmax
+    up to rounding.
 
     `finished` computes the remaining targets and returns all, float32 [n_targets], or for several temperatures
     [n_targets, temperatures], for which all logits are computed.
@@ -359,7 +359,7 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """Return for each token the sum of its log-probabilities when it is masked and from left to right."""
+    """Return for each token the sum of two log-probabilities: when it is masked, and from left to right."""
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

@@ -104,9 +104,7 @@ ITEM_SCHEMA = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""Extra columns for items that are not pairs: scores of the candidates, the right one first, and their numbers of
-scored tokens.
-"""
+"""Columns for items that are not pairs; `scores` and `tokens` have an entry per candidate, the right one first."""
 
 
 @dataclass(frozen=True)

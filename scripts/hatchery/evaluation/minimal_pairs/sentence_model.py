@@ -196,8 +196,9 @@ class HatcheryModel(WithTokenizer):
         super().__init__(network, tokenizer, device, architecture or own, predicted_before)
 
     def logits_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at `rows`; the output layer, the widest product of the model, is computed at these
-        rows alone."""
+        """Return logits [M, V] at `rows`; the output layer, the widest product of the model, is computed only at these
+        rows.
+        """
         return self.network.logits_at(self._hidden_at(input_ids, rows))
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:

@@ -1,6 +1,6 @@
 """Share the computation of common prefixes among texts that are scored from left to right.
 
-The result is exact if a token's state depends on itself and on earlier tokens alone, as in causal models. Texts with
+The result is exact if a token's state depends only on the token and on earlier tokens, as in causal models. Texts with
 common prefixes are options after one prefix (entity tracking), one context with several targets (EWoK), and pairs that
 differ at the end. The rest of a text is padded to the longest rest of its batch; no scored token sees the padding.
 """

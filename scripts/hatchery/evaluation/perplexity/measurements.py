@@ -70,7 +70,7 @@ TRAINED_ON = "trained on "
 
 
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
-    """Return the bases of a split's metrics; empty for an evaluation without the settings of the stage."""
+    """Return a function of split and metric that returns the basis; an empty one without the settings of the stage."""
     manifest, model = evaluated.manifest, evaluated.model
     if "masking" not in manifest.settings:
         return lambda split, metric: ""

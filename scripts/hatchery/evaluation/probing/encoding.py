@@ -191,7 +191,7 @@ def encode_spans(
     if len(widths := {len(pair) for pair in spans}) > 1:
         raise EvaluationError(f"targets: got {' and '.join(map(str, sorted(widths)))} spans in one task")
     labels, unknown = _labels(kept, n_labels, multi_label)
-    # Sentences that do not fit keep their number, but not their ids.
+    # Sentences that are too long keep their index, but not their ids.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
     return EncodedSpans(
         sequences=TokenSequences(
@@ -239,7 +239,9 @@ def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -
 
 
 def starts_of(counts: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the start of each range in a concatenation, and the end of the last: int64 [n + 1]."""
+    """Return the start of each of n consecutive ranges with the lengths `counts`, and the end of the last: int64 [n +
+    1].
+    """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(counts, dtype=np.int64))])
 
 

@@ -102,7 +102,7 @@ class LayeredSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """The lengths of the encoded spans, so that batches have the same sentences."""
+        """Number of tokens of each encoded sentence, so that batches have the same sentences as without the cache."""
         return self.data.lengths
 
     @property

@@ -70,7 +70,7 @@ def measure(settings: NamedReadingTable, runtime: EvaluationRuntime, model: Path
 
 
 def evaluate(request: Request) -> Answer:
-    """Score a model on a table of reading times. Raises like the stage."""
+    """Score a model on a table of reading times. Raises like the stage `measure_reading_times`."""
     settings = request.built(NamedReadingTable, name=request.name)
     table = read_table(request.source(), settings)
     model = request.model.asked(request.device, settings.scoring)
@@ -103,7 +103,8 @@ def score(model: Model, table: ReadTable, settings: ReadingTableSettings, runtim
 def fit_responses(
     table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """Return the rows of `scores.csv` and `coefficients.csv`, and facts: omitted rows, constant predictors.
+    """Return the rows of `scores.csv` and `coefficients.csv`, and facts: numbers of omitted rows, and constant
+    predictors.
 
     `words` have a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
     """

@@ -218,7 +218,8 @@ def _distributions(
         for start in range(0, len(listed), at_once):
             rows = listed[start : start + at_once]
             ids = torch.tensor([[*before, *one.ids] for one in rows], device=model.device)
-            # The distribution of the token at `given` is computed at the position before it.
+            # A token is predicted at the position before it, so the first scored token needs the position before
+            # `given`.
             places = [
                 [row * ids.shape[1] + at for at in range(len(before) + one.given - 1, ids.shape[1])]
                 for row, one in enumerate(rows)

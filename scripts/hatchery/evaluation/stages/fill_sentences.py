@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the empty settings: the result depends only on model and corpus. Raises ConfigError for an unknown
-    experiment.
+    """Return no settings, because the result depends only on model and corpus.
+
+    Raises ConfigError for an unknown experiment.
     """
     project.experiment(experiment)
     return {}

@@ -37,7 +37,7 @@ def import_settings(project: "Project", baseline: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return all files except those that no model reads."""
+    """Return all files of the source except those that match NEVER_READ."""
     return set(source.names()) - {file for pattern in NEVER_READ for file in source.names(pattern)}
 
 

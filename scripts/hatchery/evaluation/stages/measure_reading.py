@@ -26,7 +26,7 @@ NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
 
 
 def reading_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the words and of their scoring."""
+    """Return the settings of the reading times and of the scoring of their words."""
     return keys_of(project.experiment(experiment).reading, only=ReadingSettings)
 
 

@@ -40,7 +40,7 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
     # An edited, added or removed file is detected when the workflow is planned.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
-    # A file that no suite or task can read stops the workflow before its first training.
+    # Register early, so that a file that no suite or task can read stops the workflow before its first training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),
     environment="sources",

@@ -49,7 +49,7 @@ def measure(
 
 
 def evaluate(request: Request) -> Answer:
-    """Score the checkpoints of one training on the words of children. Raises like the stage.
+    """Score the checkpoints of one training on the words of children. Raises like the stage `measure_acquisition`.
 
     The data is BabyLM's folder of tables, or a folder with files that match the settings.
     """
@@ -86,7 +86,7 @@ def read_norms(
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
-    """Return the pattern, or its last part if no file matches: the data may be a folder inside BabyLM's."""
+    """Return the pattern, or its last part if no file matches: the data may be a subfolder of BabyLM's folder."""
     return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
 
 

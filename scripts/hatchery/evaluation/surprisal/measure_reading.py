@@ -36,7 +36,7 @@ def measure(settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, 
 
 
 def evaluate(request: Request) -> Answer:
-    """Score a model on a table of reading times with BabyLM's columns. Raises like the stage."""
+    """Score a model on a table of reading times with BabyLM's columns. Raises like the stage `measure_reading`."""
     settings = request.built(ReadingSettings)
     source = request.source()
     pattern = settings.files if source.names(settings.files) else "*"

@@ -62,7 +62,7 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
 
 
 class ScoredTexts:
-    """The words of texts under one model, table by table, so that only one is in memory.
+    """The words of texts under one model, table by table, so that only one table is in memory.
 
     `survey` is the result of a first pass over the texts. `facts` are complete after the last table.
     """

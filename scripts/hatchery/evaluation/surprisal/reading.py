@@ -158,7 +158,7 @@ def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
 
 
 def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
-    """Return 1 - R2."""
+    """Return 1 - R2 of least squares: the share of the variance of `outcome` that `columns` do not explain."""
     if not len(outcome) or np.ptp(outcome) == 0:
         return math.nan
     # Products of frequencies and lengths differ by orders of magnitude; R2 does not depend on the scale.

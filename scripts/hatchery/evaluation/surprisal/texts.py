@@ -206,7 +206,7 @@ def _joined(
 
 
 def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
-    """Return the text of a row; None if it is missing, which the survey counts."""
+    """Return the text of a row, or None if it is missing; the survey counts missing texts."""
     assert settings.column is not None
     survey.columns.update(dict.fromkeys(record.values))
     value = record.value(settings.column)

@@ -182,7 +182,7 @@ def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Coll
     `columns` names the columns of a tab-separated table without a header. `wanted` are the needed fields; other fields
     may be skipped. None reads all fields.
 
-    Raises EvaluationError for an ending that is no format of ours, and naming file and line for damaged rows.
+    Raises EvaluationError for an unknown ending, and naming file and line for damaged rows.
     """
     ending = PurePosixPath(name).suffix.lower()
     if ending not in READERS:

@@ -136,7 +136,7 @@ def _texts(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | N
 def _read_set(
     source: RawSource, task: TaskSettings, name: str, within: Within | None
 ) -> tuple[list[Example], int, set[object]]:
-    """Return the examples of a set that the filter keeps; their number before the filter, and their labels."""
+    """Return the examples of a set that the filter keeps, the number of all examples, and the labels of all."""
     used = used_fields(task)
     lay_out = make_layout(task, scored_set=name != "train")
     checked = task.vocabulary.fields if task.vocabulary else ()

@@ -2,7 +2,7 @@
 
 Weights before training are Xavier's normal for matrices and N(0, 1/D) for embedding and output. Source: "A Natural Bias
 for Language Generation Models", Section 4.1 (the output matrix). The distribution of the embedding is the usual one for
-embeddings that are scaled by sqrt(D). A tied matrix is the embedding. Biases start at 0, norms at 1 and 0.
+embeddings that are scaled by sqrt(D). A tied matrix is the embedding. Biases start at 0, gains of norms at 1.
 """
 
 import math

@@ -1,4 +1,5 @@
-"""GPT-BERT's encoder: LTG-BERT's with another attention, which is gated and normalised before its output projection.
+"""GPT-BERT's encoder: LTG-BERT's encoder with another attention, which is gated and normalised before its output
+projection.
 
 Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). The combination of the blocks is a layer
 weighting ("unrestricted").

@@ -1,4 +1,4 @@
-"""The parameter names of the published GPT-BERT code, and ours for the same tensors, in both directions.
+"""The parameter names of the published GPT-BERT code, and our names for the same tensors, in both directions.
 
 Three published versions exist: the training code, the wrapper for `transformers` of the organisers' baselines, and
 another wrapper with the names of training. Their tensors differ only in their names (docs/papers/gpt-bert.md, "Names of

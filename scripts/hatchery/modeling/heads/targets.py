@@ -88,7 +88,7 @@ class IndependentLabels:
 class Number:
     """A number per unit: squared error. Scores [..., 1], labels float [...].
 
-    `rectified_loss` compares max(0, score) with the label in the loss alone, as the published code of the
+    `rectified_loss` compares max(0, score) with the label, but only in the loss, as the published code of the
     reduced-vocabulary study does for STS-B (docs/papers/reduced-vocabulary.md, "Heads"): a negative score gets no
     gradient.
     """

@@ -27,7 +27,7 @@ def _mixed(x):
 
 @triton.jit
 def _random_keys(seed_pointer, of):
-    """Return two uint32 numbers from a seed and a number."""
+    """Return two random uint32 numbers for the number `of`, from the seed."""
     seed = tl.load(seed_pointer)
     low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     first = _mixed(low ^ _mixed(of.to(tl.uint32)))
@@ -45,7 +45,7 @@ def _kept(first, second, pair, threshold):
 
 @triton.jit
 def _tile(pointer, rows, n_rows, stride, D: tl.constexpr):
-    """Return the `rows` of a matrix of `n_rows` rows; zeros beyond."""
+    """Return the `rows` of a matrix of `n_rows` rows; zeros for rows beyond the matrix."""
     columns = tl.arange(0, D)
     there = pointer + rows[:, None].to(tl.int64) * stride + columns[None, :]
     return tl.load(there, mask=rows[:, None] < n_rows, other=0.0)

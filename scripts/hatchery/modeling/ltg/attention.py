@@ -137,7 +137,7 @@ class DisentangledSelfAttention(nn.Module):
     def query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
         """Return query and key [B, H, T, d] of the normalised `hidden`."""
         projected = split_heads(self.query_key_projection(hidden), 2 * self.n_heads, inputs.packing)
-        # Several products read both, and each would make its own copy of a strided tensor.
+        # Several products read queries and keys, and each would make its own copy of a strided tensor.
         query, key = projected.unflatten(1, (2, self.n_heads)).transpose(0, 1).contiguous().unbind(0)
         return query, key
 
@@ -208,7 +208,7 @@ def context_at_one(
     """
     batch, length, size = hidden.shape
     at = query_rows % length
-    # Heads first and scaled: [H, B, d].
+    # The scaled queries, heads first: [H, B, d].
     query = F.linear(hidden.flatten(0, 1).index_select(0, query_rows), query_key.weight[:size], query_key.bias[:size])
     query = (query * scale).view(batch, n_heads, -1).transpose(0, 1)
     key_weight = query_key.weight[size:].view(n_heads, -1, size)

@@ -1,9 +1,9 @@
-"""The parameter names of the published LTG-BERT and ELC-BERT code, and ours for the same tensors, in both directions.
+"""The parameter names of the published LTG-BERT and ELC-BERT code, and our names for the same tensors, in both
+directions.
 
-Covers the BNC and BabyLM models and all four ELC-BERT variants. Two names are inferred:
-the vector of the variant "weighted_output" (`transformer.prev_layer_weights`) and the sentence-pair head
-(`nsp_classifier.nonlinearity.{1,5}`, numbered as the language-model head); a pair head of another name is recognised
-by its shapes.
+Covers the BNC and BabyLM models and all four ELC-BERT variants. Two names are inferred: the vector of the variant
+"weighted_output" (`transformer.prev_layer_weights`) and the sentence-pair head (`nsp_classifier.nonlinearity.{1,5}`,
+numbered as the language-model head); a pair head of another name is recognised by its shapes.
 """
 
 import re

@@ -39,7 +39,7 @@ class GainNorm(RmsNorm):
 
 
 def norm_of(config: ModernSizes, size: int) -> RmsNorm:
-    """Return the norm of a configuration."""
+    """Return a norm of the kind that a configuration names, for vectors of `size` numbers."""
     kind = RmsNorm if config.normalisation == "rms_norm" else GainNorm
     return kind(size, config.layer_norm_eps)
 

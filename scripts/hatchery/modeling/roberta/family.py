@@ -49,6 +49,6 @@ FAMILY = Family(
             "num_attention_heads": 12,
         },
     ),
-    # Its absolute positions count only the tokens that are not padding.
+    # The family's absolute positions count only the tokens that are not padding.
     token_ids=("pad",),
 )

@@ -8,6 +8,6 @@ if TYPE_CHECKING:
 
 
 def layout_called(name: str) -> "Layout":
-    """Return the layout of a file in this folder."""
+    """Return the layout called `name`, from its file in this folder."""
     found: Layout = import_module(f"{__name__}.{name}").LAYOUT
     return found

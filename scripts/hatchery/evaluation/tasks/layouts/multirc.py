@@ -24,7 +24,7 @@ def lay_out_answers(context: Context) -> LayOut:
     def lay_out(record: Record) -> Iterator[Example]:
         for row in _answers(record):
             paragraph, question = (context.text(row, name) for name in FIELDS[:2])
-            # A few of the published answers are empty.
+            # Read answers that may be empty, because a few of the published ones are.
             answer = context.normalise(context.string(row, "answer"))
             group = f"{row.value('idx.paragraph')}/{row.value('idx.question')}"
             _, scored, facts = context.traits(row)
