@@ -66,7 +66,8 @@ def main() -> None:
         found = measured_apart(name, arguments.device, arguments.sizes, limit)
         rows += found
         title = surroundings(arguments.device, arguments.sizes)
-        table = f"{table_of(rows, title, specified_peak(arguments.device))}\n\n{aims(rows)}"
+        peak = specified_peak(arguments.device)
+        table = f"{table_of(rows, title, peak)}\n\n{aims(rows, peak)}"
         # After each part, since nobody knows how long a borrowed machine stays.
         print("\n".join(table.splitlines()[-len(found) - 2 :]), flush=True)
         if page is not None:
@@ -180,8 +181,8 @@ def table_of(rows: list[Row], title: str, peak: float | None = None) -> str:
     return "\n".join(lines)
 
 
-def aims(rows: list[Row]) -> str:
-    """One line: what was aimed at on an H100, and what the rows say of it."""
+def aims(rows: list[Row], peak: float | None = None) -> str:
+    """One line: what was aimed at on an H100, and what the rows say of it; `peak` as in `table_of`."""
     took = {(row["part"], row["what"]): row.get("milliseconds") for row in rows}
     rates = {(row["part"], row["what"]): row.get("flops_per_second") for row in rows}
     plain, whole = "as shipped", "as shipped, with clipping and LAMB"
@@ -199,10 +200,12 @@ def aims(rows: list[Row]) -> str:
 
     rate = rates.get(("ltg_short", plain))
     share = 100 * rate / large if rate and large else None
+    utilisation = 100 * rate / peak if rate and peak else None
     said = [
         f"a whole step at the short length in {_or_not(took.get(('ltg_short', whole)), '.0f')} ms (66)",
         f"at the long one in {_or_not(took.get(('ltg_long', whole)), '.0f')} ms (120)",
         f"{_or_not(share, '.0f')} % of the product's speed at the short one (35)",
+        f"an MFU of {_or_not(utilisation, '.0f')} % (27)",
         f"ELC-BERT {_or_not(over('elc_short'), '.2f')} times LTG-BERT's step (1.15)",
         f"GPT-BERT {_or_not(over('gpt_short'), '.2f')} times (1.3)",
         f"all of BLiMP in {_or_not(of_blimp('fp32, as the stage'), '.0f')} s (60)",

@@ -36,7 +36,7 @@ from hatchery.modeling.flops import BACKWARD_FACTOR, PassShape
 from hatchery.modeling.gpt_bert.config import GptBertConfig
 from hatchery.modeling.language_model import UNLABELLED, LanguageModel, initialise_, labelled_positions
 from hatchery.modeling.ltg.config import LtgBertConfig
-from hatchery.training.speed import keep_freed_memory
+from hatchery.training.speed import keep_freed_memory, mfu, peak_flops_of
 
 LIMITS = {128: 1.5, 512: 12.0}
 """Least speed-up over the plain definition, by sequence length."""
@@ -265,11 +265,16 @@ def compare(setting: Setting, names: list[str], repetitions: int) -> bool:
 
 
 def utilisation(step: Callable[[], None], seconds: float, setting: Setting) -> str:
+    """Operations per second, and their shares of large products and of the data sheet's peak (MFU), if it is known."""
     with FlopCounterMode(display=False) as counter:
         step()
     rate = counter.get_total_flops() / seconds
     shares = [f"{100 * rate / matmul_rate(setting.device, p):.0f} % of a large {p} product" for p in ("bf16", "fp32")]
-    return f"{rate / 1e9:.0f} GFLOP/s: " + ", ".join(shares if setting.precision == "fp32" else shares[:1])
+    shares = shares if setting.precision == "fp32" else shares[:1]
+    peak = peak_flops_of(torch.device(setting.device), setting.precision)
+    share = mfu(counter.get_total_flops(), seconds, 1, peak)
+    shares += [] if share is None else [f"MFU {100 * share:.0f} % of the data sheet's dense peak"]
+    return f"{rate / 1e9:.0f} GFLOP/s: {', '.join(shares)}"
 
 
 def packing_gain(setting: Setting, repetitions: int) -> str:

@@ -121,11 +121,12 @@ def test_aims_are_answered_by_the_rows_or_called_unmeasured() -> None:
         {"part": "elc_short", "what": "as shipped", "milliseconds": 55.0},
         {"part": "score", "what": "TensorFloat-32", "milliseconds": 3000.0, "pairs": 6700},
     ]
-    found = gpu.aims(rows)
+    found = gpu.aims(rows, peak=5e12)
+    assert "an MFU of 20 % (27)" in found and "an MFU of unmeasured % (27)" in gpu.aims(rows)
     assert "in 60 ms (66)" in found and "25 % of the product's speed at the short one (35)" in found
     assert "ELC-BERT 1.10 times" in found
     assert "in TensorFloat-32 in 30 s (40)" in found and found.count("unmeasured") == 3
-    assert gpu.aims([]).count("unmeasured") == 7
+    assert gpu.aims([]).count("unmeasured") == 8
 
 
 def test_only_the_table_of_the_page_is_replaced(tmp_path: Path) -> None:
