@@ -33,6 +33,7 @@ from processor_time import seconds
 
 from hatchery.artifacts.manifests import stage_run
 from hatchery.evaluation.asked_model import AskedModel
+from hatchery.evaluation.opening import open_model
 from hatchery.export.model_folder import write_model_folder
 from hatchery.modeling.language_model import LanguageModel, initialise_
 from hatchery.modeling.ltg.config import LtgBertConfig
@@ -179,7 +180,7 @@ def score_rows(arguments: argparse.Namespace, folder: Path) -> Iterator[Row]:
     def compared(
         name: str, peer: str, kind: str, score: Callable[[list[str]], list[float]], given: list[str] = sentences
     ) -> Row:
-        asked = AskedModel(models[kind])
+        asked = AskedModel(open_model(models[kind].parent))
         ours = asked.scores(given)["score"].to_list()
         torch.testing.assert_close(torch.tensor(score(given)), torch.tensor(ours), atol=1e-2, rtol=1e-4)
         return name, peer, ratio(partial(score, given), partial(asked.scores, given), arguments.repetitions)
@@ -260,7 +261,8 @@ OURS = """
 import sys
 sys.path.insert(0, sys.argv[2])
 from hatchery.evaluation.asked_model import AskedModel
-print(AskedModel(sys.argv[1]).scores(["The dogs sleep."])["score"][0])
+from hatchery.evaluation.opening import open_model
+print(AskedModel(open_model(sys.argv[1])).scores(["The dogs sleep."])["score"][0])
 """
 
 

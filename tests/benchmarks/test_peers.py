@@ -28,3 +28,12 @@ def test_steps_are_compared_with_the_library(tmp_path: Path) -> None:
     rows = list(peers.step_rows(TINY, tmp_path))
     assert [work for work, _, _ in rows] == ["masked step, 32 tokens", "causal step, 32 tokens"]
     assert all(isinstance(found, float) and found > 0 and "transformers 5" in peer for _, peer, found in rows)
+
+
+def test_the_program_that_only_scores_a_sentence_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models, _, _ = peers.made_model(tmp_path, tiny=True)
+    monkeypatch.setattr(sys, "argv", ["ours", str(models["causal"].parent), str(peers.SCRIPTS)])
+    exec(peers.OURS, {})
+    assert float(capsys.readouterr().out) < 0

@@ -104,7 +104,7 @@ class AskedModel:
         fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
-        values = token_scores(model, model.encode(sentences, words=True), scoring)
+        values = token_scores(model, model.encode(sentences, words=True), scoring, padded=True)
         columns = {"sentence": sentences, "score": sentence_scores(values), "tokens": [len(v) for v in values]}
         return pl.DataFrame(columns, schema={"sentence": pl.String, "score": pl.Float64, "tokens": pl.Int64})
 

@@ -31,6 +31,8 @@ class Way(NamedTuple):
     needs_words: bool = False
     sums: bool = False
     """True if the model is also scored from left to right, for a sum of both likelihoods."""
+    pads: bool = False
+    """True if sentences of different lengths may share a batch (`padded`)."""
     module: str = "likelihoods"
     """Module in `minimal_pairs`."""
 
@@ -51,13 +53,26 @@ WAYS: dict[str, Way] = {
     # The later pieces of the token's word are masked too (Kauf & Ivanova, 2023).
     "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
     # The pseudo-log-likelihood plus the log-likelihood from left to right, for hybrid models (GPT-BERT).
-    "fused": Way(("masked",), "token_fused_likelihoods", lambda length: length + 1, predicted_before=1, sums=True),
+    "fused": Way(
+        ("masked",),
+        "token_fused_likelihoods",
+        lambda length: length + 1,
+        predicted_before=1,
+        sums=True,
+        module="left_to_right",
+    ),
     # The bound of masked diffusion, for models that are trained at all shares of hidden tokens.
     "diffusion": Way(
         ("masked",), "token_diffusion_bounds", lambda length: DIFFUSION_ORDERS * length, module="diffusion_bounds"
     ),
     # The log-likelihood from left to right, after one context token (BabyLM 2023).
-    "left_to_right": Way(("causal", "encoder_decoder"), "token_left_to_right_likelihoods", lambda length: 1),
+    "left_to_right": Way(
+        ("causal", "encoder_decoder"),
+        "token_left_to_right_likelihoods",
+        lambda length: 1,
+        pads=True,
+        module="left_to_right",
+    ),
 }
 
 

@@ -1,13 +1,9 @@
-"""Likelihoods of sentences: left to right under a causal model, token by token under a masked one.
-
-Left to right, as in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context is one
-special token (EOS, or BOS without EOS); there is no term for a final EOS (docs/papers/babylm-evaluation.md,
-"Pseudo-log-likelihood"). One forward pass is made per sentence, or per shared prefix.
+"""Likelihoods of sentences under a masked model, token by token, and log-probabilities of targets for every model.
 
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): every token is masked in a row of its own, and the
 score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the later
 pieces of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens needs N
-rows; identical rows (the sentences of a pair often differ only in the masked token) are computed once. Logits are
+rows; identical rows (the sentences of a pair often differ in the masked token alone) are computed once. Logits are
 computed at the masked position only. The numbers equal those of a loop over single sentences up to float32 rounding,
 and do not depend on the order of the sentences.
 
@@ -32,11 +28,10 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     Temperatures,
     target_log_probabilities,
 )
-from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
-# Sizes of a tile, measured to be fastest with a second-level cache of one MiB. A tile has many rows, because the
-# library rearranges the vocabulary items for every tile.
+# Measured to be fastest with a second-level cache of one MiB: few tiles of many rows, because the library rearranges
+# the items for every tile.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
 
@@ -55,8 +50,8 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
                 torch.mm(rows, items.T, out=logits)
             else:
                 torch.addmm(its_bias, rows, items.T, out=logits)
-            # torch's log_softmax is one fused operation, but its logsumexp takes five operations. The normaliser is any
-            # logit minus its log-probability.
+            # torch's log_softmax is one fused operation and its logsumexp five. The normaliser is any logit minus its
+            # log-probability.
             torch.log_softmax(logits, dim=-1, out=log_shares)
             torch.sub(logits[:, 0], log_shares[:, 0], out=part[:, column])
     return torch.logsumexp(parts, dim=-1)
@@ -80,7 +75,7 @@ class TargetScores:
 
     The product of states and vocabulary matrix is delayed until it has many rows, for which it is fastest: batches of
     the encoder have few masked positions each. If a model returns its states before the product, the states of several
-    batches are collected and multiplied together. Which batches are multiplied together depends only on their order.
+    batches are collected and multiplied together. Which batches are multiplied together depends on their order alone.
 
     A target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
     log-probabilities. On the CPU the logits are therefore computed for some rows and some items at a time (tiles), in
@@ -107,8 +102,7 @@ class TargetScores:
     def ask(self, ids: Tensor, rows: Tensor, of: np.ndarray, targets: np.ndarray, places: np.ndarray) -> None:
         """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`, to be written to `values[places[k]]`.
 
-        `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; `of`, `targets` and `places` are
-        int64 [K].
+        `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; the others are int64 [K].
         """
         tiled = isinstance(self.model, HatcheryModel) and self.model.device.type == "cpu"
         if not tiled or self._temperatures != AT_ONE:
@@ -131,7 +125,7 @@ class TargetScores:
         if self._n_rows:
             self._answer()
         if self._found:
-            # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
+            # Copied from the device at once, after all batches were submitted.
             self.values[np.concatenate(self._found_places)] = torch.cat(self._found).cpu().numpy()
         return self.values
 
@@ -146,107 +140,15 @@ class TargetScores:
         self._n_rows = 0
 
 
-def token_left_to_right_likelihoods(
-    model: SentenceModel,
-    sentences: Sequence[EncodedSentence],
-    tokens_per_batch: int,
-    on_tokens: Callable[[int], None],
-    temperatures: Temperatures = AT_ONE,
-) -> list[np.ndarray]:
-    """Return the natural log-probability of every scored token given the earlier tokens: one float32 array [N] per
-    sentence.
-
-    For several temperatures the arrays are [N, temperatures].
-
-    `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
-    sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are computed
-    once, if the model can continue from them.
-    """
-    if not model.shares_prefixes or temperatures != AT_ONE:
-        return _each_by_itself(model, sentences, tokens_per_batch, on_tokens, temperatures)
-    inputs = [(*model.frame.before, *sentence.ids[:-1]) for sentence in sentences]
-    groups = groups_of(inputs)
-    grouped = {member for group in groups for member in group.members}
-    others = [number for number in range(len(sentences)) if number not in grouped]
-    by_number: dict[int, np.ndarray] = dict(
-        zip(
-            others,
-            _each_by_itself(model, [sentences[number] for number in others], tokens_per_batch, on_tokens),
-            strict=True,
-        )
-    )
-    for batch in batches_of(groups, inputs, tokens_per_batch):
-        by_number |= _behind_prefixes(model, batch, sentences)
-        on_tokens(sum(len(inputs[member]) + 1 for member in batch.members))
-    return [by_number[number] for number in range(len(sentences))]
+def scored_tokens(sentences: Sequence[EncodedSentence], length: int | None = None) -> np.ndarray:
+    """Return which tokens of S sentences, padded to N tokens, are scored: bool [S, N]. N is `length`, by default that
+    of all sentences."""
+    given, ends = (np.array([of(one) for one in sentences]) for of in (lambda one: one.given, lambda one: len(one.ids)))
+    token = np.arange(length or ends[0])
+    return (token >= given[:, None]) & (token < ends[:, None])
 
 
-def _behind_prefixes(
-    model: SentenceModel, batch: SharedBatch, sentences: Sequence[EncodedSentence]
-) -> dict[int, np.ndarray]:
-    """Return the log-probabilities of a batch of sentences by sentence number."""
-    counts = [sentences[member].scored for member in batch.members]
-    text = np.repeat(np.arange(len(batch.members)), counts)
-    n_before = len(model.frame.before)
-    # A token is predicted at the input position before it.
-    columns = np.concatenate(
-        [n_before - 1 + np.arange(one.given, len(one.ids)) for one in (sentences[member] for member in batch.members)]
-    )
-    targets = np.concatenate([np.array(sentences[m].ids[sentences[m].given :], dtype=np.int64) for m in batch.members])
-    rows, of = np.unique(batch.places(columns, text), return_inverse=True)
-    tensors = (moved(torch.from_numpy(array), model.device) for array in (batch.prefixes, batch.of, batch.rest, rows))
-    asked, wanted = (moved(torch.from_numpy(array), model.device) for array in (of.reshape(-1), targets))
-    with torch.inference_mode():
-        if isinstance(model, HatcheryModel) and model.device.type == "cpu":
-            features = model.features_behind(*tensors)
-            values = tiled_log_probabilities(features, *model.network.output_layer, asked, wanted)
-        else:
-            log_probabilities = torch.log_softmax(model.logits_behind(*tensors).float(), dim=-1)
-            values = log_probabilities[asked, wanted]
-    parts = np.split(values.cpu().numpy(), np.cumsum(counts)[:-1])
-    return dict(zip(batch.members, parts, strict=True))
-
-
-def _each_by_itself(
-    model: SentenceModel,
-    sentences: Sequence[EncodedSentence],
-    tokens_per_batch: int,
-    on_tokens: Callable[[int], None],
-    temperatures: Temperatures = AT_ONE,
-) -> list[np.ndarray]:
-    context = np.array(model.frame.before, dtype=np.int64)
-    batches: list[Tensor] = []
-    lengths: list[int] = []
-    for length, bucket in groupby(sentences, key=lambda sentence: len(sentence.ids)):
-        encoded = list(bucket)
-        ids, asked = np.array([sentence.ids for sentence in encoded], dtype=np.int64), scored_tokens(encoded)
-        # The last token conditions no prediction, so it is no input.
-        inputs = np.concatenate([np.broadcast_to(context, (len(ids), len(context))), ids[:, :-1]], axis=1)
-        columns = np.arange(len(context) - 1, inputs.shape[1])
-        rows_per_batch = max(1, tokens_per_batch // inputs.shape[1])
-        for start in range(0, len(ids), rows_per_batch):
-            batch = inputs[start : start + rows_per_batch]
-            here = asked[start : start + len(batch)]
-            flat = (np.arange(len(batch))[:, None] * batch.shape[1] + columns)[here]
-            targets = ids[start : start + len(batch)][here]
-            arrays = (batch, flat, np.arange(len(flat)), targets)
-            tensors = [moved(torch.from_numpy(array), model.device) for array in arrays]
-            batches.append(target_log_probabilities(model, *tensors, temperatures=temperatures))
-            lengths += here.sum(axis=1).tolist()
-            on_tokens(len(batch) * (len(context) + length))
-    if not batches:
-        return []
-    # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
-    return np.split(torch.cat(batches).cpu().numpy(), np.cumsum(lengths)[:-1])
-
-
-def scored_tokens(sentences: Sequence[EncodedSentence]) -> np.ndarray:
-    """Return which tokens of S sentences of N tokens are scored: bool [S, N]."""
-    given = np.array([sentence.given for sentence in sentences], dtype=np.int64)
-    return np.arange(len(sentences[0].ids)) >= given[:, None]
-
-
-# Masked rows are compared in blocks of about this number of tokens, so that memory is bounded for suites of any size.
+# Rows are compared in blocks, so that memory is bounded for suites of any size.
 TOKENS_PER_BLOCK = 1 << 22
 
 
@@ -254,8 +156,8 @@ TOKENS_PER_BLOCK = 1 << 22
 class MaskedRows:
     """The distinct rows of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, sorted by content. `of`
-    int64 [A] is the row number of each scored token, sentence by sentence.
+    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, in an order that is a
+    function of their content. `of` int64 [A] is the row number of each scored token, sentence by sentence.
     """
 
     ids: np.ndarray
@@ -329,7 +231,7 @@ def token_pseudo_log_likelihoods(
         for block in blocks(list(bucket), model.frame):
             rows = expand(block, model.frame, model.mask_id, within_word)
             length = rows.ids.shape[1]
-            # Sort the targets by row, so that each batch of rows belongs to a contiguous part of the targets.
+            # In the order of the rows, so that each batch of rows belongs to a contiguous part of the targets.
             order = np.argsort(rows.of, kind="stable")
             of = rows.of[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64)[scored_tokens(block)][order]
@@ -350,18 +252,3 @@ def token_pseudo_log_likelihoods(
 token_within_word_likelihoods = partial(token_pseudo_log_likelihoods, within_word=True)
 """Pseudo-log-likelihood within words from left to right (Kauf & Ivanova 2023); arguments as in
 `token_pseudo_log_likelihoods`."""
-
-
-def token_fused_likelihoods(
-    model: SentenceModel,
-    sentences: Sequence[EncodedSentence],
-    tokens_per_batch: int,
-    on_tokens: Callable[[int], None],
-    temperatures: Temperatures,
-) -> list[np.ndarray]:
-    """Return for each token the sum of two log-probabilities: when it is masked, and from left to right."""
-    causal = model.left_to_right
-    assert causal is not None, "a hybrid model can be asked as a causal one"
-    hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)
-    following = token_left_to_right_likelihoods(causal, sentences, tokens_per_batch, lambda tokens: None, temperatures)
-    return [one + other for one, other in zip(hidden, following, strict=True)]
