@@ -5,8 +5,9 @@ shorter sentence is padded, and log-probabilities of the whole vocabulary are ma
 one call per masked row. Prints pairs per second, the ratios in CPU time and in wall time, the largest difference of a
 score, and the ratio that counting multiplications allows: what the encoder must do for each masked row cannot be
 shared exactly, so only the vocabulary's product, the last layer's weights, padding and repeated rows can be saved
-beside the overhead of small calls and the exponentials of a whole vocabulary. Leaves with 1 when a decision differs or
-a ratio is below the limit of its size.
+beside the overhead of small calls and the exponentials of a whole vocabulary. The time in bf16 is the first part of
+`precision: screened`; the second part is the share of the items that are computed again. Leaves with 1 when a decision
+differs or a ratio is below the limit of its size.
 
 Sentences are random ids with the lengths and the pairing of BLiMP (mean 10.4 tokens, 17 % of the pairs of unequal
 length; docs/papers/babylm-evaluation.md, "Cost of scoring"), or those of a given archive with a given tokenizer.
@@ -28,6 +29,7 @@ import torch
 
 from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
+from hatchery.evaluation.minimal_pairs.screening import in_bf16
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
 from hatchery.evaluation.runtime import prepare_device
 from hatchery.modeling.language_model import LanguageModel, initialise_
@@ -89,6 +91,10 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
     def ours() -> np.ndarray:
         return sentence_scores(token_scores(model, sentences, "pll", arguments.tokens_per_batch)).reshape(-1, 2)
 
+    def in_half() -> np.ndarray:
+        with in_bf16(device):
+            return ours()
+
     def by_pair() -> np.ndarray:
         return np.array([one_pair(network, pair, device) for pair in pairs])
 
@@ -96,10 +102,10 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
         return np.array([[one_row_each(network, sentence, device) for sentence in pair] for pair in pairs])
 
     one_pair(network, pairs[0], device), ours()
-    measured = {name: ([], []) for name in ("ours", "by pair", "by row")}
+    measured = {name: ([], []) for name in ("ours", "in bf16", "by pair", "by row")}
     results = {}
     for _ in range(arguments.rounds):  # in turns, so that a busy machine slows all
-        for name, function in (("ours", ours), ("by pair", by_pair), ("by row", by_row)):
+        for name, function in zip(measured, (ours, in_half, by_pair, by_row), strict=True):
             results[name], cpu, wall = timed(function, device)
             measured[name][0].append(cpu)
             measured[name][1].append(wall)
@@ -114,6 +120,10 @@ def holds(size: str, pairs: Sequence[Pair], arguments: argparse.Namespace, devic
             f"  one call {name}: {len(pairs) / wall[name]:8.1f} pairs/s; "
             f"ratio {cpu[name] / cpu['ours']:.2f} of CPU time, {wall[name] / wall['ours']:.2f} of wall time"
         )
+    error = float(np.ptp(results["in bf16"] - results["ours"], axis=1).max())
+    shares = (times["in bf16"] / times["ours"] for times in (cpu, wall))
+    print("  in bf16: {:.2f} of our CPU time, {:.2f} of our wall time;".format(*shares), end="")
+    print(f" largest error of a pair's difference {error:.2f} nats")
     print(f"  multiplications allow {allowed_ratio(network, pairs):.2f} over one call by pair; must be {limit:.1f}")
     ratio = (cpu if device.type == "cpu" else wall)["by pair"] / (cpu if device.type == "cpu" else wall)["ours"]
     return changed == 0 and ratio >= limit

@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError, EvaluationError
+from hatchery.evaluation.minimal_pairs import score_suite, screening
 from hatchery.evaluation.minimal_pairs.decisions import decide
 from hatchery.evaluation.minimal_pairs.items import minimal_pair
 from hatchery.evaluation.minimal_pairs.likelihoods import expand
 from hatchery.evaluation.minimal_pairs.score_suite import candidate_scores
 from hatchery.evaluation.minimal_pairs.scoring import sentence_scores, token_scores
 from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Frame, HatcheryModel
+from hatchery.evaluation.settings import EvaluationRuntime, ScoringSettings
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.ltg.config import LtgBertConfig
 from hatchery.modeling.ltg.published_names import from_published
@@ -206,3 +208,21 @@ def test_decisions_from_text_agree_with_the_published_ones(golden_directory):
     assert [outcome == "correct" for outcome in outcomes] == [row["correct"] for row in rows]
     assert scored.rows == sum(len(ids) for ids in {tuple(r[f"ids_{side}"]) for r in rows for side in ("good", "bad")})
     assert scored.tokens.tolist() == [[len(row["ids_good"]), len(row["ids_bad"])] for row in rows]
+
+
+@pytest.mark.parametrize("vocabulary", [4096, 6144])
+def test_screened_decisions_agree_with_the_published_ones(golden_directory, vocabulary, monkeypatch):
+    monkeypatch.setattr(score_suite, "computes_bf16_fast", lambda device: True)
+    monkeypatch.setattr(screening, "LEAST_SAMPLE", 4)
+    rows = golden_rows(golden_directory, vocabulary)
+    model = framed(golden_model(golden_directory, vocabulary))
+    model.encode = lambda texts, **_: [EncodedSentence(tuple(map(int, text.split()))) for text in texts]
+    sides = [[" ".join(map(str, row[f"ids_{side}"])) for side in ("good", "bad")] for row in rows]
+    pairs = [
+        minimal_pair(row["UID"], "f", str(i), *texts) for i, (row, texts) in enumerate(zip(rows, sides, strict=True))
+    ]
+    settings = ScoringSettings(suite="mine", precision="screened")
+    found = score_suite.score(model, score_suite.Suite(pairs), settings, EvaluationRuntime(tokens_per_batch=512))
+    table = found.tables["scores.parquet"]
+    assert [outcome == "correct" for outcome in table["outcome"].to_pylist()] == [row["correct"] for row in rows]
+    assert 0 < found.facts["screening"]["computed_twice"] < 1, "some decisions rest on bf16 alone"

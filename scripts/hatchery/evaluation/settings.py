@@ -85,7 +85,7 @@ class ExpectedSize(Settings):
     """Number of pairs; null accepts any number."""
 
 
-MatrixPrecision = Literal["fp32", "tf32"]
+MatrixPrecision = Literal["fp32", "tf32", "screened"]
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,11 @@ class SuiteSettings(Settings):
     the position before, as in hybrid models. pll_within_word_l2r also masks the later subwords of a word. fused adds
     pll and left_to_right, for hybrid models. diffusion is the bound of masked diffusion, for models trained with
     `objective.rates`."""
-    precision: Literal["fp32", "tf32"] = "fp32"
-    """Precision of matrix products on GPUs with TensorFloat-32; a CPU always uses fp32. tf32 takes half the time and
-    changes the decision for 3 of 6,700 pairs, all of them near-ties."""
+    precision: MatrixPrecision = "fp32"
+    """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that have it; a CPU then uses fp32. It takes half
+    the time and changes the decision for 3 of 6,700 pairs, all of them near-ties. screened computes scores in bf16, and
+    again in fp32 for all items whose margin is below a bound that is measured on the model. Decisions are those of
+    fp32, other scores are in bf16. Without instructions for bf16, everything is computed in fp32."""
     edition: Edition = 2023
     """Edition of BabyLM whose rules apply. 2023: a tie is wrong, and models of others read EOS before a text. Since
     2025: if k texts tie, the correct text among them, the item counts 1/k; models of others read the tokens that their
@@ -217,6 +219,9 @@ class SuiteSettings(Settings):
         judged = self.unknown_tokens == "scored" or (is_2026 and not self.temperatures)
         wanted = "scored unless the edition is 2026, without `official` and `temperatures`"
         require(judged, "unknown_tokens", self.unknown_tokens, wanted)
+        decides = self.format != "wug" and not self.temperatures and self.track is None
+        wanted = "fp32 or tf32 with the format wug, `temperatures` or `track`, which report scores themselves"
+        require(decides or self.precision != "screened", "precision", self.precision, wanted)
         is_choice = self.format == "multiple_choice"
         wanted = "null: it belongs to the format multiple_choice"
         require(self.choices is None or is_choice, "choices", self.choices, wanted)

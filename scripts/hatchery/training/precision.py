@@ -159,11 +159,16 @@ def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.
     return Precision(requested, LossScaler() if requested == "fp16" else None)
 
 
+def computes_bf16_fast(device: torch.device) -> bool:
+    """Return whether the processor has instructions for bf16 (AVX-512 BF16 or AMX), or the GPU has bf16."""
+    if device.type != "cpu":
+        return torch.cuda.is_bf16_supported()
+    return any(has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name)
+
+
 def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
     """Return a warning if `precision` is bf16 and the processor has no instructions for it."""
-    if precision.name != "bf16" or device.type != "cpu":
-        return None
-    if any(has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name):
+    if precision.name != "bf16" or device.type != "cpu" or computes_bf16_fast(device):
         return None
     return (
         "pretrain.precision: this processor has no instructions for bf16 (AVX-512 BF16 or AMX) and computes it many "

@@ -26,6 +26,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     HatcheryModel,
     SentenceModel,
     Temperatures,
+    no_gradients,
     target_log_probabilities,
 )
 from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
@@ -92,7 +93,7 @@ def _behind_prefixes(
     rows, of = np.unique(batch.places(columns, text), return_inverse=True)
     tensors = (moved(torch.from_numpy(array), model.device) for array in (batch.prefixes, batch.of, batch.rest, rows))
     asked, wanted = (moved(torch.from_numpy(array), model.device) for array in (of.reshape(-1), targets))
-    with torch.inference_mode():
+    with no_gradients(model.device):
         if isinstance(model, HatcheryModel) and model.device.type == "cpu":
             features = model.features_behind(*tensors)
             values = tiled_log_probabilities(features, *model.network.output_layer, asked, wanted)
@@ -135,7 +136,7 @@ def _each_by_itself(
             on_tokens(sum(len(context) + len(sentence.ids) for sentence in part))
     if not batches:
         return []
-    # Copied from the device at once, after all batches were submitted.
+    # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
     return np.split(torch.cat(batches).cpu().numpy(), np.cumsum(lengths)[:-1])
 
 
@@ -159,7 +160,7 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """Return the sums of both log-probabilities of each token."""
+    """Return for each token the sum of its log-probabilities when it is masked and from left to right."""
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

@@ -3,7 +3,7 @@
 Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): every token is masked in a row of its own, and the
 score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the later
 pieces of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens needs N
-rows; identical rows (the sentences of a pair often differ in the masked token alone) are computed once. Logits are
+rows; identical rows (the sentences of a pair often differ only in the masked token) are computed once. Logits are
 computed at the masked position only. The numbers equal those of a loop over single sentences up to float32 rounding,
 and do not depend on the order of the sentences.
 
@@ -26,14 +26,28 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
     HatcheryModel,
     SentenceModel,
     Temperatures,
+    no_gradients,
     target_log_probabilities,
 )
 from hatchery.modeling.language_model import moved
 
-# Measured to be fastest with a second-level cache of one MiB: few tiles of many rows, because the library rearranges
-# the items for every tile.
+# Sizes of a tile, measured to be fastest with a second-level cache of one MiB. A tile has many rows, because the
+# library rearranges the vocabulary items for every tile.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
+
+
+def half_log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return `log_normalisers` with products in bf16 and sums of exponentials in fp32."""
+    rows, parts = features.bfloat16(), []
+    biases = [None] * -(-len(weight) // ITEMS_PER_TILE) if bias is None else bias.split(ITEMS_PER_TILE)
+    for items, its_bias in zip(weight.split(ITEMS_PER_TILE), biases, strict=True):
+        logits = (rows @ items.bfloat16().T).float()
+        if its_bias is not None:
+            logits += its_bias
+        # As in `log_normalisers`, which is faster than torch's logsumexp.
+        parts.append(logits[:, 0] - torch.log_softmax(logits, dim=-1)[:, 0])
+    return torch.logsumexp(torch.stack(parts, dim=1), dim=-1)
 
 
 def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -50,8 +64,8 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
                 torch.mm(rows, items.T, out=logits)
             else:
                 torch.addmm(its_bias, rows, items.T, out=logits)
-            # torch's log_softmax is one fused operation and its logsumexp five. The normaliser is any logit minus its
-            # log-probability.
+            # torch's log_softmax is one fused operation, but its logsumexp takes five operations. The normaliser is any
+            # logit minus its log-probability.
             torch.log_softmax(logits, dim=-1, out=log_shares)
             torch.sub(logits[:, 0], log_shares[:, 0], out=part[:, column])
     return torch.logsumexp(parts, dim=-1)
@@ -62,12 +76,14 @@ def tiled_log_probabilities(
 ) -> Tensor:
     """Return log p(targets[k]) for the state `features[of[k]]`, float32 [K]; `of` and `targets` are int64 [K].
 
-    `features` [M, D], `weight` [V, D] and `bias` [V] are float32 on the CPU.
+    `features` [M, D], `weight` [V, D] and `bias` [V] are float32 on the CPU. Under autocast to bf16, only the logits of
+    the normalisers are rounded.
     """
     logits = (features.index_select(0, of) * weight.index_select(0, targets)).sum(dim=-1)
     if bias is not None:
         logits = logits + bias.index_select(0, targets)
-    return logits - log_normalisers(features, weight, bias).index_select(0, of)
+    normalisers = half_log_normalisers if torch.is_autocast_enabled("cpu") else log_normalisers
+    return logits - normalisers(features, weight, bias).index_select(0, of)
 
 
 class TargetScores:
@@ -75,7 +91,7 @@ class TargetScores:
 
     The product of states and vocabulary matrix is delayed until it has many rows, for which it is fastest: batches of
     the encoder have few masked positions each. If a model returns its states before the product, the states of several
-    batches are collected and multiplied together. Which batches are multiplied together depends on their order alone.
+    batches are collected and multiplied together. Which batches are multiplied together depends only on their order.
 
     A target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
     log-probabilities. On the CPU the logits are therefore computed for some rows and some items at a time (tiles), in
@@ -102,7 +118,8 @@ class TargetScores:
     def ask(self, ids: Tensor, rows: Tensor, of: np.ndarray, targets: np.ndarray, places: np.ndarray) -> None:
         """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`, to be written to `values[places[k]]`.
 
-        `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; the others are int64 [K].
+        `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; `of`, `targets` and `places` are
+        int64 [K].
         """
         tiled = isinstance(self.model, HatcheryModel) and self.model.device.type == "cpu"
         if not tiled or self._temperatures != AT_ONE:
@@ -111,7 +128,7 @@ class TargetScores:
             self._found_places.append(places)
             return
         assert isinstance(self.model, HatcheryModel)
-        with torch.inference_mode():
+        with no_gradients(self.model.device):
             self._features.append(self.model.features_at(ids, rows))
         self._of.append(of + self._n_rows)
         self._targets.append(targets)
@@ -125,14 +142,14 @@ class TargetScores:
         if self._n_rows:
             self._answer()
         if self._found:
-            # Copied from the device at once, after all batches were submitted.
+            # Copy all results from the device in one transfer at the end, because each transfer waits for the device.
             self.values[np.concatenate(self._found_places)] = torch.cat(self._found).cpu().numpy()
         return self.values
 
     def _answer(self) -> None:
         assert isinstance(self.model, HatcheryModel)
         of, targets = (torch.from_numpy(np.concatenate(parts)) for parts in (self._of, self._targets))
-        with torch.inference_mode():
+        with no_gradients(self.model.device):
             features = torch.cat(self._features)
             log_probabilities = tiled_log_probabilities(features, *self.model.network.output_layer, of, targets)
         self.values[np.concatenate(self._places)] = log_probabilities.numpy()
@@ -148,7 +165,7 @@ def scored_tokens(sentences: Sequence[EncodedSentence], length: int | None = Non
     return (token >= given[:, None]) & (token < ends[:, None])
 
 
-# Rows are compared in blocks, so that memory is bounded for suites of any size.
+# Masked rows are compared in blocks of about this number of tokens, so that memory is bounded for suites of any size.
 TOKENS_PER_BLOCK = 1 << 22
 
 
@@ -156,8 +173,8 @@ TOKENS_PER_BLOCK = 1 << 22
 class MaskedRows:
     """The distinct rows of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, in an order that is a
-    function of their content. `of` int64 [A] is the row number of each scored token, sentence by sentence.
+    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, sorted by content. `of`
+    int64 [A] is the row number of each scored token, sentence by sentence.
     """
 
     ids: np.ndarray
@@ -231,7 +248,7 @@ def token_pseudo_log_likelihoods(
         for block in blocks(list(bucket), model.frame):
             rows = expand(block, model.frame, model.mask_id, within_word)
             length = rows.ids.shape[1]
-            # In the order of the rows, so that each batch of rows belongs to a contiguous part of the targets.
+            # Sort the targets by row, so that each batch of rows belongs to a contiguous part of the targets.
             order = np.argsort(rows.of, kind="stable")
             of = rows.of[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64)[scored_tokens(block)][order]

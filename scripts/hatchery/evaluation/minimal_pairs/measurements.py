@@ -61,6 +61,8 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 TENSOR_FLOAT = "matrix products in TensorFloat-32 where a GPU has it, which decides a few near-ties otherwise"
+PRECISIONS = {"tf32": TENSOR_FLOAT, "screened": "clear decisions in bf16, the others in fp32"}
+"""Note of a precision other than fp32 next to accuracies."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def basis_of_suite(evaluated: Evaluated, items: int) -> str:
         items=f"{items} of seed {settings['seed']}" if settings.get("pairs_per_paradigm") else items,
         scoring="own way" if way in (own, *(() if own == "left_to_right" else ("masked", "mntp"))) else way,
         rules=", ".join(filter(None, rules)),
-        precision=settings.get("precision"),
+        # Screened decisions are those of fp32.
+        precision="fp32" if settings.get("precision") == "screened" else settings.get("precision"),
     )
 
 
@@ -115,8 +118,8 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
     tidy_rows: list[TidyRow] = []
     measures = evaluated.manifest.measures
     rules = [f"{measures['rules']}; ties {measures['tie_rule']}"] if "rules" in measures else []
-    if evaluated.manifest.settings.get("precision") == "tf32":
-        rules.append(TENSOR_FLOAT)
+    if (note := PRECISIONS.get(evaluated.manifest.settings.get("precision", ""))) is not None:
+        rules.append(note)
     if "objective" in evaluated.model.settings:
         loose = never_hidden(str(measures.get("scoring")), objective_of_model(evaluated.model))
         rules += [f"the bound is loose: {loose}"] if loose else []

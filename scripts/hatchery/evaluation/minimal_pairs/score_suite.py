@@ -7,7 +7,7 @@ The runtime values (tokens per batch, device) change the speed and, at most, the
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ from hatchery.evaluation.minimal_pairs.scoring import (
     sentence_scores,
     token_scores,
 )
+from hatchery.evaluation.minimal_pairs.screening import Screening, in_bf16, screened
 from hatchery.evaluation.minimal_pairs.sentence_model import (
     AT_ONE,
     HatcheryModel,
@@ -67,6 +68,7 @@ from hatchery.evaluation.ways_of_scoring import WAYS
 from hatchery.progress import Progress
 from hatchery.raw.registration import RawSource, open_source
 from hatchery.settings.base import CompilationChoice
+from hatchery.training.precision import computes_bf16_fast
 
 RULES = {
     2025: "BabyLM 2025 (babylm-eval 45fe2c1)",
@@ -183,35 +185,44 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
     """
     items, edition = suite.items, settings.edition
     scoring = scoring_name(settings.scoring, model.architecture, model.predicted_before, edition)
-    started = time.monotonic()
     blank = settings.leading_blank if model.leading_blank is None else model.leading_blank
-    scored = candidate_scores(
-        items,
-        model,
-        scoring,
-        runtime.tokens_per_batch,
-        leading_blank=blank,
-        official=settings.official,
-        temperatures=GRID if settings.temperatures else AT_ONE,
-        compilation=runtime.compile,
-        by_prefix=settings.track == "multilingual",
-    )
-    seconds = max(time.monotonic() - started, 1e-9)
-    if settings.per_token:
-        lengths, at = np.maximum(scored.tokens, 1), scored.at_temperatures
+
+    def compared(some: Sequence[Item]) -> CandidateScores:
+        found = candidate_scores(
+            some,
+            model,
+            scoring,
+            runtime.tokens_per_batch,
+            leading_blank=blank,
+            official=settings.official,
+            temperatures=GRID if settings.temperatures else AT_ONE,
+            compilation=runtime.compile,
+            by_prefix=settings.track == "multilingual",
+        )
+        if not settings.per_token:
+            return found
+        lengths, at = np.maximum(found.tokens, 1), found.at_temperatures
         if settings.track == "multilingual":
-            lengths = choice_lengths(model, items, " " if blank else "")
+            lengths = choice_lengths(model, some, " " if blank else "")
         divided = None if at is None else at / lengths[..., None]
-        scored = dataclasses.replace(scored, scores=scored.scores / lengths, at_temperatures=divided)
+        return dataclasses.replace(found, scores=found.scores / lengths, at_temperatures=divided)
+
+    started = time.monotonic()
+    screens = settings.precision == "screened" and computes_bf16_fast(model.device)
+    scored, screening = _screened(items, compared, model, settings.seed) if screens else (compared(items), None)
+    seconds = max(time.monotonic() - started, 1e-9)
     judges = settings.unknown_tokens == "wrong"
     unknown = unknown_items(model, items) if judges else [False] * len(items)
     judged = zip(items, scored.of(items), unknown, strict=True)
     decisions = [decision(item, scores, settings, has_unknown) for item, scores, has_unknown in judged]
     if suite.rights is not None:
         decisions = counted_by_text(items, decisions, suite.rights, settings)
-    tables, facts = _tables(settings, items, scored, decisions, unknown if judges else None), dict[str, Any]()
+    facts, columns = dict[str, Any](), dict[str, Sequence[bool]]()
     if judges:
-        facts["unknown_items"] = sum(unknown)
+        facts["unknown_items"], columns["unknown"] = sum(unknown), unknown
+    if screening is not None:
+        facts["screening"], columns["in_fp32"] = screening.facts, screening.in_fp32.tolist()
+    tables = _tables(settings, items, scored, decisions, columns)
     if scored.at_temperatures is not None:
         best = best_temperature(items, scored.at_temperatures, settings)
         tables |= {"temperatures.csv": best.frame, BEST_TEMPERATURE_FILE: accuracy_frame(best.table)}
@@ -239,6 +250,21 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
         "compile": compilation_in_use(model),
     }
     return Scores(tables, facts, dict(prediction_files(items, decisions, settings)), speed)
+
+
+def _screened(
+    items: Sequence[Item], compared: Callable[[Sequence[Item]], CandidateScores], model: SentenceModel, seed: int
+) -> tuple[CandidateScores, Screening]:
+    """Return the scores of `items` in bf16, and in fp32 if a decision is close; `compared` computes scores."""
+    with in_bf16(model.device):
+        half = compared(items)
+
+    def again(numbers: np.ndarray) -> np.ndarray:
+        found = compared([items[number] for number in numbers]).scores
+        return np.pad(found, ((0, 0), (0, half.scores.shape[1] - found.shape[1])), constant_values=np.nan)
+
+    found = screened(half.scores, [len(item.candidates) for item in items], again, seed)
+    return dataclasses.replace(half, scores=found.scores), found
 
 
 def candidate_scores(
@@ -315,13 +341,13 @@ def _tables(
     items: Sequence[Item],
     scored: CandidateScores,
     decisions: Sequence[Decision],
-    unknown: Sequence[bool] | None,
+    further: Mapping[str, Sequence[bool]],
 ) -> dict[str, Table]:
     outcomes, credits = [one.outcome for one in decisions], [one.credit for one in decisions]
     scores = _scores_table(items, scored, outcomes)
-    tables: dict[str, Table] = {
-        "scores.parquet": scores if unknown is None else scores.append_column("unknown", pa.array(unknown))
-    }
+    for name, values in further.items():
+        scores = scores.append_column(name, pa.array(values))
+    tables: dict[str, Table] = {"scores.parquet": scores}
     if settings.format == "wug":
         return tables | {CORRELATION_FILE: correlation_frame(items, scored.of(items))}
     by_split, by_pair = settings.format == "entity_tracking", settings.track == "multilingual"

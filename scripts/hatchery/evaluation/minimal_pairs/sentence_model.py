@@ -5,6 +5,7 @@ every scoring method is written once. `HatcheryModel` is for our models, `Module
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -309,6 +310,12 @@ def given_tokens(
     return sum(end <= border for _, end in offsets)
 
 
+def no_gradients(device: torch.device) -> AbstractContextManager[None]:
+    """Return inference mode, and under autocast only `no_grad`: in inference mode, autocast would copy all weights in
+    every batch."""
+    return torch.no_grad() if torch.is_autocast_enabled(device.type) else torch.inference_mode()
+
+
 def target_log_probabilities(
     model: SentenceModel, ids: Tensor, rows: Tensor, of: Tensor, targets: Tensor, *, temperatures: Temperatures = AT_ONE
 ) -> Tensor:
@@ -319,7 +326,7 @@ def target_log_probabilities(
     `of` and `targets` are int64 [K]: one position may have several targets. All tensors and the result are on the
     model's device, so reading the result waits for a GPU.
     """
-    with torch.inference_mode():
+    with no_gradients(model.device):
         logits = model.logits_at(ids, rows).float()
         if temperatures == AT_ONE:
             return torch.log_softmax(logits, dim=-1)[of, targets]
