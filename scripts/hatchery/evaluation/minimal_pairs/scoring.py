@@ -15,10 +15,6 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
 from hatchery.evaluation.ways_of_scoring import WAYS, Architecture, Edition, default_way, why_not
 
-TokenScores = Callable[
-    [SentenceModel, Sequence[EncodedSentence], int, Callable[[int], None], Temperatures], list[np.ndarray]
-]
-
 # Tokens per batch: for CPUs the value measured to be fastest from 64 to 192 dimensions (1,024 to 8,192 differ little),
 # for GPUs a value that fills them.
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
@@ -99,7 +95,7 @@ def token_scores(
     ConfigError for a model that cannot be scored with this method and for `tokens_per_batch` below 1.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
-    scores: TokenScores = getattr(import_module(f"{__package__}.{chosen.module}"), chosen.tokens)
+    scores: Callable[..., list[np.ndarray]] = getattr(import_module(f"{__package__}.{chosen.module}"), chosen.tokens)
     if padded and chosen.pads:
         scores = partial(scores, padded=True)
     distinct = distinct_sentences(sentences)
