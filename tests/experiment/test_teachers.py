@@ -53,8 +53,14 @@ def test_members_of_an_ensemble_are_inputs_of_a_job_that_trains_nothing(configur
     expected = [jobs.storage_path(readable_path("demo", "pretraining", run)) for run in ("base-s1", "base-s2")]
     assert call.arguments["members"] == expected and json.loads(call.settings)["ensemble"] is True
     assert "ensemble" not in json.loads(jobs.call_at(address(jobs, "alone")).settings)
-    costs = {run["name"]: run for run in json.loads(jobs.settings("write_cost", experiment="demo"))["runs"]}
-    assert not costs["joined-s42"].get("teachers") and not costs["alone-s42"].get("teachers")
+    settings = json.loads(jobs.settings("write_cost", experiment="demo"))
+    assert not any(run.get("teachers") for run in settings["runs"])
+    joined_cost, cost = (
+        next(each for each in estimate(cost_settings(settings)) if each.run == f"{name}-s42")
+        for name in ("joined", "alone")
+    )
+    assert (joined_cost.parameters, joined_cost.model_bytes) == (2 * cost.parameters, 2 * cost.model_bytes)
+    assert joined_cost.training_flops == joined_cost.export_bytes == 0
 
 
 def test_the_model_of_an_order_is_an_input_whose_words_count(configuration: Path) -> None:

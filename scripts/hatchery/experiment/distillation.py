@@ -80,9 +80,7 @@ def _other_models(project: "Project", one: Origin) -> list[Origin]:
 
 
 def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> list[dict[str, object]]:
-    """Return the keys of the teachers' models, whose forward passes are part of the cost of a run."""
-    if project.experiment(experiment).runs[run].pretraining.ensemble:
-        return []
+    """Return the keys of the models of a run's teachers, or of the members of an ensemble."""
     return [
         _values_in(Path(one))
         if isinstance(one, str)

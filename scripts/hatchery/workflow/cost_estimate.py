@@ -141,7 +141,7 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
     run, machine = pretrain_settings(planned.pretraining), settings.plan
     model = run.model_values
     config = model_config({**model, "vocab_size": settings.vocabulary_size}, f"cost.runs.{planned.name}.model")
-    parameters = parameters_of(config)
+    parameters = sum(map(parameters_of, _members(planned, settings))) or parameters_of(config)
 
     def per_sequence(length: int, labelled_share: float) -> float:
         return training_flops_per_sequence(model, settings.vocabulary_size, length, labelled_share)
@@ -180,8 +180,14 @@ def _cost_of(planned: PlannedRun, settings: CostSettings) -> RunCost:
         checkpoint_bytes=checkpoint,
         run_folder_bytes=whole * checkpoint + kept * weights if plan.steps else 0,
         model_bytes=model_bytes,
-        export_bytes=model_bytes * (1 + len(run.marks)),
+        export_bytes=0 if planned.members else model_bytes * (1 + len(run.marks)),
     )
+
+
+def _members(planned: PlannedRun, settings: CostSettings) -> list[ModelConfig]:
+    """Return the configurations of the members of an ensemble; empty for other runs."""
+    where = f"cost.runs.{planned.name}.members"
+    return [model_config({**model, "vocab_size": settings.vocabulary_size}, where) for model in planned.members]
 
 
 def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSequence) -> float:

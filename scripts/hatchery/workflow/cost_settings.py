@@ -19,6 +19,8 @@ class PlannedRun(Settings):
     set: str = ""
     # Configurations of the models from which the run learns (teachers).
     teachers: tuple[dict[str, Any], ...] = ()
+    # Configurations of the members of an ensemble.
+    members: tuple[dict[str, Any], ...] = ()
     # Label in tables, if a sweep or a grid defines the run; otherwise, tables show the name.
     label: str = ""
 

@@ -43,7 +43,9 @@ def _cost_of_run(project: "Project", experiment: str, run: str) -> dict[str, obj
     entry = {"name": run, "pretraining": pretraining_settings(project, experiment, run)}
     # Add these keys only if set, so that other estimates do not change.
     more: dict[str, object] = {"first_step": done, "set": project.expansion(experiment).sets().get(chosen.model, "")}
-    more["teachers"] = teacher_models(project, experiment, chosen.model, chosen.seed)
+    is_ensemble = bool(project.experiment(experiment).runs[chosen.model].pretraining.ensemble)
+    name = "members" if is_ensemble else "teachers"
+    more[name] = teacher_models(project, experiment, chosen.model, chosen.seed)
     more["label"] = chosen.title if chosen.label else ""
     return entry | {key: value for key, value in more.items() if value}
 
