@@ -133,7 +133,7 @@ def _blank(text: str) -> str:
 
 
 def _blank_before(text: str, mark: Any) -> str:
-    """Return a message about the first line, up to the marked one, with a character that `_blank` reports; else ""."""
+    """Return a message about the first line, up to the marked one, with a space that YAML does not accept; else ""."""
     lines = text.split("\n")[: mark.line + 1] if mark else []
     return next((f"; line {n} has {blank}" for n, line in enumerate(lines, 1) if (blank := _blank(line))), "")
 

@@ -157,7 +157,7 @@ class ScoreTable:
         return [line for block in self.blocks for line in block.lines]
 
     def turned(self) -> "ScoreTable":
-        """Return the transposed table: its columns become lines. The table must have one block."""
+        """Return the transposed table: its columns become rows. The table must have one block."""
         columns = zip(*(line.values for line in self.lines), strict=True)
         lines = tuple(Line(heading, "", values) for heading, values in zip(self.headings, columns, strict=True))
         labels = tuple(line.label for line in self.lines)

@@ -6,15 +6,16 @@ text and reject a text that contains `http` (a hyperlink). Numerals are counted 
 vocabulary. The versions differ as follows:
 
 - Separators of words. as_published: all characters except letters, digits and underscores. corrected: all characters
-except letters, digits and apostrophes within words; ’ and ʼ count as apostrophes. - Single letters. as_published:
-neither looked up nor counted. corrected: looked up and counted as other words. - Numerals. as_published: the digits at
-the beginning of a word, also if other characters follow (`4th` is a numeral and the word `th`, `2nd` is rejected
-because of `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and endings (4th, 2nd, 1990s) are one
-numeral. In both versions, digits after a letter belong to the word (mp3). - Contractions. as_published: stem and ending
-are separate words (`don't` is `don` and an ignored `t`; `didn't` is rejected because of `didn`). corrected: a
-contraction is one word. It is known if the vocabulary contains it without apostrophe, or if its stem is known and its
-ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; it may have two endings (shouldn't've). - Hyphens separate words in
-both versions, underscores only in corrected.
+  except letters, digits and apostrophes within words; ’ and ʼ count as apostrophes.
+- Single letters. as_published: neither looked up nor counted. corrected: looked up and counted as other words.
+- Numerals. as_published: the digits at the beginning of a word, also if other characters follow (`4th` is a numeral and
+  the word `th`, `2nd` is rejected because of `nd`). corrected: digits with separators (1,000 3.14 10:30 1/2) and
+  endings (4th, 2nd, 1990s) are one numeral. In both versions, digits after a letter belong to the word (mp3).
+- Contractions. as_published: stem and ending are separate words (`don't` is `don` and an ignored `t`; `didn't` is
+  rejected because of `didn`). corrected: a contraction is one word. It is known if the vocabulary contains it without
+  apostrophe, or if its stem is known and its ending is one of n't, 't, 's, 'd, 'm, 're, 've, 'll; it may have two
+  endings (shouldn't've).
+- Hyphens separate words in both versions, underscores only in corrected.
 
 The fast filters rely on two properties: a text contains only known words exactly if each of its `pieces` does, and a
 piece of two or more ASCII letters is one word. Therefore they split a text once, compare sets, and check each piece

@@ -83,6 +83,6 @@ def _flops_per_sequence(model: str, vocabulary_size: int, length: int, labelled_
 def _flops_per_taught_sequence(
     model: str, teachers: str, vocabulary_size: int, length: int, labelled_share: float
 ) -> float:
-    """Return the training FLOPs of one sequence, including forward passes of the teachers; cached likewise."""
+    """Return the training FLOPs of one sequence, including forward passes of the teachers; results are cached."""
     taught = teaching_flops_per_sequence(json.loads(teachers), vocabulary_size, length, labelled_share)
     return _flops_per_sequence(model, vocabulary_size, length, labelled_share) + taught

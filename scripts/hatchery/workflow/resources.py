@@ -101,10 +101,10 @@ def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
 def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, Resource]:
     """Return the resources of a pretraining with one process per GPU.
 
-    There are four cases with different keys; with a wrong key, Slurm refuses the job or lets it wait forever. For one
-    process, the executor requires neither tasks nor `mpi`. For several processes on one node, it requires tasks per
+    There are three cases with different keys; with a wrong key, Slurm refuses the job or lets it wait forever. For one
+    process in all, the executor requires neither tasks nor `mpi`. For several processes per node, it requires tasks per
     node. For one process on each of several nodes, it requires the total number of tasks, and `tasks_per_gpu=0` to
-    prevent a contradictory `--ntasks-per-gpu`. For several processes on several nodes, see the code.
+    prevent a contradictory `--ntasks-per-gpu`.
     """
     nodes, per_node = cluster.nodes, cluster.processes_per_node
     resources: dict[str, Resource] = {
@@ -151,7 +151,7 @@ class Resources:
     def of_rule(self, name: str) -> Mapping[str, Resource | Callable[..., Resource]]:
         """Return the `resources` of a stage's rule: constants, or functions of wildcards and attempt.
 
-        Resources that the job must not have are missing. Values that do not grow with the attempt are constants, so
+        Resources that the job must not request are left out. Values that do not grow with the attempt are constants, so
         that dry runs of many jobs are fast.
         """
         record = stage_of(name)
