@@ -78,9 +78,7 @@ def expected(make_command: Make) -> list[float]:
 WHOLE, TWO_PROCESSES, ACCUMULATED = (1, None), (2, None), (1, 16)
 
 
-@pytest.mark.parametrize(
-    "cut", [TWO_PROCESSES, ACCUMULATED, (2, 3)], ids=["2 x 16", "1 x 16 twice", "2 x 16 in threes"]
-)
+@pytest.mark.parametrize("cut", [TWO_PROCESSES, (2, 3)], ids=["2 x 16", "2 x 16 in threes"])
 def test_the_losses_of_50_steps_do_not_depend_on_how_the_batch_is_cut(
     make_command: Make, expected: list[float], cut: tuple[int, int | None]
 ) -> None:
@@ -92,8 +90,8 @@ def test_the_losses_of_50_steps_do_not_depend_on_how_the_batch_is_cut(
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(WHOLE, WHOLE), (TWO_PROCESSES, TWO_PROCESSES), (ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],
-    ids=["1 x 32", "2 x 16", "1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
+    [(WHOLE, WHOLE), (TWO_PROCESSES, ACCUMULATED)],
+    ids=["1 x 32", "2 x 16, then 1 x 16 twice"],
 )
 def test_the_losses_of_50_steps_survive_a_kill_after_step_23_also_with_another_number_of_processes(
     make_command: Make, expected: list[float], before: tuple[int, int | None], after: tuple[int, int | None]
@@ -125,20 +123,16 @@ def dropped(make_command: Make) -> Any:
     return command
 
 
-@pytest.mark.parametrize("runtime", [{}, {"micro_batch_size": 16, "workers": 1}], ids=["whole shares", "by workers"])
 def test_two_processes_with_dropout_give_the_bytes_of_one_with_the_same_two_micro_batches(
-    make_command: Make, dropped: Any, runtime: dict[str, Any]
+    make_command: Make, dropped: Any
 ) -> None:
-    command = make_command(runtime, **DROPOUT)
+    command = make_command({"micro_batch_size": 16, "workers": 1}, **DROPOUT)
     command.finish(2)
     assert command.digests() == dropped.digests()
 
 
-@pytest.mark.parametrize("task", ["causal", "hybrid"])
-def test_two_processes_train_a_causal_model_to_the_bytes_of_one_even_if_they_are_killed(
-    make_command: Make, task: str
-) -> None:
-    changes = {**DROPOUT, "objective": {"task": task}, "output_bias__kind": "unigram"}
+def test_two_processes_train_a_hybrid_model_to_the_bytes_of_one_even_if_they_are_killed(make_command: Make) -> None:
+    changes = {**DROPOUT, "objective": {"task": "hybrid"}, "output_bias__kind": "unigram"}
     whole = make_command({"micro_batch_size": 16}, **changes)
     whole.finish()
     command = make_command(CHECKPOINTS, **changes)
@@ -206,18 +200,13 @@ def test_two_processes_have_its_losses_and_take_it_over_where_length_and_micro_b
         assert [row[name] for row in found[1]] == pytest.approx([row[name] for row in found[0]], rel=0, abs=TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(ACCUMULATED, TWO_PROCESSES), (TWO_PROCESSES, ACCUMULATED)],
-    ids=["1 x 16 twice, then 2 x 16", "2 x 16, then 1 x 16 twice"],
-)
 def test_a_kill_and_another_number_of_processes_change_no_byte_with_dropout_either(
-    make_command: Make, dropped: Any, before: tuple[int, int | None], after: tuple[int, int | None]
+    make_command: Make, dropped: Any
 ) -> None:
-    command = make_command({**CHECKPOINTS, "micro_batch_size": before[1]}, **DROPOUT)
-    stop_after_checkpoint(command, before[0])
-    command.runtime["micro_batch_size"] = after[1]
-    command.finish(after[0])
+    command = make_command({**CHECKPOINTS, "micro_batch_size": 16}, **DROPOUT)
+    stop_after_checkpoint(command, 1)
+    command.runtime["micro_batch_size"] = None
+    command.finish(2)
     assert command.digests() == dropped.digests()
 
 
@@ -289,7 +278,7 @@ def expected_of_adamw(make_command: Make) -> list[float]:
     return losses(command)
 
 
-@pytest.mark.parametrize(("stage", "micro_batch_size"), [(0, None), (1, None), (2, None), (3, None), (2, 8), (3, 8)])
+@pytest.mark.parametrize(("stage", "micro_batch_size"), [(1, None), (2, 8), (3, 8)])
 def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole_model(
     make_command: Make, expected_of_adamw: list[float], stage: int, micro_batch_size: int | None
 ) -> None:
@@ -301,7 +290,7 @@ def test_two_processes_of_any_zero_stage_have_the_losses_of_one_and_give_a_whole
     assert all(tensor.numel() > 0 and bool(tensor.any()) for name, tensor in weights.items() if "weight" in name)
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 0), (0, 3)])
+@pytest.mark.parametrize(("before", "after"), [(2, 0), (0, 3)])
 def test_a_run_killed_after_step_23_goes_on_with_its_zero_stage_or_another(
     make_command: Make, expected_of_adamw: list[float], before: int, after: int
 ) -> None:
