@@ -41,7 +41,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     # What commands import before anything is installed; the rest of the library needs packages.
     for path in (REPOSITORY / "scripts" / "hatchery").glob("*.py"):
         shutil.copy(path, library)
-    for pattern in ("artifacts/*.py", "training/__init__.py", "training/run_folder.py"):
+    for pattern in ("artifacts/*.py", "training/__init__.py", "training/inputs.py", "training/run_folder.py"):
         for path in (REPOSITORY / "scripts" / "hatchery").glob(pattern):
             (library / path.parent.name).mkdir(exist_ok=True)
             shutil.copy(path, library / path.parent.name)
