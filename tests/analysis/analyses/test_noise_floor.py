@@ -100,14 +100,14 @@ def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: St
     assert set(rows) == {"one/better", "one/worse", "one/near", "one/few"}
 
 
-def test_seeds_without_a_partner_count_in_the_text_of_a_model_and_not_in_its_difference(study: Study) -> None:
+def test_seeds_without_a_partner_count_neither_in_the_difference_nor_in_its_worth(study: Study) -> None:
     found_rows = found(study, curve=CURVE).rows
     (few,) = (row for row in found_rows if row["model"] == "one/few")
     assert (few["task"], few["metric"], few["pairs"], few["baseline_seeds"]) == ("development", "loss_nats", 1, 3)
     assert (few["difference"], few["half_width"], few["noise"]) == (pytest.approx(2.02), None, pytest.approx(0.02))
-    # 2 + 3 x^-0.5 = 7.1 at x = (3 / 5.1)^2, below all amounts; the model has 10 and 20 million words.
-    assert few["worth_words"] == pytest.approx(10_000_000 * (3 / 5.1) ** 2, rel=2e-3) and few["extrapolated"] is True
-    assert few["data_factor"] == pytest.approx((3 / 5.1) ** 2 / 1.5, rel=2e-3)
+    # 2 + 3 x^-0.5 = 5 + 2.02 at x = (3 / 5.02)^2, below all amounts; seed 0 has 10 million words.
+    assert few["worth_words"] == pytest.approx(10_000_000 * (3 / 5.02) ** 2, rel=2e-3) and few["extrapolated"] is True
+    assert few["data_factor"] == pytest.approx((3 / 5.02) ** 2, rel=2e-3)
 
 
 def test_a_baseline_on_another_basis_has_no_part_in_the_curve(study: Study) -> None:
@@ -139,6 +139,44 @@ def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
     # Two points have a law without a limit: 8 and 4 at 1 and 4 are 8 D^-0.5.
     two = fit_data_curve([1.0, 4.0], [8.0, 4.0])
     assert (two.limit, two.amount(2.0)) == (0.0, pytest.approx(16.0))
+
+
+def test_a_pair_without_a_difference_is_worth_its_own_text_whatever_its_seed(tmp_path: Path) -> None:
+    # Seed 1 of the baseline has 4.9 instead of the curve's 5: the switch of that seed alone has the same loss.
+    losses = {"one/plain": {0: 5.05, 1: 4.9, 2: 5.05}, "one/half": {0: 7.0}, "one/lucky": {1: 4.9}}
+    words = {"one/half": 5_000_000}
+    row = {"manifest": "abc", "experiment": "one"}
+    measured = {
+        **row,
+        "failed": "",
+        "primary": True,
+        "main": True,
+        "origin": "",
+        "suite": "perplexity",
+        "task": "dev",
+        "level": "split",
+        "metric": "loss_nats",
+        "basis": "",
+    }
+    named = [(model, f"{model}-s{seed}", seed, loss) for model, of in losses.items() for seed, loss in of.items()]
+    paths = {"measurements": tmp_path / "measurements.parquet", "runs": tmp_path / "runs.parquet"}
+    write_rows(
+        paths["measurements"],
+        MEASUREMENTS,
+        [{**measured, "model": model, "run": run, "seed": seed, "value": loss} for model, run, seed, loss in named],
+    )
+    write_rows(
+        paths["runs"],
+        RUNS,
+        [
+            {**row, "model": model, "run": run, "seed": seed, "label": model, "words": words.get(model, 10_000_000)}
+            for model, run, seed, _ in named
+        ],
+    )
+    study = Study("both", tuple(SeededRun(run, model, seed) for model, run, seed, _ in named), tables=paths)
+    found = noise_floor.ANALYSIS.run(NoiseFloorSettings(baseline="one/plain", curve=("one/half",)), study)
+    (only,) = found.rows
+    assert only["difference"] == 0 and only["data_factor"] == pytest.approx(1)
 
 
 def test_amounts_of_seeds_that_differ_by_a_few_words_are_one_amount() -> None:

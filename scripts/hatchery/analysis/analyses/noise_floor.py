@@ -2,8 +2,8 @@
 
 For each number: the mean of the differences of runs with the same pretraining seed, its 95 % interval by the t
 distribution, and whether it exceeds twice the standard deviation of the baseline over at least three seeds. For
-losses: the text with which the baseline would reach the switch's mean loss, by a curve fitted to baselines with other
-amounts of text, divided by the text of the switch. The factor per second divides this by the ratio of training times.
+losses: the text with which the baseline's loss would differ as much, by a curve fitted to baselines with other amounts
+of text, divided by the text of the switch. The factor per second divides this by the ratio of training times.
 """
 
 from collections.abc import Mapping
@@ -217,9 +217,11 @@ def _row(
     noise = mean_and_deviation(list(baseline.values()))[1] if enough else None
     beyond = None if noise is None or mean is None else abs(mean) > settings.deviations * noise
     worth = factor = extrapolated = None
-    shown = [amounts[model][seed] for seed in own if seed in amounts.get(model, {})]
-    if curve is not None and shown:
-        worth = curve.amount(sum(own.values()) / len(own))
+    shown = [amounts[model][seed] for seed in common if seed in amounts.get(model, {})]
+    if curve is not None and shown and mean is not None:
+        # The difference of pairs from the curve's own value: without a difference, a switch is worth its own text.
+        text = [amounts[settings.baseline][seed] for seed in common if seed in amounts.get(settings.baseline, {})]
+        worth = curve.amount(curve.loss(sum(text) / len(text)) + mean) if text else None
         factor = None if worth is None else worth / (sum(shown) / len(shown))
         extrapolated = None if worth is None else not curve.least <= worth <= curve.most
     times = [
@@ -283,7 +285,7 @@ def _line(row: Numbers) -> list[Content]:
 
 ANALYSIS = Analysis(
     title="Noise floor and factor in data",
-    version=3,
+    version=4,
     settings=NoiseFloorSettings,
     run=compare,
     needs=(tables("measurements", "runs"),),
