@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -146,6 +146,25 @@ def test_rows_are_written_in_groups_of_bounded_size(tmp_path: Path) -> None:
             writer.write({"text": "x" * (ROW_GROUP_BYTES // 2)})
     assert pq.ParquetFile(tmp_path / "a.parquet").metadata.num_row_groups == 3
     assert sum(1 for _ in parquet.read_rows(tmp_path / "a.parquet")) == 5
+
+
+@pytest.mark.parametrize("cut", [1, 7, 100])
+def test_tables_give_the_bytes_of_their_rows(cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 300)
+    schema = pa.schema([("name", pa.string()), ("n", pa.int32()), ("text", pa.string())])
+    rows: list[dict[str, Any]] = [
+        {"name": f"é{n}", "n": n, "text": None if n % 9 == 0 else "ü" * (n * 37 % 140)} for n in range(100)
+    ]
+    with ShardWriter(tmp_path, "train", schema, 30) as by_row:
+        for row in rows:
+            by_row.write(row)
+    expected = [path.read_bytes() for path in by_row.paths]
+    with ShardWriter(tmp_path, "train", schema, 30) as by_table:
+        for start in range(0, 100, cut):
+            by_table.write_rows(pa.Table.from_pylist(rows[start : start + cut], schema=schema))
+    assert [path.read_bytes() for path in by_table.paths] == expected
+    # 16 bytes, the name and the text of each row, added up by hand; the row that reaches 300 ends its row group.
+    assert pq.ParquetFile(by_table.paths[0]).metadata.num_row_groups == 7
 
 
 def test_no_rows_make_one_empty_shard(tmp_path: Path) -> None:

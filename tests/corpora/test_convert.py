@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from stage_command import stage_command
 
 from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.artifacts.parquet import read_tables
 from hatchery.corpora.convert import file_groups
-from hatchery.corpora.documents import RawDocument, ReaderContext
+from hatchery.corpora.documents import RawDocument, ReaderContext, count_words
 from hatchery.corpora.readers import READERS, reader_and_options
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.corpora.stages.convert_corpus import convert_corpus
@@ -49,6 +51,12 @@ def manifests(embedded_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
 def convert(settings: dict[str, Any], manifests: dict[str, Path], output: Path, workers: int = 1) -> None:
     with stage_run(output, {"stage": "convert_corpus", "stage_version": 1, **settings}, manifests) as run:
         convert_corpus(build(ConvertSettings, settings), manifests, run, workers=workers)
+
+
+@given(st.text(st.sampled_from([*map(chr, range(33)), "a", "b", ".", "\x7f", "\x85", "\xa0", "\u2028", "\u3000", "é"])))
+def test_words_are_counted_as_python_splits_them(text: str) -> None:
+    assert count_words(text) == len(text.split())
+    assert count_words(ascii_only := text.encode("ascii", "ignore").decode()) == len(ascii_only.split())
 
 
 def test_a_part_of_parallel_text_depends_on_both_sides(tmp_path: Path) -> None:

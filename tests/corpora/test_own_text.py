@@ -109,7 +109,7 @@ def test_a_large_file_gives_the_same_corpus_whatever_its_division(
     (root / "b.txt").write_bytes("".join(f"{index}. {PARAGRAPH}" for index in range(2000)).encode())
     (root / "c.txt").write_text("After it.")
     found = []
-    for size, workers in ((1 << 30, 1), (20_000, 1), (50_001, 2)):
+    for size, workers in ((1 << 30, 1), (20_000, 2), (50_001, 2)):
         pieces(size)
         convert(root, tmp_path / f"{size}", workers)
         found.append((tmp_path / f"{size}" / "manifest.json").read_bytes())
@@ -134,7 +134,7 @@ def test_a_large_file_is_divided_in_any_encoding_and_compressed(
         (root / "a.txt").write_bytes(text.encode(encoding))
     options = {"files": "*", "encoding": encoding}
     pieces(1_000 if form == "gz" else 30_000)
-    divided = convert(root, tmp_path / "divided", options=options)
+    divided = convert(root, tmp_path / "divided", workers=2, options=options)
     pieces(1 << 30)
     whole = convert(root, tmp_path / "whole", options=options)
     assert rows_of(divided) == rows_of(whole)
@@ -287,7 +287,8 @@ def test_divided_lines_give_the_same_documents_of_so_many_lines(
     found = []
     for size in (1 << 30, 7_000):
         pieces(size)
-        found.append(rows_of(convert(tmp_path / "a.txt", tmp_path / f"{size}", options={"lines_per_document": 50})))
+        options = {"lines_per_document": 50}
+        found.append(rows_of(convert(tmp_path / "a.txt", tmp_path / f"{size}", workers=2, options=options)))
     assert found[0] == found[1]
     assert len(found[0]) == (180 if "one" in text else 60)
 

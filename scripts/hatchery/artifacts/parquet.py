@@ -4,18 +4,23 @@ file.
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hatchery.artifacts.atomic import atomic_path
 from hatchery.errors import ManifestError, first_line
 
 ROW_GROUP_BYTES = 8 << 20
+ROW_BYTES = 16
+"""Bytes counted for a row besides the characters of its texts."""
 
 
 def write_table(path: str | Path, table: pa.Table) -> None:
@@ -47,28 +52,66 @@ def _named(path: Path) -> Iterator[None]:
         raise
 
 
+def _row_sizes(table: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the size of each row as `TableWriter.write` counts it, shape (rows,)."""
+    sizes = np.full(table.num_rows, ROW_BYTES, dtype=np.int64)
+    for column in table.columns:
+        if column.type == pa.string():
+            sizes += pc.fill_null(pc.utf8_length(column), 0).to_numpy()
+    return sizes
+
+
 class TableWriter:
     """Writes a Parquet file in row groups of about ROW_GROUP_BYTES, so that only one row group is in memory.
 
-    The caller passes a temporary name as `path` and renames the file (`atomic_path`).
+    The caller passes a temporary name as `path` and renames the file (`atomic_path`). A file with `is_temporary` is
+    read once and deleted, so it is compressed fast and has no dictionaries and statistics.
     """
 
-    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
+    def __init__(self, path: str | Path, schema: pa.Schema, is_temporary: bool = False) -> None:
         self.rows = 0
         """Number of rows written so far."""
         self._path = Path(path)
         self._schema = schema
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="lz4" if is_temporary else "zstd",
+            use_dictionary=not is_temporary,
+            write_statistics=not is_temporary,
+        )
+        # Rows that are not yet written: dictionaries, or tables.
         self._buffer: list[Mapping[str, Any]] = []
+        self._tables: list[pa.Table] = []
         self._bytes = 0
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add one row."""
+        """Add one row. Rows and tables are not mixed in one file."""
         self._buffer.append(row)
         self.rows += 1
-        self._bytes += 16 + sum(len(value) for value in row.values() if isinstance(value, str))
+        size = ROW_BYTES
+        for value in row.values():
+            if isinstance(value, str):
+                size += len(value)
+        self._bytes += size
         if self._bytes >= ROW_GROUP_BYTES:
             self._flush()
+
+    def write_rows(self, table: pa.Table) -> None:
+        """Add the rows of a table in the row groups that `write` makes of them: the same bytes, ten times as fast."""
+        ends = np.cumsum(_row_sizes(table))
+        start = 0
+        while start < table.num_rows:
+            before = int(ends[start - 1]) if start else 0
+            # The row that fills the row group is its last one.
+            end = int(np.searchsorted(ends, before + ROW_GROUP_BYTES - self._bytes)) + 1
+            part = table.slice(start, end - start)
+            self._tables.append(part)
+            self.rows += part.num_rows
+            start += part.num_rows
+            self._bytes += int(ends[start - 1]) - before
+            if self._bytes >= ROW_GROUP_BYTES:
+                self._flush()
 
     def write_table(self, table: pa.Table) -> None:
         """Write a table as a separate row group, which is ten times as fast as row by row."""
@@ -79,7 +122,10 @@ class TableWriter:
     def _flush(self) -> None:
         if self._buffer:
             self._append(pa.Table.from_pylist(self._buffer, schema=self._schema))
-            self._buffer, self._bytes = [], 0
+        elif self._tables:
+            # In one piece, because a page ends where a piece ends.
+            self._append(pa.concat_tables(self._tables).combine_chunks())
+        self._buffer, self._tables, self._bytes = [], [], 0
 
     def _append(self, table: pa.Table) -> None:
         with _named(self._path):
@@ -171,12 +217,13 @@ class ShardWriter:
             self._finish(self._open)
 
     def write_table(self, table: pa.Table) -> None:
-        """Add the rows of a table, which is ten times as fast as row by row."""
+    The caller passes a temporary name as `path` and renames the file (`atomic_path`). A file with `is_temporary` is
+    read once and deleted, so it is compressed fast and has no dictionaries and statistics.
         while table.num_rows:
             if self._open is None:
                 self._open = self._next()
             head = table.slice(0, self.rows_per_shard - self._open.rows)
-            self._open.write_table(head)
+            write(self._open, head)
             self.rows += head.num_rows
             table = table.slice(head.num_rows)
             if self._open.rows >= self.rows_per_shard:

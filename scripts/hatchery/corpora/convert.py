@@ -1,11 +1,11 @@
 """Conversion of raw sources to document shards: files are read in parallel, merged in order, assigned to splits, and
 counted.
 
-Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks, and a large file
-that its reader can divide is several tasks. One process reads each task to one file of documents. The documents in the
-shards are ordered by source, as configured, and by file name, for any number of processes, so the same sources give the
-same bytes. Memory stays constant: a process holds one row group of documents. A killed conversion continues with the
-missing files; a damaged source leaves no shard and no table.
+Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks. With several
+processes, a large file that its reader can divide is several tasks. One process reads each task to one file of
+documents. The documents in the shards are ordered by source, as configured, and by file name, for any number of
+processes, so the same sources give the same bytes. Memory stays constant: a process holds one row group of documents.
+A killed conversion continues with the missing files; a damaged source leaves no shard and no table.
 """
 
 import shutil
@@ -24,7 +24,7 @@ import pyarrow as pa
 from hatchery.artifacts.checksums import digest
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parallel_map import Facts, Part, make_parts
-from hatchery.artifacts.parquet import TableWriter, read_rows
+from hatchery.artifacts.parquet import TableWriter, read_groups
 from hatchery.corpora.corpus_writer import LICENCE, SCHEMA, CorpusWriter, Splitter, document_row, point, schema_of
 from hatchery.corpora.decontamination import SHARED, Contamination
 from hatchery.corpora.documents import Reader, ReaderContext, Rejections
@@ -128,9 +128,16 @@ def _with_others(source: SourceSettings, raw: RawSource, files: Iterable[str]) -
 
 
 def file_groups(
-    source: SourceSettings, settings: ConvertSettings, manifest: Path, sentence_model: Path | None = None
+    source: SourceSettings,
+    settings: ConvertSettings,
+    manifest: Path,
+    sentence_model: Path | None = None,
+    may_divide: bool = True,
 ) -> Iterator[FileGroup]:
-    """Yield the tasks of one source, in reading order. Raises SourceError if the reader finds no file in the source."""
+    """Yield the tasks of one source, in reading order. Raises SourceError if the reader finds no file in the source.
+
+    Without `may_divide`, a large file is one task. Dividing a file reads it once more, to count its documents.
+    """
     raw = opened(manifest)
     reader, options = reader_of(source)
     names = reader.files(raw, options)
@@ -139,7 +146,7 @@ def file_groups(
     size = 0
     for file in names:
         bytes_of_file = raw.files[file][0]
-        if reader.divide is not None and bytes_of_file > PIECE_BYTES:
+        if may_divide and reader.divide is not None and bytes_of_file > PIECE_BYTES:
             pieces = list(_counted(reader.divide(raw, file, options, len(names)), raw, file))
             if pieces:
                 if files:
@@ -180,7 +187,8 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
     rejections = Rejections()
     english = group.settings.languages == ("en",)
     context = ReaderContext(source.name, options, rejections, splitter.split, group.count, group.piece, english)
-    with TableWriter(path, PART_SCHEMA_WITH_LICENCES if has_licences(options) else PART_SCHEMA) as table:
+    schema = PART_SCHEMA_WITH_LICENCES if has_licences(options) else PART_SCHEMA
+    with TableWriter(path, schema, is_temporary=True) as table:
         for file in group.files:
             seen: set[str] = set()
             for document in reader.read(raw, file, context):
@@ -226,7 +234,9 @@ def convert(
     for index, each in enumerate(settings.sources):
         reader_and_options(each.reader, each.options, f"sources[{index}]")
     groups = [
-        group for each in settings.sources for group in file_groups(each, settings, source[each.name], sentence_model)
+        group
+        for each in settings.sources
+        for group in file_groups(each, settings, source[each.name], sentence_model, may_divide=workers > 1)
     ]
     folder = run.folder / ".parts"
     parts = _read(groups, folder, workers)
@@ -306,25 +316,14 @@ def _merge(
             rejected = Rejections(Counter(part.facts["rejected"]), part.facts["samples"])
             corpus.rejections[group.source.name].merge(rejected)
             corpus.assumed[group.source.name].update(part.facts["assumed"])
-            for row in read_rows(part.path, schema_of(group.source.name in licensed).names):
-                split, rejections = duplicates.splits[index], corpus.rejections[row["source"]]
-                kept = _remaining_text(row["text"], duplicates, index, settings, rejections)
-                if kept is not None and contamination is not None and split == "train":
-                    cleaned, shared = contamination.cleaned(kept)
-                    if shared:
-                        rejections.count(SHARED, shared, sample=kept)
-                        kept = cleaned or None
-                if kept is not None:
-                    # An unchanged text keeps its counts.
-                    same = kept == row["text"]
-                    licence = row.get("licence")
-                    corpus.write(
-                        {**row, "split": split, "licence": licence}
-                        if same
-                        else document_row(row["doc_id"], row["source"], split, kept, licence)
-                    )
-                index += 1
-                progress.update(1)
+            for table in read_groups(part.path, schema_of(group.source.name in licensed).names):
+                splits = pa.array(duplicates.splits[index : index + table.num_rows], pa.string())
+                rows = table.set_column(table.schema.get_field_index("split"), SCHEMA.field("split"), splits)
+                if licensed and LICENCE.name not in rows.column_names:
+                    rows = rows.append_column(LICENCE, pa.nulls(rows.num_rows, LICENCE.type))
+                corpus.write_rows(_kept_rows(rows, duplicates, index, settings, contamination, corpus.rejections))
+                index += table.num_rows
+                progress.update(table.num_rows)
         for name, rejections in corpus.rejections.items():
             if corpus.assumed[name]:
                 progress.note(f"source {name!r}: read as (assumed.csv): {_most_frequent(corpus.assumed[name])}")
@@ -335,6 +334,38 @@ def _merge(
             if not documents_by_source[name]:
                 reasons = ", ".join(f"{count} x {reason}" for reason, count in sorted(rejections.counts.items()))
                 raise CorpusError(f"source {name!r}: no document was found ({reasons or 'the files are empty'})")
+
+
+def _kept_rows(
+    table: pa.Table,
+    duplicates: Duplicates,
+    first: int,
+    settings: ConvertSettings,
+    contamination: Contamination | None,
+    rejections: Mapping[str, Rejections],
+) -> pa.Table:
+    """Return the documents that are kept, with the text that is kept of them; count the removed texts.
+
+    `first` is the index of the first document in the corpus.
+    """
+    has_repeated = settings.duplicates != "keep" and duplicates.any_of(first, first + table.num_rows)
+    if not has_repeated and contamination is None:
+        return table
+    rows = []
+    for index, row in enumerate(table.to_pylist(), first):
+        rejected = rejections[row["source"]]
+        kept = _remaining_text(row["text"], duplicates, index, settings, rejected)
+        if kept is not None and contamination is not None and row["split"] == "train":
+            cleaned, shared = contamination.cleaned(kept)
+            if shared:
+                rejected.count(SHARED, shared, sample=kept)
+                kept = cleaned or None
+        # An unchanged text keeps its counts.
+        if kept == row["text"]:
+            rows.append(row)
+        elif kept is not None:
+            rows.append(document_row(row["doc_id"], row["source"], row["split"], kept, row.get("licence")))
+    return pa.Table.from_pylist(rows, schema=table.schema)
 
 
 def _remaining_text(

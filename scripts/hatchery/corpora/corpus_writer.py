@@ -21,11 +21,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hatchery.artifacts.atomic import write_text
 from hatchery.artifacts.manifests import StageRun
 from hatchery.artifacts.parquet import ShardWriter
 from hatchery.corpora.documents import (
+    SAMPLE_CHARACTERS,
     SPLITS,
     Rejections,
     Split,
@@ -178,6 +180,30 @@ class CorpusWriter:
         samples.append(row["text"])
         if len(samples) >= _SAMPLED_AT_ONCE:
             samples[:] = chosen_samples(samples)
+
+    def write_rows(self, table: pa.Table) -> None:
+        """Add documents in their order: a table with the columns of the shards."""
+        for split in SPLITS:
+            self._shards[split].write_rows(table.filter(pc.equal(table["split"], split)))
+        characters = pc.cast(pc.utf8_length(table["text"]), pa.int64())
+        counted = table.drop_columns(["text"]).append_column("characters", characters)
+        sums = [("n_sentences", "sum"), ("n_words", "sum"), ("characters", "sum"), ([], "count_all")]
+        for group in counted.group_by(["source", "split"], use_threads=False).aggregate(sums).to_pylist():
+            self.counts[group["source"], group["split"]].update(
+                documents=group["count_all"],
+                sentences=group["n_sentences_sum"],
+                words=group["n_words_sum"],
+                characters=group["characters_sum"],
+            )
+        if self._licences is not None:
+            for group in counted.group_by(["source", "licence"], use_threads=False).aggregate(sums[1:]).to_pylist():
+                self._licences.setdefault((group["source"], group["licence"] or ""), Counter()).update(
+                    documents=group["count_all"], words=group["n_words_sum"], characters=group["characters_sum"]
+                )
+        begins = pc.utf8_slice_codeunits(table["text"], 0, SAMPLE_CHARACTERS)
+        for source in table["source"].unique().to_pylist():
+            texts = begins.filter(pc.equal(table["source"], source)).to_pylist()
+            self._samples[source] = chosen_samples([*self._samples[source], *texts])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -105,6 +105,11 @@ class Duplicates:
         """Yield for each long line of a document whether the line occurs earlier in the corpus."""
         yield from self.lines[self.keys.starts[document] : self.keys.starts[document + 1]].tolist()
 
+    def any_of(self, start: int, end: int) -> bool:
+        """Return whether one of the documents `start` to `end - 1`, or one of their long lines, occurs earlier."""
+        lines = self.lines[self.keys.starts[start] : self.keys.starts[end]]
+        return bool(self.documents[start:end].any() or lines.any())
+
     def rows(self) -> list[tuple[Any, ...]]:
         """Return counts by source and split, in the order of the corpus; see HEADER.
 
