@@ -6,12 +6,16 @@
 #   snakemake results/<experiment>/cost.md          what it will cost, before any data is there
 #   snakemake results/<experiment>/export/README.md the models as folders for the transformers library
 #   snakemake                                       the page of every experiment under `experiments` in config.yaml
+import gc
 import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
 
 min_version("9.27")
+# Planning makes many objects and few cycles of them: a sixth of a dry run would be the search for cycles.
+gc.freeze()
+gc.set_threshold(100_000, 20, 20)
 # The folder of this file, also where it is a module of another workflow.
 CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=False))
 if not (CHECKOUT / "scripts/hatchery").is_dir():
