@@ -217,8 +217,14 @@ class ShardWriter:
             self._finish(self._open)
 
     def write_table(self, table: pa.Table) -> None:
-    The caller passes a temporary name as `path` and renames the file (`atomic_path`). A file with `is_temporary` is
-    read once and deleted, so it is compressed fast and has no dictionaries and statistics.
+        """Write the rows of a table, ten times as fast as row by row."""
+        self._write(table, TableWriter.write_table)
+
+    def write_rows(self, table: pa.Table) -> None:
+        """Add the rows of a table in the row groups that `write` makes of them (`TableWriter.write_rows`)."""
+        self._write(table, TableWriter.write_rows)
+
+    def _write(self, table: pa.Table, write: Callable[[TableWriter, pa.Table], None]) -> None:
         while table.num_rows:
             if self._open is None:
                 self._open = self._next()
