@@ -98,7 +98,7 @@ class TableWriter:
             self._flush()
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add the rows of a table in the row groups that `write` makes of them: the same bytes, ten times as fast."""
+        """Add the rows of a table in the row groups that `write` makes of them, so that the bytes are the same."""
         ends = np.cumsum(_row_sizes(table))
         start = 0
         while start < table.num_rows:
