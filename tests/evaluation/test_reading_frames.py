@@ -129,7 +129,8 @@ def meco(readers: int = 3) -> str:
     for reader in range(readers):
         for item in (1, 2):
             for place in range(1, 13):
-                word = "w" * (1 + (place * 5 + item) % 4)
+                # Letters of two bytes, so that lengths in bytes differ from lengths in characters.
+                word = "ж" * (1 + (place * 5 + item) % 4)
                 time = 200 + 17 * len(word) + 31 * math.sin(place * 2.1 + item) + 20 * reader
                 time += 13 * math.cos(7.7 * place * (reader + 1) + item * item)
                 sentence = SENTENCES[place] if item == 1 else "1"

@@ -197,7 +197,10 @@ def test_python_gives_the_numbers_of_the_stage(make_source, manifest_of, stored,
     rows = {row["metric"]: row for row in gain_rows(Evaluated(made, read_manifest(inputs["model"]), "mine"))}
     gain = rows["gain_millinats_per_word"]
     assert gain["value"] == pytest.approx(1000 * scores["gain_nats"][0] / 220) and gain["items"] == 220
-    assert rows["gain_log_likelihood"]["sampling_deviation"] == pytest.approx(scores["gain_deviation_nats"][0])
+    deviation = scores["gain_deviation_nats"][0]
+    assert rows["gain_log_likelihood"]["sampling_deviation"] == pytest.approx(deviation)
+    assert gain["sampling_deviation"] == pytest.approx(1000 * deviation / 220)
+    assert [name for name, row in rows.items() if row["primary"]] == ["gain_millinats_per_word"]
     words = pl.read_parquet(made.file("words.parquet"))
     mean = float(words["surprisal_nats"].mean())
     assert rows["perplexity_of_words"]["value"] == pytest.approx(math.exp(mean))
