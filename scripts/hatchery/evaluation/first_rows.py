@@ -24,7 +24,7 @@ HEAD_BYTES = 64 << 10
 """Number of bytes that are read of a larger text file."""
 
 MOST_ROWS = 500
-"""Largest number of rows that are read of a larger file of another format."""
+"""Largest number of rows that are read of a larger file that is not text, such as a Parquet file."""
 
 MOST_FILES = 20_000
 """A folder with more files is skipped: listing the files would take longer than planning."""

@@ -96,7 +96,7 @@ STUDY_VOCABULARY_ROWS = 19_010
 STUDY_SEQUENCE_LENGTH = 128
 STUDY_BATCH_SIZE = 256
 STUDY_SEQUENCES = 35_475 * STUDY_BATCH_SIZE
-"""9,081,600: the factor in the final tables of the reduced-vocabulary study."""
+"""Number of training sequences, 9,081,600, by which the final tables of the reduced-vocabulary study multiply FLOPs."""
 
 StudyFormula = Literal["code", "code_without_projection", "printed", "complete"]
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 def stream(seed: int, name: str) -> torch.Generator:
-    """Return the generator of the tensor called `name`."""
+    """Return the random generator of the tensor called `name`; it depends only on `seed` and `name`."""
     digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little", signed=True))
 

@@ -26,7 +26,7 @@ class PositionIndices(NamedTuple):
     by_key: Tensor
     """int64 [T * T]: element i * T + j points at (row j, bucket of i - j)."""
     row_of_distance: Tensor
-    """int32 [2 T - 1]: the column of the distances 1 - T to T - 1."""
+    """int32 [2 T - 1]: the column of each distance from 1 - T to T - 1."""
     first_distance: Tensor
     """int32 [R], R a power of 2 above `n_rows`: the first distance of each column, and T after the last column."""
 

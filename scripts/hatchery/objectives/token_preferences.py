@@ -48,7 +48,7 @@ class PreferredMasking:
     mask_probability: float
     corruption: Corruption
     preferences: np.ndarray
-    """float64 [V]."""
+    """Positive numbers float64 [V], to which the probabilities of subwords are proportional."""
 
     def at(self, rate: float) -> "PreferredMasking":
         """Return the rule with another share of tokens to predict."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LINES_OF_A_PAIR = 2
 WHOLE = 1_000_000
-"""More tokens than any side has, so that no side is truncated."""
+"""Maximum number of tokens of a side that truncates nothing: no side is so long."""
 
 
 class TranslationPairs:

@@ -74,7 +74,7 @@ RULES = {
     2025: "BabyLM 2025 (babylm-eval 45fe2c1)",
     2026: "BabyLM 2026 (babylm-eval 3d57ddc, 8 July 2026)",
 }
-"""Description of the version of the rules in a manifest; scores of different versions are not comparable."""
+"""Name of the rules of each edition, for manifests; scores under different rules are not comparable."""
 MULTILINGUAL_RULES = "BabyLM 2026, multilingual track (babylm-eval, 8 July 2026)"
 
 MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module", LibraryTokensModel: "module"}

@@ -40,8 +40,8 @@ class FrozenLayers:
         self.bytes_left = mib << 20
 
     def wrap(self, data: EncodedSpans) -> "LayeredSpans":
-        """Return the same items and batches with `layers` in place of `input_ids`, computed now as far as memory
-        allows."""
+        """Return `data` with batches that have `layers` in place of `input_ids`; the layers' vectors are computed now
+        as far as memory allows."""
         inside = _inside_of_spans(data)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
         sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]

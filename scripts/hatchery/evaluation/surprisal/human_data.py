@@ -27,7 +27,7 @@ NUMBERS = (*OF_THE_WORD, "prev_length", *EYE_TRACKING, SELF_PACED)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 Contexts = dict[str, list[str]]
 Children = dict[str, dict[float, float]]
-"""By word, the share of children that say it, by age in months; NaN if unknown."""
+"""For each word, the share of children that say the word at each age in months; NaN if unknown."""
 
 
 @dataclass(frozen=True)

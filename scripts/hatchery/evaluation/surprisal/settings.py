@@ -89,7 +89,7 @@ class NamedTexts(SurprisalSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingSettings(Settings):
-    """Words that people have read, with the times that it took them."""
+    """Words that people have read, with their reading times."""
 
     files: NotEmpty = "*full_eval/reading/reading_data.csv"
     """Shell pattern that matches exactly one file of the source: a table with BabyLM's columns."""
@@ -98,7 +98,7 @@ class ReadingSettings(Settings):
     prediction at a mask, for all others. Hybrid models support both methods."""
     official: bool = False
     """Reproduce two errors of the official code. First, models of others receive token types if their tokenizer returns
-    them (GPT-2 then adds an embedding). Second, the text before the previous word is missing if it is None."""
+    them (GPT-2 then adds an embedding). Second, the previous word has no surprisal if the text before it is `None`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ class ReadingTimes(ReadingSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class AcquisitionSettings(Settings):
-    """Words that children learn, in contexts, and when they say them."""
+    """Words that children learn, in contexts, and the ages at which children say them."""
 
     contexts: NotEmpty = "*full_eval/aoa/cdi_childes.json"
     """Shell pattern that matches exactly one file of contexts in the source."""

@@ -234,7 +234,7 @@ class Layout:
     fields: tuple[str, ...] = ()
     """Fields of a record that the layout reads; empty if the task names them."""
     choices: int | None = None
-    """Number of inputs of an example; None for one."""
+    """Number of inputs of an example; None for a single input."""
 
 
 def nested(record: Record, value: object, name: str, kind: type) -> object:

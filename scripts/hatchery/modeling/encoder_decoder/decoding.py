@@ -152,7 +152,7 @@ class OutputLayer(VocabularyHead):
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """Return the factor of the output matrix: the unchanged `hidden` [..., D]."""
+        """Return the vectors that the output matrix multiplies: the unchanged `hidden` [..., D]."""
         return hidden
 
 

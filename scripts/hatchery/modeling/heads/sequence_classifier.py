@@ -53,8 +53,8 @@ class FirstToken(nn.Module):
 
 
 class LastToken(nn.Module):
-    """The last state at the last token that is not padding: for causal models, whose first token sees no other
-    token.
+    """The encoder's last state at the last token that is not padding, for causal models, whose first token sees
+    no other token.
     """
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
@@ -69,7 +69,7 @@ class LastToken(nn.Module):
 
 
 class MeanOverTokens(nn.Module):
-    """The mean of the last states over all tokens that are not padding, including special tokens."""
+    """The mean of the encoder's last states over all tokens that are not padding, including special tokens."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""

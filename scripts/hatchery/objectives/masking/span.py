@@ -37,11 +37,11 @@ class Spans(NamedTuple):
     """Spans in the order of their drawing, all int64 [spans]."""
 
     lengths: np.ndarray
-    """0 to 9, before the span is truncated at the borders."""
+    """Lengths from 0 to 9, before spans are truncated at the borders."""
     firsts: np.ndarray
-    """First position."""
+    """First position of each span."""
     ends: np.ndarray
-    """Position after the last one; at most `firsts` for an empty span."""
+    """Position after the last position of each span; at most `firsts` for an empty span."""
 
 
 def spans_from(length_draw: np.ndarray, start_draw: np.ndarray, sequence_length: int, n_tokens: int) -> Spans:
