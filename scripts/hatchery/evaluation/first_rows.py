@@ -21,10 +21,10 @@ SMALL_BYTES = 1 << 20
 """Files are read whole up to this total size in bytes."""
 
 HEAD_BYTES = 64 << 10
-"""Number of bytes that are read of a larger text file."""
+"""Number of bytes that are read of a text file of more than SMALL_BYTES."""
 
 MOST_ROWS = 500
-"""Largest number of rows that are read of a larger file that is not text, such as a Parquet file."""
+"""Largest number of rows that are read of a large file that is not text, such as a Parquet file."""
 
 MOST_FILES = 20_000
 """A folder with more files is skipped: listing the files would take longer than planning."""

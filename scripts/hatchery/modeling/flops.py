@@ -133,7 +133,7 @@ def reduced_vocabulary_flops(
 
 
 def kaplan_flops(parameters: int, tokens: float) -> float:
-    """Return 6 N FLOPs per token: forward and backward of a model with N parameters without embeddings.
+    """Return 6 N FLOPs for each of `tokens`: forward and backward of a model with N parameters without embeddings.
 
     Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", Section 2.1. The reduced-vocabulary study
     logged this number, too.

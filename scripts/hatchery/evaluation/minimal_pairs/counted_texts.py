@@ -1,4 +1,4 @@
-"""Decisions counted as by BabyLM's organisers: row by row, compared as texts, with the slips of their code.
+"""Decisions counted as by BabyLM's organisers: row by row, compared as texts, with the errors of their code.
 
 Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' numbers differ from the
 share of right decisions: EWoK in checkpoints, and entity tracking in a submission.

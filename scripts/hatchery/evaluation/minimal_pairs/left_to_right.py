@@ -81,7 +81,7 @@ def token_left_to_right_likelihoods(
 def _behind_prefixes(
     model: SentenceModel, batch: SharedBatch, sentences: Sequence[EncodedSentence]
 ) -> dict[int, np.ndarray]:
-    """Return the log-probabilities of a batch of sentences by sentence number."""
+    """Return, by the sentence's index in `sentences`, the log-probabilities of its scored tokens."""
     counts = [sentences[member].scored for member in batch.members]
     text = np.repeat(np.arange(len(batch.members)), counts)
     n_before = len(model.frame.before)

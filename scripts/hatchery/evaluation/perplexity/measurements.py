@@ -101,8 +101,8 @@ def _asked(manifest: Manifest) -> PerplexitySettings:
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Return the masks that a model was trained on, if common masks are of another kind or share; else an empty
-    text."""
+    """Return, as text, the masks that a model was trained on if the common masks of its evaluation have another
+    kind or share; else an empty text."""
     settings, model = evaluated.manifest.settings, evaluated.model
     if settings.get("masking") != "common" or "objective" not in model.settings:
         return ""

@@ -42,14 +42,14 @@ class SetReport:
     kept: int
     """Number of rows within the vocabulary, if the task has a filter."""
     used: int = 0
-    """Number of rows without held-out rows, after the limits."""
+    """Number of rows that are used: after the limits, and without held-out rows."""
     scored: int = 0
     """Number of used rows that enter the metrics."""
 
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Row counts by name of the set, "train" first. A validation set that was drawn from "train" has read 0 rows."""
+    """Row counts by name of the set, "train" first. A validation set drawn from "train" counts 0 as `read`."""
 
     sets: dict[str, SetReport]
 
