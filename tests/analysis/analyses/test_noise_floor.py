@@ -141,6 +141,34 @@ def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
     assert (two.limit, two.amount(2.0)) == (0.0, pytest.approx(16.0))
 
 
+def _study_with_half_the_words(folder: Path) -> list[Any]:
+    folder.mkdir()
+    models = {
+        "one/plain": (5.0, 10_000_000, 100.0),
+        "one/half": (7.0, 5_000_000, 50.0),
+        "one/fast": (5.0, 5_000_000, 50.0),
+    }
+    row = {"manifest": "abc", "experiment": "one", "seed": 0}
+    measured = {"failed": "", "primary": True, "main": True, "origin": "", "suite": "perplexity", "task": "dev"}
+    measured |= {"level": "split", "metric": "loss_nats", "basis": ""}
+    write_rows(
+        folder / "measurements.parquet",
+        MEASUREMENTS,
+        [{**row, **measured, "model": name, "run": name, "value": loss} for name, (loss, *_) in models.items()],
+    )
+    write_rows(
+        folder / "runs.parquet",
+        RUNS,
+        [
+            {**row, "model": name, "run": name, "label": name, "words": words, "seconds": seconds}
+            for name, (_, words, seconds) in models.items()
+        ],
+    )
+    tables = {name: folder / f"{name}.parquet" for name in ("measurements", "runs")}
+    study = Study("both", tuple(SeededRun(name, name, 0) for name in models), tables=tables)
+    return noise_floor.ANALYSIS.run(NoiseFloorSettings(baseline="one/plain", curve=("one/half",)), study).rows
+
+
 def test_a_pair_without_a_difference_is_worth_its_own_text_whatever_its_seed(tmp_path: Path) -> None:
     # Seed 1 of the baseline has 4.9 instead of the curve's 5: the switch of that seed alone has the same loss.
     losses = {"one/plain": {0: 5.05, 1: 4.9, 2: 5.05}, "one/half": {0: 7.0}, "one/lucky": {1: 4.9}}
@@ -177,6 +205,9 @@ def test_a_pair_without_a_difference_is_worth_its_own_text_whatever_its_seed(tmp
     found = noise_floor.ANALYSIS.run(NoiseFloorSettings(baseline="one/plain", curve=("one/half",)), study)
     (only,) = found.rows
     assert only["difference"] == 0 and only["data_factor"] == pytest.approx(1)
+    # With the loss of the baseline from half of its words in half of its time: twice per word, and twice per second.
+    (half,) = _study_with_half_the_words(tmp_path / "half")
+    assert half["data_factor"] == pytest.approx(2) and half["factor_per_second"] == pytest.approx(2)
 
 
 def test_amounts_of_seeds_that_differ_by_a_few_words_are_one_amount() -> None:

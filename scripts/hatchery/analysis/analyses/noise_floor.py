@@ -3,7 +3,8 @@
 For each number: the mean of the differences of runs with the same pretraining seed, its 95 % interval by the t
 distribution, and whether it exceeds twice the standard deviation of the baseline over at least three seeds. For
 losses: the text with which the baseline's loss would differ as much, by a curve fitted to baselines with other amounts
-of text, divided by the text of the switch. The factor per second divides this by the ratio of training times.
+of text, divided by the text of the switch. The factor per second is the same text divided by the text of the baseline
+and by the ratio of training times.
 """
 
 from collections.abc import Mapping
@@ -216,12 +217,13 @@ def _row(
     enough = len(baseline) >= settings.least_seeds
     noise = mean_and_deviation(list(baseline.values()))[1] if enough else None
     beyond = None if noise is None or mean is None else abs(mean) > settings.deviations * noise
-    worth = factor = extrapolated = None
+    worth = factor = of_baseline = extrapolated = None
     shown = [amounts[model][seed] for seed in common if seed in amounts.get(model, {})]
     if curve is not None and shown and mean is not None:
         # The difference of pairs from the curve's own value: without a difference, a switch is worth its own text.
         text = [amounts[settings.baseline][seed] for seed in common if seed in amounts.get(settings.baseline, {})]
         worth = curve.amount(curve.loss(sum(text) / len(text)) + mean) if text else None
+        of_baseline = None if worth is None else worth * len(text) / sum(text)
         factor = None if worth is None else worth / (sum(shown) / len(shown))
         extrapolated = None if worth is None else not curve.least <= worth <= curve.most
     times = [
@@ -230,7 +232,7 @@ def _row(
         if seed in seconds.get(model, {}) and seconds.get(settings.baseline, {}).get(seed)
     ]
     ratio = sum(times) / len(times) if times else None
-    per_second = None if factor is None or not ratio else factor / ratio
+    per_second = None if of_baseline is None or not ratio else of_baseline / ratio
     return {
         "model": model,
         **dict(zip(("suite", "task", "metric"), key, strict=True)),
@@ -285,7 +287,7 @@ def _line(row: Numbers) -> list[Content]:
 
 ANALYSIS = Analysis(
     title="Noise floor and factor in data",
-    version=4,
+    version=5,
     settings=NoiseFloorSettings,
     run=compare,
     needs=(tables("measurements", "runs"),),
