@@ -64,9 +64,9 @@ def test_a_full_disk_and_a_long_name_end_the_planning_in_one_line_and_a_defect_d
     def plan(number: int) -> None:
         raise OSError(number, os.strerror(number), "results/settings/x.json")
 
-    with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: No space left on device; make room"):
+    with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: No space left on device; free disk space"):
         with_plain_errors(plan)(errno.ENOSPC)
-    with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: File name too long; names of files have"):
+    with pytest.raises(SystemExit, match=r"^error: results/settings/x\.json: File name too long; file names may have"):
         with_plain_errors(plan)(errno.ENAMETOOLONG)
     with pytest.raises(FileNotFoundError):
         with_plain_errors(plan)(errno.ENOENT)
@@ -79,14 +79,14 @@ def test_a_full_disk_is_named_where_a_library_does_not_say_what_it_wrote(tmp_pat
     room = {"f_frsize": 4096, "f_bavail": 1 << 20, "f_files": 1 << 20, "f_favail": 1 << 19}
     disks = {"results": SimpleNamespace(**{**room, "f_bavail": 0})}
     monkeypatch.setattr(os, "statvfs", lambda path: disks.get(str(path), SimpleNamespace(**room)))
-    assert str(refusal(error)).startswith("results: No space left on device; make room and start again")
+    assert str(refusal(error)).startswith("results: No space left on device; free disk space and run again")
     disks["results"] = SimpleNamespace(**{**room, "f_favail": 0})
     assert str(refusal(error)).startswith(
-        "results: no more files can be made on this disk (it has no free inodes); make"
+        "results: no more files can be created on this disk, because it has no free inodes; free"
     )
     # Some file systems do not count files.
     disks["results"] = SimpleNamespace(**{**room, "f_files": 0, "f_favail": 0})
-    assert str(refusal(error)).startswith("writing: No space left on device; make room")
+    assert str(refusal(error)).startswith("writing: No space left on device; free disk space")
 
 
 def test_what_a_plan_says_of_names_of_strangers_steers_no_terminal(capsys) -> None:
@@ -106,7 +106,7 @@ def test_an_error_that_quotes_a_file_steers_no_terminal(capsys, monkeypatch) -> 
 @pytest.mark.parametrize("error", MEMORY, ids=repr)
 def test_too_little_memory_is_one_line_with_a_remedy(error: Exception, capsys, monkeypatch) -> None:
     [line] = said_by(raising(error), capsys, monkeypatch)
-    assert line.startswith("error: not enough memory; start again with fewer processes")
+    assert line.startswith("error: not enough memory; run again with fewer processes")
 
 
 def test_a_read_only_file_system_is_one_line_with_a_remedy(capsys, monkeypatch) -> None:

@@ -124,7 +124,7 @@ def test_json_says_the_same(given: dict[str, Any], tmp_path: Path) -> None:
         ({"more": {"a": "b"}}, "run.py count: more: got {'a': 'b'}, expected a list of paths"),
         ({"workers": "7"}, "run.py count: workers: got '7', expected a number"),
         ({"output": 3}, "run.py count: output: got 3, expected a path"),
-        ({"corpus": None}, "run.py count: corpus: missing; `run.py count` lists the arguments"),
+        ({"corpus": None}, "run.py count: missing arguments: corpus; `run.py count` lists all"),
     ],
 )
 def test_what_is_missing_unknown_or_of_another_type_is_one_line(

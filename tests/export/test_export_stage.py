@@ -279,7 +279,7 @@ def test_a_limit_on_positions_is_told_to_the_tokenizer(exported):
 
 def test_a_tokenizer_that_does_not_belong_to_the_model_is_refused(pretrained, tokenizers, tmp_path):
     model = load_language_model(pretrained("roberta_tied").parent)
-    with pytest.raises(ModelError, match="pads with the id 3, the model expects 1"):
+    with pytest.raises(ModelError, match="padding id is 3, the model expects 1"):
         write_model_folder(tmp_path, model, ("masked",), tokenizers["ltg"])
 
 

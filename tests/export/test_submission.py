@@ -250,11 +250,11 @@ def test_the_report_says_both_means_and_which_was_written(evaluations, repositor
     counts = read_records(repository / "config/published/babylm/row_counts.csv", RowCount, ("set", "block", "uid"))
     parts = {"blimp": 80.0, "supplement": 60.0, "ewok": None, "acquisition": -25.0}
     text = report_of(SETTINGS, value, parts, counts)
-    assert "with AoA as it was measured (-25.00): **12.78**" in text and "with AoA 0: **15.56**" in text
+    assert "with the measured AoA (-25.00): **12.78**" in text and "with AoA 0: **15.56**" in text
     assert "Track strict-small: the experiment was checked against its rules." in text
     unchecked = report_of(replace(SETTINGS, track_checked=False), value, parts, counts)
     assert "its rules were not checked, because the experiment has no `track: strict_small`" in unchecked
-    assert "- not measured, so it counts 0: EWoK\n" in text
+    assert "- not measured, counted as 0: EWoK\n" in text
     assert ": 1 rows of `reading`.\n" in text and "strict JSON parsers" in text
     value["reading"]["reading"]["predictions"][0]["prev_pred"] = 1.5
     assert "NaN" not in report_of(SETTINGS, value, parts, counts)

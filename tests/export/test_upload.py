@@ -131,7 +131,7 @@ def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, p
     with pytest.raises(ConfigError, match="hub: the key is missing, expected repository: owner/name"):
         planned_upload(project, "tiny", RUN, results)
     project.experiment = lambda _: SimpleNamespace(hub=HubRepository("me/one"))
-    with pytest.raises(ConfigError, match=r"got 'me/one', expected \{run\} in it: there are 2 models"):
+    with pytest.raises(ConfigError, match=r"got 'me/one', expected a name with \{run\}, because "):
         planned_upload(project, "tiny", RUN, results)
     with pytest.raises(ConfigError, match="repository: got 'one'"):
         HubRepository("one")
@@ -181,7 +181,7 @@ def server():
 
 
 REFUSED = {
-    "not logged in": (lambda path: 401, r"making the repository failed: .*401.*; log in with `hf auth login`"),
+    "not logged in": (lambda path: 401, r"creating the repository failed: .*401.*; log in with `hf auth login`"),
     "not allowed": (
         lambda path: 403 if "/branch/" in path else None,
         r"uploading the branch chck_1M failed: .*403.*; log in with a token that may write there",

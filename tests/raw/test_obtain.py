@@ -76,7 +76,7 @@ def test_a_path_wins_over_a_download_also_where_nothing_is_there(web: Any, regis
     with pytest.raises(SourceError) as caught:
         register(path="no/such", download=[entry], **ADVICE)
     assert str(caught.value).startswith(
-        "source 'x' is not at no/such: set data.x.path in config/config.yaml, or to null to have it fetched; from the"
+        "source 'x' is not at no/such: set data.x.path in config/config.yaml, or to null to have it downloaded; from"
     )
     (tmp_path / "mine.txt").write_bytes(b"mine")
     assert register(path=str(tmp_path / "mine.txt"), download=[entry]).read_bytes("mine.txt") == b"mine"

@@ -68,6 +68,9 @@ def test_more_time_than_the_partition_allows_is_told_because_slurm_lets_it_wait(
     result = check(folder)
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
-    assert "would wait for ever: they ask for more than the 20 minutes of partition graceful; lower max_minutes" in line
+    assert (
+        "would wait forever, because they request more than the 20 minutes of partition graceful; lower max_minutes"
+        in line
+    )
     configure(folder, max_minutes=20)
     assert check(folder).returncode == 0

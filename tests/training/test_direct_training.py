@@ -150,7 +150,7 @@ def test_one_short_text_trains_without_development_text_and_says_so(train: Any, 
     for given in ([short], tmp_path / "short.txt"):
         made = train(given)
         assert made.curve.height == 12 and "development_loss" not in made.curve.columns
-        assert "of which no text is held out for a development loss" in capfd.readouterr().err
+        assert "so no text is held out for a development loss" in capfd.readouterr().err
     # It is finished, and stays so.
     weights = (made.folder / "model.safetensors").stat().st_mtime_ns
     assert train(tmp_path / "short.txt").folder.joinpath("model.safetensors").stat().st_mtime_ns == weights
@@ -194,8 +194,8 @@ def test_what_train_returns_is_a_model_of_the_other_functions(train: Any, tmp_pa
     [
         (["one", None, "three"], {}, "texts: text 2 is None, of the type NoneType"),
         ([], {}, "texts: got no text"),
-        (["one", "\ud800"], {}, "texts: text 2 has half of a surrogate pair"),
-        ("no/such/file.txt", {}, "texts: got 'no/such/file.txt', which is no file or folder; to pass a text"),
+        (["one", "\ud800"], {}, "texts: text 2 contains a lone surrogate"),
+        ("no/such/file.txt", {}, "texts: got 'no/such/file.txt', expected a file or folder; to pass a text"),
         (None, {"stepz": 3}, "stepz.*did you mean.*steps"),
         (None, {"model": "ltg_mimi"}, "model: got 'ltg_mimi'; did you mean 'ltg_mini'"),
     ],

@@ -116,11 +116,11 @@ def test_from_five_models_on_they_are_the_rows_of_tables(site: Site, models: int
 
 
 def test_times_of_training_stand_below_a_table_of_the_paper_that_prints_such(site: Site) -> None:
-    assert "Training time of ours" not in site.write(ROWS)
+    assert "Training time of our models" not in site.write(ROWS)
     first, second = site.pretraining
     site.seconds = {first: 90.0, second: 3600.0}
     labels = [name.rpartition("-")[0] for name in site.pretraining]
-    told = f"Training time of ours in minutes, all attempts together: {labels[0]} 1.5; {labels[1]} 60.0"
+    told = f"Training time of our models in minutes, all attempts together: {labels[0]} 1.5; {labels[1]} 60.0"
     site.write(ROWS)
     assert told in read_page(site.page).text
 
@@ -358,7 +358,7 @@ def test_a_page_of_many_models_stays_small_and_says_what_it_leaves_out(site: Sit
     text = site.write([*tasks, *averages])
     assert len(text) < 1_000_000
     words = read_page(site.page).text
-    assert "The experiment has 250 models. Averages are shown of the first 200 of them" in words
+    assert "The experiment has 250 models. Averages are shown for the first 200 of them" in words
     assert "glue; the first 500 of 3,500" in words
     assert text.count('<th scope="row">m199</th>') == 1
     assert "more numbers of summary.csv are not on this page" in read_page(site.results / "provenance.html").text

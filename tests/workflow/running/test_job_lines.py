@@ -96,9 +96,11 @@ def test_a_full_disk_and_too_little_memory_are_told_as_that(tmp_path: Path, monk
     assert failed(log, "ended with status 1").startswith("pretrain/x: ended with status 1; its log is empty")
     full = SimpleNamespace(f_frsize=4096, f_bavail=0, f_files=0, f_favail=0)
     monkeypatch.setattr(os, "statvfs", lambda path: full)
-    assert failed(log, "ended with status 1").startswith(f"pretrain/x: {tmp_path}: No space left on device; make room")
+    assert failed(log, "ended with status 1").startswith(
+        f"pretrain/x: {tmp_path}: No space left on device; free disk space"
+    )
     log.write_text("terminate called after throwing an instance of 'std::bad_alloc'\n", encoding="utf-8")
-    assert failed(log, "ended by SIGABRT").startswith("pretrain/x: not enough memory; start again with")
+    assert failed(log, "ended by SIGABRT").startswith("pretrain/x: not enough memory; run again with")
 
 
 def test_who_calls_twice_is_told_of_the_first_call_and_not_to_unlock(
