@@ -224,7 +224,7 @@ def test_a_stage_without_anything_says_what_it_is_given(repository: Path) -> Non
     assert "  markdown: a path\n  page: a path\n" in done.stdout
     done = run('{"settings": {}}', '{"output": "x"}')
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: run.py write_cost: markdown, page: missing; ")
+    assert done.stderr.startswith("error: run.py write_cost: missing arguments: markdown, page; ")
 
 
 @pytest.mark.parametrize("name", stage_files())
@@ -271,7 +271,7 @@ def test_an_altered_file_is_one_line_with_what_was_expected_and_found(damage: tu
     call.write()
     call.path.write_bytes(call.content.replace(*damage))
     found = sha256_file(call.path)[:16]
-    message = f"{call.path}: the settings were altered: expected the SHA-256 {call.digest}..., found {found}..."
+    message = f"{call.path}: the settings were altered: expected the SHA-256 {call.digest}..., got {found}..."
     with pytest.raises(ConfigError) as error:
         read_given(str(call.path))
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
