@@ -31,14 +31,14 @@ from hatchery.training.topology import Topology
 
 @dataclass(frozen=True)
 class StepBatch:
-    """One process's part of one step; counts are those of this process."""
+    """One process's part of one step; counts include this process's sequences only."""
 
     micro_batches: list[dict[str, Tensor]]
-    # Number of positions with a label, then the objective's other counts.
+    # Number of positions with a label, then the divisors of the objective's other loss terms.
     counted: tuple[int, ...]
     # Number of tokens, without padding.
     tokens: int
-    # Number of words, separated by white space, that begin in the text.
+    # Number of whitespace-separated words that begin in this text.
     words: int = 0
     # Index, from 0, of this process's first sequence in the global batch.
     first_sequence: int = 0
@@ -60,7 +60,7 @@ class StepBatch:
 
 
 class TrainingBatches:
-    """Batches by step; `examples_of_length` returns the examples for a sequence length."""
+    """Batches of each step; `examples_of_length` returns the examples for a sequence length."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class TrainingBatches:
         return self.plan.steps
 
     def examples_at(self, step: int) -> Examples:
-        """Return the examples that `step` draws from; they are indexed at the first call for a length."""
+        """Return the examples that `step` draws from. The first call for a sequence length indexes its examples."""
         return self._examples(self.plan.at(step).sequence_length)
 
     def at(self, step: int) -> StepBatch:
@@ -114,7 +114,7 @@ def _draw(
 
 
 def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool]) -> dict[str, Tensor]:
-    """Join several batches; each tensor is padded on the right with its filler to the longest of its name.
+    """Join several batches; each tensor is padded on the right with its filler to the longest tensor of the same name.
 
     Masks [B, T, T] are padded in both dimensions. Tensors [B] have no length to pad.
     """
@@ -192,7 +192,8 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # Before the fork, so that all workers share the index of the first length and the start of each length.
+        # Computed before the fork, so that all workers share the index of the first sequence length and the positions
+        # in the text where the lengths change.
         self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(
@@ -227,7 +228,7 @@ class _FlatBatch:
     arrays: dict[str, np.ndarray]
     # Shapes of each micro-batch, by name.
     shapes: list[dict[str, torch.Size]]
-    # The other fields of the batch.
+    # The batch's fields that are not tensors.
     without_tensors: StepBatch
 
     @staticmethod
@@ -242,7 +243,7 @@ class _FlatBatch:
         return self.step_batch({name: torch.from_numpy(array).pin_memory() for name, array in self.arrays.items()})
 
     def step_batch(self, tensors: dict[str, Tensor] | None = None) -> StepBatch:
-        """Return the micro-batches, as views of `tensors`, by default of the arrays."""
+        """Return the batch, whose micro-batches are views of `tensors`, by default of this object's arrays."""
         tensors = tensors or {name: torch.from_numpy(array) for name, array in self.arrays.items()}
         pieces = {
             name: tensor.split([shapes[name].numel() for shapes in self.shapes]) for name, tensor in tensors.items()
@@ -269,7 +270,7 @@ class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
 
 
 def _leave_signals_to_the_training(worker: int) -> None:
-    """Ignore signals: Ctrl-C and a cluster's signals reach all processes at once, and training needs batches to stop
-    cleanly."""
+    """Ignore signals in a worker: Ctrl-C and a cluster's signals reach all processes at once, and the training process
+    needs batches from its workers until it stops."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -1,8 +1,8 @@
 """Distance of the output layer's bias from its initial value and from the unigram distribution.
 
-Source: docs/papers/natural-bias.md, "Drift of the bias". Both directions of the divergence are measured. The norm
-depends on an arbitrary constant, so the norm without that constant is measured, too. Padding rows of the vocabulary are
-left out.
+Source: docs/papers/natural-bias.md, "Drift of the bias". Both directions of the KL divergence are measured. The norm
+depends on an arbitrary constant (softmax ignores it), so the norm after subtracting the mean is measured, too. Padding
+rows of the vocabulary are left out.
 """
 
 from typing import TYPE_CHECKING
@@ -24,14 +24,15 @@ DRIFT = (
     "bias_change",
     "largest_bias_change",
 )
-"""KL(omega || softmax b), KL(softmax b || omega), |b|, |b - mean b|, |b - b_0| (L2) and the largest of |b - b_0|.
+"""Columns: KL(omega || softmax b), KL(softmax b || omega), the L2 norms of b, b - mean b and b - b_0, and the maximum
+absolute value of b - b_0.
 
-b_0 is the initial bias of the run.
+omega is the unigram distribution, b the bias, b_0 the initial bias of the run.
 """
 
 
 class BiasDrift:
-    """Measures a model's bias against its initial value and a distribution."""
+    """Measures the distance of a model's output bias from its initial value and from the unigram distribution."""
 
     def __init__(self, model: LanguageModel, unigram: np.ndarray) -> None:
         """`model` is on the CPU, with the initial bias of the run; `unigram` is fp64 [V], above 0."""
@@ -40,7 +41,7 @@ class BiasDrift:
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return the measures of DRIFT of `engine.model`, the same in every process."""
+        """Return the measures named in DRIFT for `engine.model`; all processes return equal values."""
         bias, log_unigram = self._bias(engine.model), self._unigram.log()
         log_bias = torch.log_softmax(bias, dim=0)
         change = bias - self._start

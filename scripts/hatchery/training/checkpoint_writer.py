@@ -1,4 +1,4 @@
-"""Save a run's checkpoints; in the background, training continues while copies are written.
+"""Save a run's checkpoints. With background writing, training continues while a copy of its state is written.
 
 At most one checkpoint is being written, so a run holds at most one copy of its state. A failed write is raised in the
 training loop, at the next checkpoint or at the end, and is never lost in the thread. The same thread prunes after a
@@ -30,7 +30,8 @@ class CheckpointWriter:
     only."""
 
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
-        """Keep the newest `keep` checkpoints and those after the steps in `milestones`."""
+        """Keep the newest `keep` checkpoints and the checkpoints after the steps in `milestones`. `background` writes
+        in a thread."""
         self.run_folder, self.keep, self.milestones, self.background = run_folder, keep, milestones, background
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None
@@ -43,10 +44,10 @@ class CheckpointWriter:
         extra: Mapping[str, Tensor],
         metrics: str,
     ) -> None:
-        """Save the current state; in the background, only copying happens before this method returns.
+        """Save the current state; with background writing, this method returns after copying the state.
 
-        Waits for the previous checkpoint. Raises CheckpointError if that one or, in the foreground, this one cannot be
-        written.
+        First waits for the previous checkpoint. Raises CheckpointError if the previous checkpoint or, without
+        background writing, this checkpoint cannot be written.
         """
         self.wait()
         snapshot = take_snapshot(model, states, extra, copy=self.background)
@@ -79,7 +80,8 @@ class CheckpointWriter:
         except CheckpointError as failure:
             if error is None:
                 raise
-            # The error that ended training says more than the error of the checkpoint.
+            # The exception that ended training is more informative than the checkpoint's error, which is therefore only
+            # printed.
             print(f"warning: {failure}", file=sys.stderr, flush=True)
 
     def _write(self, position: Position, snapshot: Snapshot, metrics: str) -> None:

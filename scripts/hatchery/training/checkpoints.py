@@ -45,7 +45,7 @@ SEPARATOR = "::"
 
 
 States = Mapping[Any, Mapping[str, Tensor]]
-"""Names of the tensors that an optimiser keeps of each parameter."""
+"""The tensors that an optimiser keeps for each parameter, by name."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The content of a checkpoint besides the tensors that were copied into model and optimiser; `extra` is on the
+    """The content of a checkpoint, except the tensors that were copied into model and optimiser; `extra` is on the
     CPU."""
 
     position: Position
@@ -85,8 +85,8 @@ def take_snapshot(
 ) -> Snapshot:
     """Return copies in main memory of a run's current state; `extra` is, for example, a loss scaler's state.
 
-    `states` are those of the optimiser. Without `copy` the tensors share memory with the model, and must be saved
-    before the next step.
+    `states` are the optimiser's tensors by parameter. Without `copy` the tensors share memory with the model, and must
+    be saved before the next step.
     """
 
     def taken(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -133,7 +133,8 @@ def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, me
 def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] = ()) -> None:
     """Remove all but the newest `keep` checkpoints and those whose step is among `milestones`.
 
-    These older ones lose the state of the optimiser: their models are exported, and training continues from the newest.
+    Milestones older than the newest checkpoints lose their optimiser state: only their models are exported, and
+    training continues from the newest checkpoint.
     """
     for folder in checkpoint_folders(run_folder)[keep:]:
         if checkpoint_step(folder) in milestones:
@@ -156,7 +157,7 @@ def checkpoint_folders(run_folder: Path) -> list[Path]:
 
 
 def checkpoint_folder(run_folder: Path, step: int) -> Path:
-    """Return the checkpoint after `step` finished steps, if there is one."""
+    """Return the path of the checkpoint after `step` finished steps, which need not exist."""
     return run_folder / step_name(step)
 
 
@@ -172,9 +173,9 @@ def newest_sound_checkpoint(
     warning.
 
     They are removed because a damaged checkpoint of a later step would otherwise count among the newest that are kept.
-    If a checkpoint of `milestones` is damaged, or one of `required` is missing, the run has to make it again: it and
-    all later checkpoints are removed. Raises MisplacedError for a sound checkpoint of another run, which is not
-    removed.
+    If the checkpoint of a step in `milestones` is damaged, or of a step in `required` is missing, the run has to train
+    that step again, so this and all later checkpoints are removed. Raises MisplacedError for a sound checkpoint of
+    another run, which is not removed.
     """
     for leftover in run_folder.glob(".step_*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -185,7 +186,7 @@ def newest_sound_checkpoint(
             break
         step, reason = lost
         # The latest checkpoint is removed first: if this attempt is killed meanwhile, the next attempt still finds the
-        # damaged one.
+        # damaged checkpoint and removes the rest.
         for folder in checkpoint_folders(run_folder):
             if checkpoint_step(folder) >= step:
                 _remove(folder)
@@ -211,8 +212,8 @@ def _newest_whole(run_folder: Path) -> Path | None:
 def _first_lost(
     run_folder: Path, newest: int, milestones: Collection[int], required: Collection[int]
 ) -> tuple[int, str] | None:
-    """Return the first step before `newest` whose milestone is damaged or missing, and the reason; None if there is
-    none."""
+    """Return the first step before `newest` whose milestone is damaged or missing, and the reason; None if all are
+    sound."""
     for step in sorted({*milestones, *required}):
         folder = checkpoint_folder(run_folder, step)
         if step >= newest or not (step in required or folder.is_dir()):
@@ -225,10 +226,10 @@ def _first_lost(
 
 
 def verify_checkpoint(folder: Path) -> bool:
-    """Return whether training can continue from a checkpoint: a milestone may have lost the state of its optimiser.
+    """Return whether training can continue from a checkpoint: False for a milestone without its optimiser state.
 
-    Raises CheckpointError naming the first file that is missing, differs from its checksum or records another step.
-    Raises MisplacedError for a checkpoint of another run than that of its folder.
+    Raises CheckpointError, naming the first file that is missing, differs from its checksum or records another step.
+    Raises MisplacedError for a checkpoint in the folder of another run.
     """
     try:
         checksums = _read_checksums(folder)
@@ -274,7 +275,7 @@ def load_checkpoint(
     load_model(folder, model)
     for key, tensor in states.items():
         name, _, state = key.rpartition(SEPARATOR)
-        # Step counts stay on the CPU, as in both optimisers.
+        # Step counts stay on the CPU, where AdamW and LAMB keep them.
         stays = state_on_cpu or (tensor.ndim == 0 and state == "step")
         device = torch.device("cpu") if stays else parameters[name].device
         optimizer.state[parameters[name]][state] = tensor.to(device)
@@ -282,14 +283,16 @@ def load_checkpoint(
 
 
 def _is_another_size(size: int, whole: int) -> bool:
-    """Return whether the size of a state's dimension is neither the parameter's nor 1 (one number per row)."""
+    """Return whether the size of a state tensor's dimension is neither `whole`, the parameter's size, nor 1 (one number
+    per row)."""
     return size not in (1, whole)
 
 
 def load_model(folder: Path, model: nn.Module) -> None:
     """Load only `model` from a verified checkpoint, to export a milestone.
 
-    Raises CheckpointError if names or shapes differ from those of the model, which is then unchanged.
+    Raises CheckpointError if the names or shapes of the checkpoint's tensors differ from the model's; the model is then
+    unchanged.
     """
     tensors = _read_tensors(folder / MODEL)
     own = {name: tensor.detach() for name, tensor in model.state_dict().items()}
@@ -314,7 +317,7 @@ def _read_text(path: Path) -> str:
 
 
 def read_position(folder: Path) -> Position:
-    """Return the progress of a checkpoint's run. Raises CheckpointError."""
+    """Return the progress of the run at a checkpoint. Raises CheckpointError."""
     state = _read_state(folder)
     try:
         return Position(**{key: value for key, value in state.items() if key != RUN})
@@ -334,7 +337,7 @@ def _partial(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a checkpoint; a kill meanwhile leaves no folder of its name."""
+    """Remove a checkpoint; a kill meanwhile leaves no folder with a checkpoint's name."""
     partial = _partial(folder)
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -345,9 +348,9 @@ def _remove(folder: Path) -> None:
 
 
 def _forget_optimizer(folder: Path) -> None:
-    """Remove the state of the optimiser; a kill meanwhile leaves a checkpoint that is complete, or recognisably not.
+    """Remove the state of the optimiser; after a kill meanwhile, the checkpoint is complete or recognisably damaged.
 
-    A checkpoint whose checksums cannot be read stays unchanged: the export of its model reports it.
+    A checkpoint whose checksums cannot be read stays unchanged: the export of its model reports the error.
     """
     try:
         checksums = _read_checksums(folder)

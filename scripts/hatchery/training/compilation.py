@@ -1,7 +1,8 @@
-"""Compile a model's layers with torch.compile: all layers share one code, so compiling takes seconds and not minutes.
+"""Compile a model's layers with torch.compile. All layers share one compiled function, so compiling takes seconds
+instead of minutes.
 
-A model is compiled for its main work, training or evaluation. Other calls, such as the evaluation after an epoch, have
-other shapes, would be compiled again, and therefore run uncompiled.
+A model is compiled for either training or evaluation. In training, the evaluations between steps run uncompiled,
+because their batches have other shapes and would be compiled again.
 """
 
 import importlib.util
@@ -20,15 +21,16 @@ from hatchery.modeling.layers import EncoderLayer
 from hatchery.settings.base import Compilation, CompilationChoice
 
 COMPILED_FROM_STEPS = 500
-"""Number of pretraining steps in which the base model saves the 10 to 25 s that compiling takes on a GPU
-(docs/gpu.md)."""
+"""Number of pretraining steps from which compiling pays: the time saved by then equals the 10 to 25 s of compiling the
+base model on a GPU (docs/gpu.md)."""
 COMPILATION_TAKES = "layers are compiled by torch.compile, so the first step takes some ten seconds"
 # A mixture is a separate function for each number of layers that it reads.
 MOST_VARIANTS = 64
 
 
 def chosen_compilation(choice: CompilationChoice, device: torch.device, pays: bool) -> Compilation:
-    """Return what `compute.compile` means on `device`; `pays` is whether the work is long enough for compiling."""
+    """Return the compilation that `compute.compile` selects on `device`; `pays` is whether the work is long enough for
+    compiling."""
     if choice != "auto":
         return choice
     return "layers" if pays and device.type == "cuda" and _can_compile_for_gpu() else "off"
@@ -51,7 +53,7 @@ def compile_layers_(
 ) -> list[Any]:
     """Compile the functions of all layers and mixtures of layers; returns the changed modules.
 
-    Compiled code runs in training mode alone or, if the model is `evaluated`, in evaluation mode alone. Batches of
+    Compiled code runs only in training mode or, if the model is `evaluated`, only in evaluation mode. Batches of
     `any_length` share one code, which is slower than that of a single shape. Modules that are compiled already stay
     unchanged.
     """
@@ -59,13 +61,15 @@ def compile_layers_(
     modules: list[Any] = []
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
-            # This layer writes where no other layer does; its two blocks are the same as in all others.
+            # Each such layer writes into other places of the running sums, so layers cannot share one forward; their
+            # two blocks can.
             modules += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             modules.append(module)
     modules = [module for module in modules if "forward" not in vars(module)]
     for module in modules:
-        # The number of states of a mixture is no variable length: each number has a function of its own.
+        # The number of layer outputs that a mixture reads is not compiled as a variable length: each number has its own
+        # compiled function.
         dynamic = any_length or (False if isinstance(module, LayerMixture) else None)
         compiled = torch.compile(module.forward, dynamic=dynamic, backend=backend)
         module.forward = partial(_compiled_in_mode, not evaluated, module, compiled, module.forward)

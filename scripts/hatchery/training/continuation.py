@@ -1,7 +1,7 @@
-"""Start a pretraining from another model: check that it fits, load its weights, and record its earlier training.
+"""Start a pretraining from another model: check that the model fits, load its weights, and record its earlier training.
 
-The other model is identified by its manifest, of a pretraining here or of `scripts/import_checkpoint.py`. A mismatch is
-refused before training, in one line.
+The other model is identified by its manifest, which a pretraining here or `scripts/import_checkpoint.py` wrote. A
+mismatch is reported before training, in one line.
 """
 
 import json
@@ -27,9 +27,9 @@ from hatchery.training.settings import PretrainSettings
 from hatchery.training.start_settings import FREE_KEYS
 
 TOKENIZER_FILE = "tokenizer.json"
-# Folder next to the exported model, if `keep_training_state` is set.
+# Folder with the last checkpoint next to the exported model, if `keep_training_state` is set.
 STATE_FOLDER = "training_state"
-# The weights of the last step, if an average is exported and the weights are kept, too.
+# Folder with the weights of the last step, if the exported model is an average and these weights are kept, too.
 RAW_WEIGHTS_FOLDER = "raw_weights"
 
 
@@ -54,7 +54,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        # The steps of a budget are counted from `done` on, so they are not compared.
+        # With a budget, steps are counted from `done` on, so only `steps` is compared.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than the {done} steps that the training state of "
@@ -169,8 +169,8 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 
 def check_vocabulary(model: Manifest, tokenizer: Manifest, role: str) -> None:
-    """Raise ConfigError with the first token of another number unless a model, the `role` of a run, has the run's
-    tokenizer.
+    """Raise ConfigError, naming the first token with a different id, unless a model has the run's tokenizer; `role` is
+    the model's role in the run.
     """
     theirs, ours = (manifest.file(TOKENIZER_FILE) for manifest in (model, tokenizer))
     if theirs.read_bytes() == ours.read_bytes():

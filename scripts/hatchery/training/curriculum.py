@@ -1,11 +1,11 @@
-"""A curriculum: the sequences of an epoch ordered by the difficulty of their text instead of at random.
+"""A curriculum: the sequences of an epoch are ordered by the difficulty of their text instead of at random.
 
-Every epoch still contains every sequence once, so words count as in a random order. The order is a pure function of
-seed and epoch, so a resumed run continues exactly: sequences are sorted by the rank of their difficulty plus a drawn
-number. `spread` mixes difficulties: with 0 the ranks alone decide, and with 1 a sequence moves by up to the whole
-epoch. Difficulties are computed once, before the first step, in two passes over the text. Sources of the measures:
-Bengio et al. 2009 (words by frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`); packed
-sequences have the means of their texts.
+Every epoch still contains every sequence once, so the number of words per epoch does not change. The order is a pure
+function of seed and epoch, so a resumed run continues exactly: sequences are sorted by the rank of their difficulty
+plus a random number. `spread` mixes difficulties: with 0 the ranks alone decide, and with 1 a sequence moves by up to
+the whole epoch. Difficulties are computed once, before the first step, in two passes over the text. Sources of the
+measures: Bengio et al. 2009 (words by frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`); the
+difficulty of a packed sequence is the mean of its texts.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,8 @@ class Curriculum(DataOrder):
         examples_of_length: Callable[[int], Any],
         measure: Measure | None = None,
     ) -> None:
-        """`measure` reads other inputs than the text; None measures the text itself."""
+        """`measure` computes difficulties from a model or a word list; None computes them from the text, by
+        `settings`."""
         super().__init__(plan, seed, examples_of_length)
         self.settings, self.measure = settings, measure
         self._ordered = lru_cache(maxsize=4)(self._order_of)
@@ -58,7 +59,7 @@ class Curriculum(DataOrder):
         number = len(difficulty)
         ranks = np.empty(number)
         ranks[np.argsort(difficulty, kind="stable")] = np.arange(number) / max(1, number)
-        # Integers of the generator, whose stream numpy guarantees.
+        # The generator's raw integers, because numpy guarantees their stream in all versions.
         raw = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 2])).random_raw(number)
         drawn = (raw >> np.uint64(11)).astype(np.float64) / 2**53
         order = np.argsort(ranks + self.settings.spread * drawn, kind="stable").astype(np.int64)
@@ -68,7 +69,7 @@ class Curriculum(DataOrder):
 
 @lru_cache(maxsize=2)
 def difficulties(examples: "PaddedExamples", by: str) -> np.ndarray:
-    """Return the length or the rarity of every sequence, for its text in the first epoch of seed 0: float64
+    """Return the difficulty `by` (length or rarity) of every sequence's text in epoch 0 of seed 0: float64
     [len(examples)]."""
     texts = (examples.texts(0, 0, index) for index in range(len(examples)))
     if by == "length":
@@ -97,9 +98,9 @@ def order_of(
     examples_of_length: Callable[[int], Any],
     measure: Measure | None = None,
 ) -> Order:
-    """Return the order of an objective, if it has its own; otherwise the order in the settings of the plan.
+    """Return the objective's own data order, if it defines one; otherwise the data order in the settings of the plan.
 
-    `measure` is that of `Curriculum`.
+    `measure` is passed to `Curriculum`.
     """
     if isinstance(objective, OrdersItself):
         return objective.order(plan, seed, examples_of_length)

@@ -46,7 +46,8 @@ EpochOrder = Callable[[int], np.ndarray]
 
 
 def sequences_from(position: int, count: int, sequences: int, order: EpochOrder) -> list[EpochSlice]:
-    """Return `count` of the `sequences` of a split from number `position` on, in the concatenation of the epochs.
+    """Return `count` sequences from index `position` on in the concatenation of the epochs; each epoch has `sequences`
+    sequences.
 
     Raises TrainingError if there is no sequence at all.
     """
@@ -75,19 +76,20 @@ class Placed(Protocol):
 
 
 class DataOrder:
-    """The sequences of each step of a plan; sequences of a second kind are numbered after all of the first kind.
+    """The sequences of each step of a plan; indices of a second kind of sequences (hybrid objective) follow all indices
+    of the first kind.
 
-    If sequences become longer, the longer ones continue with the text that the epoch has not read yet. To make this
-    text independent of how it is divided, the epoch of the change goes through windows of the text, as wide as the
-    longest sequence, in a random order; all other epochs are permutations of all sequences.
+    If the sequence length grows within an epoch, the longer sequences continue with the text that the epoch has not
+    read yet. So that the unread text does not depend on the sequence length, this epoch reads windows of the text, as
+    wide as the longest sequence, in a random order; all other epochs are permutations of all sequences.
     """
 
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
         self.plan, self.seed, self._examples = plan, seed, examples_of_length
         self._sizes: dict[int, int] = {}
-        # By stretch and kind: its start in the concatenation of its epochs.
+        # The start of each (stretch of constant length, kind of sequences) in the concatenation of its epochs.
         self._begins: dict[tuple[int, int], int] = {}
-        # By kind: the epochs in which windows are read.
+        # The epochs that read windows, as (chain of stretches, kind of sequences, epoch).
         self._windowed: set[tuple[int, int, int]] = set()
         self._window_order = lru_cache(maxsize=4)(self._ordered_by_windows)
         self._chain_of = np.cumsum([stretch.begins_anew for stretch in plan.stretches]).tolist()
@@ -105,7 +107,7 @@ class DataOrder:
         return slices
 
     def epochs(self) -> float:
-        """Return the number of times that all steps together read each sequence; with two kinds, each is read twice."""
+        """Return the number of times that all steps together read each sequence, summed over the kinds of sequences."""
         sums = (sum(stretch.sequences) / max(1, self._size(stretch.sequence_length)) for stretch in self.plan.stretches)
         return sum(sums)
 
@@ -121,15 +123,15 @@ class DataOrder:
         return epoch_permutation(self.seed, epoch, self._size(length))
 
     def _is_windowed(self, stretch: int, kind: int, epoch: int) -> bool:
-        # All changes of length of a chain are checked: an epoch is windowed from its beginning.
+        # All changes of length in a chain of stretches are checked, because an epoch reads windows from its beginning.
         chain = self._chain_of[stretch]
         last = len(self._chain_of) - 1 - self._chain_of[::-1].index(chain)
         self._begin(last, kind)
         return (chain, kind, epoch) in self._windowed
 
     def _begin(self, stretch: int, kind: int) -> int:
-        """Return the start of a stretch in its epochs: 0, or the position after the text read by the previous
-        stretch."""
+        """Return the index of a stretch's first sequence in the concatenation of its epochs: 0, or the index after the
+        text read by the previous stretch."""
         if self.plan.stretches[stretch].begins_anew:
             return 0
         if (stretch, kind) not in self._begins:
@@ -146,19 +148,20 @@ class DataOrder:
         return self._begins[stretch, kind]
 
     def _unread_from(self, length: int, read: int, longer: int, epoch: int) -> int:
-        """Return the number of an epoch's longer sequences that begin in text which the first `read` shorter ones
-        have read."""
+        """Return the number of an epoch's sequences of length `longer` that begin in the text of its first `read`
+        sequences of `length`."""
         _, keys, places = self._window_order(length, epoch)
         _, longer_keys, longer_places = self._window_order(longer, epoch)
         key, place = keys[read], places[read]
         return int(((longer_keys < key) | ((longer_keys == key) & (longer_places < place))).sum())
 
     def _ordered_by_windows(self, length: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the sequences of an epoch in the order of their windows, with each one's draw of the window and
-        position."""
+        """Return the sequences of an epoch in the order of their windows, with the random draw of each sequence's
+        window and the sequence's position in the text."""
         places = self._examples(length).places()
         windows = places // self._width
-        # A generator's stream does not depend on the number of draws: windows have the same draws at all lengths.
+        # A generator's stream does not depend on the number of draws, so a window has the same draw at all sequence
+        # lengths.
         draws = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1])).random_raw(int(windows.max()) + 1)
         keys = draws[windows]
         order = np.lexsort((places, keys)).astype(np.int64)
@@ -166,14 +169,15 @@ class DataOrder:
 
 
 def first_of_share(total: int, rank: int, world_size: int) -> int:
-    """Return the index, from 0, of process `rank`'s first sequence of `total`; for `world_size` it is total."""
+    """Return the index, from 0, of process `rank`'s first sequence among `total` sequences; `rank` = `world_size`
+    returns total."""
     return rank * total // world_size
 
 
 def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> list[EpochSlice]:
     """Return the contiguous share of process `rank`; the shares of all ranks, in order, are the global batch.
 
-    Sizes differ by at most one sequence. Raises TrainingError if there are more processes than sequences.
+    Sizes of shares differ by at most one sequence. Raises TrainingError if there are more processes than sequences.
     """
     total = sum(len(part.indices) for part in slices)
     if total < world_size:
@@ -204,7 +208,7 @@ Order = Callable[[Step], list[EpochSlice]]
 
 @runtime_checkable
 class OrdersItself(Protocol):
-    """An objective with an order of its own, whose numbers of sequences per batch may differ from the plan's."""
+    """An objective with its own data order, whose numbers of sequences per batch may differ from the plan's."""
 
     def order(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Any]) -> Order:
         """Return the function that selects the sequences of each step."""
@@ -219,5 +223,5 @@ def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> f
     """Return the number of times that a run reads each of the examples, which are those of its first length."""
     if isinstance(objective, OrdersItself):
         return objective.epochs(examples, plan)
-    # Longer sequences are fewer, with the same number of tokens.
+    # Tokens are counted, because longer sequences are fewer but have the same number of tokens per epoch.
     return plan.tokens() / objective.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))

@@ -1,6 +1,6 @@
 """Select the parameters with weight decay, as groups of the optimiser.
 
-The default is the reading of the BabyLM code (ELC-BERT): every weight matrix; biases, layer norms, embeddings, layer
+The default follows the BabyLM code (ELC-BERT): every weight matrix is decayed; biases, layer norms, embeddings, layer
 weights and learned scales are not decayed, and a word embedding that is tied to the output layer counts as an
 embedding. LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
 (docs/papers/ltg-bert.md, "Optimiser"); GPT-BERT's code decays all but biases and norms, its mixing weights too
@@ -14,7 +14,7 @@ from torch import nn
 
 from hatchery.training.optimizer_settings import OptimizerSettings
 
-# Never decayed, unless all parameters are.
+# Parts of names of parameters that are decayed only if all parameters are.
 BIASES_AND_NORMS = ("bias", "norm")
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
 # Names in models of all families; the sentence-pair head ("pair_head.") counts as body.
@@ -38,9 +38,9 @@ def is_hidden_matrix(name: str, parameter: nn.Parameter) -> bool:
 def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:
     """Return optimiser groups of all trainable parameters, each in the model's order; empty groups are omitted.
 
-    They are: the decayed parameters; those of the language-model head, if `settings.head_weight_decay` is set; and the
-    undecayed ones. Tied parameters appear once, under their first name. In an untied model the output matrix is decayed
-    in every reading, and `tied_embedding` has no effect.
+    The groups are: the decayed parameters; the decayed parameters of the language-model head, if
+    `settings.head_weight_decay` is set; and the undecayed ones. Tied parameters appear once, under their first name. In
+    an untied model the output matrix is decayed with every setting, and `tied_embedding` has no effect.
     """
     parameters = dict(model.named_parameters())
     embedding_is_output = settings.tied_embedding == "output" and OUTPUT_MATRIX not in parameters

@@ -1,7 +1,7 @@
 """Scores of held-out sequences, whose choice and masks never change.
 
-Sequences and masks are drawn with a seed of their own, so every step, run and model of a corpus has the same targets,
-and the curves of two seeds or two models are comparable.
+Sequences and masks are drawn with a fixed seed, so every step, run and model of a corpus has the same targets, and the
+curves of two seeds or two models are comparable.
 """
 
 import math
@@ -34,9 +34,10 @@ EVALUATION_SEED = 20_231_106
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
-    """Return development examples in the first length of the run, so that a curve is comparable over the whole run.
+    """Return development examples in the first sequence length of the run, so that the curve is comparable over the
+    whole run.
 
-    None if the corpus has no development split, if it is empty, or if the settings request 0 sequences.
+    Return None if the corpus has no development split, if the split is empty, or if the settings request 0 sequences.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or settings.evaluation_sequences == 0:
@@ -47,9 +48,10 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
 
 def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
-    """Return the number of predictable tokens of the development text per byte that these tokens represent.
+    """Return the number of predictable tokens of the development text, divided by the number of bytes of text that they
+    represent.
 
-    None without a development split, and if bits per byte of the loss are not defined.
+    Return None without a development split, and if bits per byte of the loss are not defined.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or not objective.settings.predicts_text_alone:
@@ -60,7 +62,7 @@ def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | N
 
 @runtime_checkable
 class JudgesItself(Protocol):
-    """An objective with development scores of its own."""
+    """An objective that defines its own development scores."""
 
     def development(
         self, examples: Any, sequences: int, share: int, topology: Topology, tokenizer: "Callable[[], Tokenizer] | None"
@@ -115,12 +117,12 @@ class DevelopmentSet:
         """Return the scores of the current model, without dropout, as columns of the metrics file; every process has to
         call this.
 
-        They are the mean negative log-likelihood (natural logarithm) per predicted token, its exponential and, if the
-        objective has sentence pairs, the share of right judgements.
+        The scores are the mean negative log-likelihood (natural logarithm) per predicted token, its exponential and, if
+        the objective has sentence pairs, the share of correctly judged pairs.
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
-        # Each value that is read waits for the device, so all values are read at once.
+        # Each transfer from the device waits for its computation, so all values are read in one transfer.
         values = torch.stack(parts).tolist()
         loss_sum, labelled, rightly = (plain_sum(column) for column in zip(*values, strict=True))
         loss_sum, labelled, correct, judged = sum_over_processes(
@@ -131,7 +133,8 @@ class DevelopmentSet:
         return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
     def _values(self, engine: "Engine", batch: dict[str, Tensor]) -> Tensor:
-        """Return the loss sum, its divisor, and the number of rightly judged pairs: fp64 [3]."""
+        """Return a batch's loss sum, the divisor of this sum, and the number of correctly judged sentence pairs: fp64
+        [3]."""
         there = engine.on_device(batch)
         output = engine.evaluate(there)
         loss_sum, rightly, counted = self._terms(output, there)

@@ -1,4 +1,5 @@
-"""Held-out pairs of a run: their loss, and the BLEU and chrF of their translations during training."""
+"""Held-out sentence pairs of a translation run: their loss, and the BLEU and chrF of their translations during
+training."""
 
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 class TranslatedSet(DevelopmentSet):
     """Development pairs, some of which are also translated; each process has its share.
 
-    Sources are truncated as in training. References are the decoded ids of the whole targets, because a run has its
-    text as tokens alone: characters outside the tokenizer's vocabulary are missing from them. Test sets are compared
+    Sources are truncated as in training. References are the decoded tokens of the whole targets, because a run reads
+    its text as tokens only: characters outside the tokenizer's vocabulary are missing from them. Test sets are compared
     with their original text.
     """
 
@@ -36,7 +37,7 @@ class TranslatedSet(DevelopmentSet):
         tokenizer: "Tokenizer",
         terms: HeldOut,
     ) -> None:
-        """`translations` is the largest number of translated pairs; None translates all."""
+        """`translations` is the maximum number of translated pairs; None translates all."""
         super().__init__(examples, sequences, share, topology, terms)
         self._search, self._tokenizer = search, tokenizer
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:translations])

@@ -1,10 +1,11 @@
 """Distillation: the loss of an objective, mixed with the divergence from the predictions of teachers.
 
 Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Section 2. With the weight w and the
-temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q). The loss is that of the objective, p the mean
-of the teachers' probabilities, q the model's, both of logits divided by T. The divergence is that of the same labels,
-which count in it as they do in the loss. The reported loss is that of the labels, so that runs stay comparable.
+temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q).
 
+The loss is the objective's loss, p the mean of the teachers' probabilities, q the model's probabilities; p and q are
+computed from logits divided by T. The divergence is computed at the labelled positions, with the weights that the
+labels have in the loss. The reported loss is the objective's loss without the divergence, so that runs stay comparable.
 Teachers read each micro-batch without dropout and without gradients. They have no state, so a resumed run is exact.
 """
 
@@ -45,7 +46,7 @@ class Teachers:
     def probabilities(self, batch: Mapping[str, Tensor], labelled: Tensor, temperature: float, width: int) -> Tensor:
         """Return the means of the teachers' probabilities at the positions `labelled` int64 [M]: fp32 [M, width].
 
-        Rows of the vocabulary that a teacher has beyond `width` are left out before its softmax.
+        A teacher's vocabulary entries beyond the first `width` are left out before its softmax.
         """
         logits = []
         for model in self._models:
@@ -63,7 +64,8 @@ class Teachers:
 
 
 class DistilledObjective(Objective):
-    """An objective whose labels are also predicted by teachers; only its loss is another."""
+    """An objective whose labels are also predicted by teachers; it differs from the wrapped objective only in its
+    loss."""
 
     def __init__(self, objective: Objective, teachers: Teachers, distillation: DistillationSettings) -> None:
         super().__init__(objective.settings)
@@ -102,7 +104,7 @@ class DistilledObjective(Objective):
 def distilled(
     objective: Objective, settings: PretrainSettings, inputs: Inputs, device: torch.device, precision: Precision
 ) -> Objective:
-    """Return the objective that a run minimises: `objective` itself if it does not learn from teachers."""
+    """Return the objective that a run minimises: `objective` itself if the run does not learn from teachers."""
     if settings.distillation is None or not settings.learns_from_teachers:
         return objective
     models = [load_language_model(path.parent) for path in inputs.teachers]
@@ -138,7 +140,7 @@ def check_teachers(settings: PretrainSettings, inputs: Inputs) -> None:
 
 
 def teacher_configurations(inputs: Inputs) -> list[dict[str, Any]]:
-    """Return the configurations of the teachers, from which the operations of their passes follow."""
+    """Return the configurations of the teachers, from which the FLOPs of their forward passes are computed."""
     return [load_config(path.parent)[0].to_dict() for path in inputs.teachers]
 
 

@@ -1,4 +1,4 @@
-"""Early stopping by the scores of held-out text, and the best weights of a run.
+"""Early stopping by the scores of held-out text, and the weights with a run's best score.
 
 Stopping is a pure function of the scores in the metrics: a run resumed from a checkpoint, and every process of a run,
 makes the same decision at the same step. The best weights are saved with the checkpoints, so that they survive a kill.
@@ -23,7 +23,7 @@ BEST = "best_weights::"
 
 
 class EarlyStopping(Watcher):
-    """The evaluations of a run so far, and a copy of the best weights in main memory."""
+    """The best evaluation of a run so far, and a copy of its weights in main memory."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class EarlyStopping(Watcher):
         criterion: Criterion = LOWEST_LOSS,
         keeps_weights: bool = True,
     ) -> None:
-        """`development` measures the column of `criterion`. Only one process of a run keeps weights."""
+        """`development` measures the column of `criterion`. `keeps_weights` is True in only one process of a run."""
         self.settings, self.criterion, self.development = settings, criterion, development
         self.best_step, self.best, self._waited = 0, -math.inf if criterion.higher_is_better else math.inf, 0
         self._keeps = keeps_weights and settings.export == "best"
@@ -46,7 +46,7 @@ class EarlyStopping(Watcher):
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
         """Return the development scores, and copy the weights if they are the best so far."""
         scores = self.development.scores(step, engine)
-        # The initial weights are not exported.
+        # Step 0 is left out, because the initial weights are not exported.
         if step and self.note(step, scores) and self.settings.export == "best":
             # Every process takes part in gathering the weights, and one process copies them.
             with engine.whole_parameters():
@@ -56,7 +56,7 @@ class EarlyStopping(Watcher):
         return scores
 
     def note(self, step: int, scores: Mapping[str, float]) -> bool:
-        """Count the scores after `step` updates; return whether they are the best so far."""
+        """Record the scores after `step` updates; return whether they are the best so far."""
         value = scores[self.criterion.column]
         improvement = value - self.best if self.criterion.higher_is_better else self.best - value
         self._waited = 0 if improvement > self.settings.minimum_improvement else self._waited + 1
@@ -90,7 +90,8 @@ class EarlyStopping(Watcher):
         return {f"{BEST}{name}": tensor for name, tensor in self._weights.items()}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Count the scores in `rows` again, and read the best weights from the tensors of a checkpoint."""
+        """Restore the state after a checkpoint: replay the scores in `rows`, and read the best weights from the
+        checkpoint's `tensors`."""
         for row in rows:
             if row["step"] and self.criterion.column in row:
                 self.note(int(row["step"]), row)
@@ -100,6 +101,6 @@ class EarlyStopping(Watcher):
             self._weights = {name.removeprefix(BEST): tensor for name, tensor in own.items()}
 
     def finish(self, model: nn.Module) -> None:
-        """Load the best weights into `model`; without an evaluation, the weights stay unchanged."""
+        """Load the best weights into `model`; if there was no evaluation, the weights stay unchanged."""
         if self._weights:
             model.load_state_dict(self._weights)

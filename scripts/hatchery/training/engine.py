@@ -1,10 +1,10 @@
 """The model inside DeepSpeed: our own optimiser, fp32 parameters, half precision by autocast.
 
 ZeRO 1-3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, which would destroy LAMB's norm per tensor;
-stage 0 keeps tensors whole. AdamW works on single numbers, so it allows the other stages (`hatchery.training.zero`).
-Gradients are summed over micro-batches and processes, never averaged: the loss is divided beforehand
-(`hatchery.training.loop`). Nothing here waits for a GPU, except fp16, whose loss scale depends on whether the gradients
-are finite.
+stage 0 keeps tensors whole. AdamW updates each number independently, so it allows the other stages
+(`hatchery.training.zero`). Gradients are summed over micro-batches and processes, never averaged: the loss is divided
+beforehand (`hatchery.training.loop`). Nothing here waits for a GPU, except fp16, whose loss scale depends on whether
+the gradients are finite.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,8 +32,8 @@ from hatchery.training.zero import Shards, zero_configuration
 
 
 def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, object]:
-    """Return DeepSpeed's configuration of a run; accumulation, precision, learning rate and, at stage 0, clipping are
-    ours.
+    """Return DeepSpeed's configuration of a run. Hatchery itself does accumulation, precision, learning rate and, at
+    stage 0, clipping.
 
     At stage 0, `Engine` clips, because DeepSpeed does not return the norm.
     """
@@ -63,13 +63,13 @@ def recompute_layers_(model: nn.Module) -> list[Any]:
 
 @dataclass(frozen=True)
 class Update:
-    """The results of an update that was submitted to the device."""
+    """The results of an optimiser update that was submitted to the device, but may not have run yet."""
 
     # Global L2 norm before clipping, zero-dimensional, on the device.
     gradient_norm: Tensor
     # Whether fp16 gradients overflowed, so that the update was skipped.
     skipped: bool = False
-    # The factor of this step's loss; None without loss scaling.
+    # The factor by which this step's loss was multiplied; None without loss scaling.
     loss_scale: float | None = None
 
 
@@ -90,17 +90,18 @@ class Engine:
     ) -> None:
         """`model` must be on `device`; the parameters of process 0 are sent to all others here.
 
-        Without `max_gradient_norm` gradients are not clipped. `compiled` layers are compiled by torch.compile, and
-        `recomputed` layers are computed again in the backward pass; both in place, so that parameters keep their names.
-        Above stage 0 a state that `optimizer` already has is divided among the processes.
+        If `max_gradient_norm` is None, gradients are not clipped. `compiled` compiles the layers with torch.compile,
+        and `recomputed` recomputes them in the backward pass; both change layers in place, so that parameters keep
+        their names. Above stage 0, existing state of `optimizer` is divided among the processes.
         """
         self.model, self.optimizer = model, optimizer
         self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
         self._update = Update(torch.zeros((), device=device))
-        # Seed and number of the step, and the index of its next micro-batch's first sequence in the global batch.
+        # The key (seed, step number), and the global-batch index of the first sequence of the next micro-batch.
         self._step_key, self._next_sequence = (0, 0), 0
-        # Open from the beginning of a step to its update. At stage 3 no process keeps whole weights that long.
+        # Weights are cast once per step: this context is open from the beginning of a step to its update. At stage 3 no
+        # process keeps whole weights that long.
         self._casts = ExitStack()
         self._casts_once = precision.name != "fp32" and zero_stage < 3
         self._kernels_at = use_kernels_(model, device) if precision.name != "fp32" else []
@@ -151,11 +152,12 @@ class Engine:
         return self._engine(**for_model(self.on_device(batch)))
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of `loss`, which must already be divided for the whole global batch."""
+        """Add the gradients of `loss`, which must already be divided by the counts of the whole global batch."""
         self._engine.backward(self.precision.scaled(loss * self._averaged_over), scale_wrt_gas=False)
 
     def step(self) -> Update:
-        """Sum gradients over processes, unscale, clip, update, clear; in fp16 an overflow skips the update."""
+        """Sum the gradients over processes, unscale and clip them, update the parameters, and clear the gradients. In
+        fp16 an overflow skips the update."""
         self._casts.close()
         self._engine.step()
         if self._shards is not None:
@@ -172,7 +174,8 @@ class Engine:
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Make the model's parameters whole in every process for the block; every process must call this."""
+        """Gather the model's whole parameters in every process during the `with` block; every process must call
+        this."""
         if self._shards is None:
             yield
             return
@@ -216,10 +219,10 @@ class Engine:
             attention.attend_at_once = None
 
     def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on the model's device; one that is there already stays unchanged."""
+        """Return a batch on the model's device; a batch that is already there stays unchanged."""
         if self.device.type == "cpu" or "labelled" in batch:
             return batch
-        # Computed here and not by the model, which would have to wait for the GPU to count them.
+        # Labelled positions are computed here and not by the model, which would have to wait for the GPU to count them.
         batch = {**batch, "labelled": labelled_positions(batch["labels"])}
         return {key: moved(value, self.device) for key, value in batch.items()}
 

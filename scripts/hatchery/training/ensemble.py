@@ -1,7 +1,9 @@
-"""An ensemble as the result of a run: its folder holds copies of its members, so it stays whole without them.
+"""An ensemble as the result of a run: its folder contains copies of its member models, so it does not depend on the
+originals.
 
 The files of the first member are at the top, where those of a single model are; the other members are in
-`members/<number>`. Its words and its time are the sums of the members', because all of them were trained for it.
+`members/<number>`. The ensemble's words seen and training time are the sums over its members, because all members were
+trained for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +21,8 @@ FOLDER = "members"
 
 
 def check_ensembles(ensemble: bool, inputs: Inputs) -> None:
-    """Raise ConfigError for members without the setting, for fewer than two, for another tokenizer, and for an ensemble
-    where one network is expected."""
+    """Raise ConfigError for members without the setting `ensemble`, for fewer than two members, for members with
+    another tokenizer, and for an ensemble as input where one network is expected."""
     if bool(inputs.members) != ensemble or len(inputs.members) == 1:
         raise ConfigError(f"members: got {len(inputs.members)}, expected at least two with ensemble, otherwise none")
     for member in inputs.members:
@@ -31,12 +33,13 @@ def check_ensembles(ensemble: bool, inputs: Inputs) -> None:
 
 
 def is_ensemble(trained: Manifest) -> bool:
-    """Return whether a manifest is that of an ensemble."""
+    """Return whether a manifest describes an ensemble."""
     return bool(trained.settings.get("ensemble"))
 
 
 def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
-    """Write the members after the first into `folder`, and the sums of all members into the facts of the run."""
+    """Copy the members after the first into `folder`, and add sums over all members (words seen, training time) to the
+    run's manifest entries."""
     made = [read_manifest(path) for path in members]
     parameters = 0
     for number, member in enumerate(made, 1):
@@ -54,7 +57,8 @@ def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
 
 
 def _facts(member: Manifest, name: str) -> float | None:
-    """Return a number of a member's training, with that of the model from which it started; None if unknown."""
+    """Return the manifest entry `name` of a member's training, plus the entry of the model from which it started; None
+    if unknown."""
     facts: Mapping[str, float] = {**volatile_facts(member.path), **member.measures}
     return facts.get("words_seen", facts.get(name)) if name == "words" else facts.get(name)
 

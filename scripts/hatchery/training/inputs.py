@@ -7,7 +7,7 @@ from pathlib import Path
 TEACHER = "teacher"
 """Name of the first teacher among the inputs of a manifest; further names have a number."""
 MEMBER = "member"
-"""Name of the first member of an ensemble, as `TEACHER`."""
+"""Name of the first member of an ensemble among the inputs of a manifest; further names have a number."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Inputs:
     teachers: Sequence[Path] = ()
     # The finished models whose mean probabilities the run predicts.
     members: Sequence[Path] = ()
-    # The finished model, or the source with words, by which the text is ordered.
+    # The finished model or the word list that determines the difficulty by which sequences are ordered.
     order_model: Path | None = None
     order_words: Path | None = None
 
     @property
     def by_name(self) -> dict[str, Path]:
-        """Return the manifests by their names in the exported model's manifest."""
+        """Return the manifests by their input names in the exported model's manifest."""
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
         more = {
             "initial_model": self.initial,

@@ -3,11 +3,13 @@
 The signals are SIGTERM (Slurm's time limit, a preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
 then exits with status 75 (`EX_TEMPFAIL`: try again later), a failure that Snakemake's `retries` repeats; running the
 command again continues from the checkpoint. A second Ctrl-C ends the process at once; a second SIGTERM does not,
-because Slurm sends several to a job that is to end, while the checkpoint is being written, and SIGKILL at last.
+because Slurm sends several SIGTERM signals to a job that has to end, while the checkpoint is being written, and finally
+SIGKILL.
 
-The time limit is the end of the Slurm job, or the one in the settings: a run that is killed there loses the steps since
-its last checkpoint. Only clocks of this process are read; the training loop makes several processes stop after the same
-step. Newer Slurm versions set the end of the job in a variable; otherwise its queue is asked.
+The time limit is the end of the Slurm job or the limit in the settings. A run that stops before it loses no steps; a
+run that Slurm kills loses the steps since its last checkpoint. Only clocks of this process are read; the training loop
+makes several processes stop after the same step. Newer Slurm versions set the end of the job in an environment
+variable; otherwise Slurm's queue (`squeue`) is queried.
 """
 
 import os
@@ -30,18 +32,18 @@ from hatchery.units import seconds_of
 # sysexits.h: the work is not done; the same command continues it.
 EXIT_STATUS_INTERRUPTED = 75
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-# Number of steps whose longest is the estimate for the next one: enough to contain most of the slow ones, few enough to
-# forget the first one, in which kernels are compiled.
+# The duration of the next step is estimated by the longest of this number of recent steps: enough steps to contain most
+# slow ones, few enough to forget the first step, in which kernels are compiled.
 RECENT_STEPS = 100
 SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
-# In a short Slurm job the grace time is at most this share of the remaining time: otherwise it would train for one
-# step.
+# In a short Slurm job the grace time is at most this share of the remaining time, because otherwise the job would stop
+# after one step.
 LARGEST_GRACE = 0.25
 QUEUE_TIMEOUT_SECONDS = 60
 
 
 def ask_queue(job: str) -> str | None:
-    """Return Slurm's remaining time of a job, such as `1-02:03:04`; None if the queue cannot be asked."""
+    """Return the remaining time of a job from Slurm's queue, such as `1-02:03:04`; None if the query fails."""
     command = ["squeue", "--noheader", "--jobs", job, "--format", "%L"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=QUEUE_TIMEOUT_SECONDS, check=True)
@@ -66,10 +68,11 @@ class Deadline:
         grace_seconds: float,
         time_left: Callable[[str], str | None] = ask_queue,
     ) -> Self | None:
-        """Return the earlier of the limit, counted from now, and the end of the Slurm job; None if there is neither.
+        """Return the earlier of the time limit, counted from now, and the end of the Slurm job; None if there is
+        neither.
 
-        Slurm gives the end in SLURM_JOB_END_TIME, as seconds since 1970, or by `time_left` of the job's number; a limit
-        that is changed while the job runs is not seen. Raises ConfigError for a value that cannot be used.
+        The end of the Slurm job is read from SLURM_JOB_END_TIME (seconds since 1970), or computed from `time_left(job
+        id)`. Later changes of Slurm's time limit are not noticed. Raises ConfigError for a value that cannot be used.
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
@@ -89,7 +92,7 @@ class Deadline:
         return cls(time.monotonic() + seconds, grace)
 
     def is_near(self, step_seconds: float) -> bool:
-        """Return whether one more step of `step_seconds` would enter the grace time; called once per step."""
+        """Return whether another step of `step_seconds` would end within the grace time; called once per step."""
         return self.remaining_seconds() - step_seconds < self.grace_seconds
 
     def remaining_seconds(self) -> float:
@@ -110,9 +113,9 @@ def _left_of_slurm_job(environment: Mapping[str, str], time_left: Callable[[str]
 
 
 def leave_on_signals() -> None:
-    """From now on, end the process at a signal with one line and the status of an interrupted run.
+    """Install signal handlers that end the process with one line of text and the exit status of an interrupted run.
 
-    It is for the command's beginning, while libraries are imported and a model is built, and for its end: during
+    They serve at the command's beginning, while libraries are imported and the model is built, and at its end; during
     training, `StopRequest` handles signals. The process exits instead of raising an exception, which a library might
     catch.
     """
@@ -148,7 +151,7 @@ class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can 
 class StopRequest:
     """A request to stop this process: by a signal, the time limit or another attempt.
 
-    In a `with` block it collects signals; the former handlers are restored at its end.
+    As a context manager it collects signals; the former handlers are restored at its exit.
     """
 
     def __init__(
@@ -171,7 +174,7 @@ class StopRequest:
         self._step_began = time.monotonic()
 
     def __enter__(self) -> Self:
-        # Python handles signals in the main thread alone: they do not stop a training in another thread.
+        # Python handles signals only in the main thread, so signals do not stop a training in another thread.
         if threading.current_thread() is threading.main_thread():
             self._former_handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
@@ -182,13 +185,15 @@ class StopRequest:
 
     @property
     def is_made(self) -> bool:
-        """Return whether to stop after this step; once made, a request stays. Called once per step, before its end."""
+        """Return whether to stop after this step; a request stays in force once made. Call once per step, before
+        `step_finished`."""
         if self._deadline is not None and self._deadline.is_near(self._expected_seconds()):
             self._limit_is_near = True
         return self.signal_name is not None or self._limit_is_near or self._is_claimed()
 
     def step_finished(self) -> None:
-        """Record the end of a step, with its evaluation and checkpoint: the next one is expected to take as long."""
+        """Record the end of a step, including its evaluation and checkpoint; its duration predicts that of later
+        steps."""
         now = time.monotonic()
         self._step_seconds.append(now - self._step_began)
         self._step_began = now
@@ -214,5 +219,5 @@ class StopRequest:
             signal.signal(number, signal.SIG_DFL)
 
     def _expected_seconds(self) -> float:
-        """Return the time until a request in the next step would be acted on, estimated from earlier steps."""
+        """Return the estimated seconds until the loop would act on a request that is made in the next step."""
         return max(*self._step_seconds, sum(list(self._step_seconds)[-self._steps_until_heeded :]))

@@ -8,9 +8,9 @@ p
 
 u
 
-. A group without weight decay gets NO trust ratio, so its parameters get plain Adam steps with the full learning rate.
-The ratio is not clamped, and gradients are not normalised. The trajectory equals the published one within fp32
-rounding, and is bitwise reproducible on one machine.
+. A parameter group without weight decay gets NO trust ratio, so its parameters get plain Adam steps with the full
+learning rate. The ratio is not clamped, and gradients are not normalised. The trajectory equals the published one
+within fp32 rounding, and is bitwise reproducible on one machine.
 """
 
 import inspect
@@ -48,7 +48,8 @@ class Lamb(PlainOptimizer):
         cautious: bool = False,
         peak_rate: float | None = None,
     ) -> None:
-        """Without `trust_ratio` this is AdamW; `cautious` and `peak_rate` change the decay (`decayed`)."""
+        """If `trust_ratio` is False, this is AdamW; `cautious` and `peak_rate` change the weight decay
+        (`add_weight_decay`)."""
         defaults: dict[str, Any] = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, {**defaults, "trust_ratio": trust_ratio, "cautious": cautious, "peak_rate": peak_rate})
 
@@ -104,8 +105,8 @@ def add_weight_decay(
 ) -> bool:
     """Add the weight decay of a group to its `updates` (before the learning rate); False if the group has none.
 
-    With `peak_rate` the decay follows the learning rate: it is multiplied by the rate over its peak. Cautious decay
-    skips each value that its update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
+    With `peak_rate` the decay is multiplied by the current learning rate divided by its peak. Cautious decay skips each
+    value that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
     """
     decay = group["weight_decay"]
     if decay <= 0:

@@ -1,9 +1,10 @@
-"""The learning rate of each step, a pure function of its number, so that a resumed run needs no state of a scheduler.
+"""The learning rate of each step, a pure function of the step number, so that a resumed run needs no scheduler state.
 
 `cosine` is LTG-BERT's schedule: a linear warm-up from exactly 0 (the first update has rate 0), then half a cosine down
-to a fraction of the peak. `linear_as_published` is the other schedule of its code (docs/papers/ltg-bert.md, "Learning
-rate"), and `inverse_square_root` that of the reduced-vocabulary study, Section 4.2 (docs/papers/reduced-vocabulary.md,
-"Pretraining"). Steps count optimiser updates from 0, including those that fp16 skips, as in LTG-BERT's BNC code.
+to a fraction of the peak. `linear_as_published` is the other schedule of LTG-BERT's code (docs/papers/ltg-bert.md,
+"Learning rate"), and `inverse_square_root` the schedule of the reduced-vocabulary study, Section 4.2
+(docs/papers/reduced-vocabulary.md, "Pretraining"). Steps count optimiser updates from 0, including those that fp16
+skips, as in LTG-BERT's BNC code.
 """
 
 import math
@@ -11,7 +12,8 @@ import math
 from hatchery.settings.fields import ABSENT
 from hatchery.training.settings import ScheduleSettings
 
-# First and last factor of torch's linear schedulers, from which `linear_as_published` is composed, in place of 0.
+# torch's linear schedulers, of which the published code composes `linear_as_published`, cannot start at 0, so the code
+# starts and ends at this factor.
 NEARLY_ZERO = 1e-9
 
 
@@ -21,12 +23,12 @@ def learning_rate(peak: float, schedule: ScheduleSettings, step: int, steps: int
 
 
 def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> float:
-    """Return the share of the peak rate, 0 to 1, for update number `step` of `steps`.
+    """Return the learning rate of update number `step` of `steps` as a share of its peak, 0 to 1.
 
     `cosine` and `linear` fall from the peak after the warm-up to `final_fraction` at the end, `constant` stays at the
     peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 for any
-    `final_fraction`. `inverse_square_root` of a long run ends at the square root of the warm-up's share of the steps.
-    With a cool-down the last steps fall linearly to 0, from `final_fraction`, under every schedule
+    `final_fraction`. `inverse_square_root` ends at the square root of the warm-up's share of the steps. With a
+    cool-down, the rate falls linearly from `final_fraction` to 0 in the last steps of every schedule
     (docs/papers/gpt-bert.md, "Training").
     """
     cooldown = math.floor(schedule.cooldown_fraction * steps)

@@ -1,10 +1,10 @@
-"""The training loop: draw, forward, backward, update, evaluate, record, save; and the measures of each step.
+"""The training loop: draw a batch, forward, backward, update, evaluate, record, save; and the measures of each step.
 
 One loop serves one process or many, on CPU or GPU, from the start or from a checkpoint. Reading a loss waits for the
-device, which then idles. So losses, right answers and norms of a step stay on the device and are read for many steps in
-one transfer: once per interval, and before anything that depends on them. A diverged run is therefore noticed before a
-checkpoint of it is written. On the CPU nothing waits, and every step is read at once. Sums over processes are computed
-when they are read.
+device, which then idles. So losses, numbers of correct predictions and norms stay on the device and are read for many
+steps in one transfer: once per interval, and before any action that depends on these values. A diverged run is
+therefore noticed before a checkpoint of it is written. On the CPU reading is free, so the values are read after every
+step. Sums over processes are computed when they are read.
 """
 
 import math
@@ -70,7 +70,7 @@ def train(
             done = step + 1
             is_last = done == plan.steps
             saves = is_last or checkpoints.is_due(done)
-            # Several processes learn of a request to stop at their next common read.
+            # A single process stops at once; several processes learn of a request to stop at their next common read.
             alone_and_stops = stops and engine.topology.world_size == 1
             is_due = any(watcher.due(done) for watcher in watchers)
             if is_due or saves or alone_and_stops or record.reads_after(done):
@@ -125,21 +125,23 @@ LossAverage = Literal["tokens", "processes"]
 """The loss of a step: the mean over all labelled tokens of the global batch, or, as in the papers' code, the mean of
 the processes' means, in which tokens of a process with fewer labels have larger weights."""
 Divisors = tuple[Tensor | float, ...]
-"""Divisor of a process's loss sums, such that the sum over processes is the loss of the step."""
+"""Divisors of a process's loss sums, one for each term; divided sums add up over the processes to the loss of the
+step."""
 
 
 def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device: torch.device) -> Divisors:
     """Return this process's divisors for a step, one for each term; the host does not wait for the sum over processes.
 
-    "tokens": the counts of the global batch. "processes": the counts of the process, times the number of processes.
+    Divisors with "tokens": the counts of the global batch. With "processes": the counts of this process, times the
+    number of processes.
     """
     size = topology.world_size
     if average == "processes":
-        # A process without a label adds 0; its mean would be 0 / 0.
+        # At least 1, because a process without labels has to add 0, and 0 / 0 is undefined.
         return tuple(float(max(1, count) * size) for count in batch.counted)
     counts = [float(count) for count in batch.counted]
     if size == 1:
-        # A term without a label is 0, and the others keep their weights.
+        # At least 1, so that a term without labels is 0 / 1 = 0 and the other terms keep their weights.
         return tuple(max(1.0, count) for count in counts)
     return sum_tensor_over_processes(on_device(counts, device)).float().clamp(min=1).unbind()
 
@@ -158,7 +160,7 @@ def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
 
 
 def sums_of(terms: Sequence[Term]) -> Tensor:
-    """Return loss sum and further sums of each term of a micro-batch: fp64 [values]."""
+    """Return each term's loss sum and further sums over a micro-batch, concatenated: fp64 [values]."""
     parts = [part.detach() for term in terms for part in (term.loss_sum, *term.sums)]
     return torch.stack([part.double() for part in parts])
 
@@ -169,7 +171,7 @@ class Measured:
 
     # Number of the step, from 0.
     step: int
-    # By the objective's columns, term by term; losses in nats (natural logarithm).
+    # The means of each term, by the objective's column names; losses in nats (natural logarithm).
     terms: tuple[dict[str, float], ...]
     tokens: int
     words: int
@@ -189,30 +191,30 @@ class Measured:
 
     @property
     def total_loss(self) -> float:
-        """The sum of all terms' losses, which is finite if the differentiated loss is."""
+        """The sum of all terms' losses, which is finite if the differentiated loss is finite."""
         return sum(next(iter(term.values())) for term in self.terms)
 
 
 @dataclass(frozen=True)
 class _Pending:
     step: int
-    # Of this process, on the device.
+    # Sums of the terms over this process's micro-batches, on the device.
     sums: Tensor
-    # Of this process: the terms' counts, tokens, words, and 1 if it was asked to stop.
+    # This process's counts: the divisors of the terms, tokens, words, and 1 if a stop was requested.
     counts: list[float]
     update: Update
 
 
 class StepMeasures:
-    """The measures of steps that were not read yet."""
+    """The measures of steps whose values were not yet read from the device."""
 
     def __init__(self, average: LossAverage, topology: Topology, device: torch.device, columns: Columns) -> None:
-        """`columns` are those of the objective; a batch may have counts for fewer terms."""
+        """`columns` are the objective's columns; a batch may have counts for fewer terms than there are columns."""
         self.average, self.topology, self.device, self.columns = average, topology, device, columns
         self._pending: list[_Pending] = []
 
     def add(self, step: int, batch: StepBatch, sums: Tensor, update: Update, stop: bool) -> None:
-        """Store the measures of step number `step` (from 0) in this process: `sums` are those of its micro-batches."""
+        """Store this process's measures of step number `step` (from 0); `sums` are summed over its micro-batches."""
         counts = [*map(float, batch.counted), float(batch.tokens), float(batch.words), float(stop)]
         if self.average == "processes":
             own = divisors(batch, self.average, self.topology, self.device)
@@ -222,8 +224,8 @@ class StepMeasures:
         self._pending.append(_Pending(step, sums, counts, update))
 
     def read(self) -> list[Measured]:
-        """Return all steps since the last call; waits for the device, and all processes have to call it after the same
-        step.
+        """Return the measures of all steps since the last call. Waits for the device; all processes have to call this
+        after the same step.
 
         Raises TrainingError if a whole batch had no label.
         """
@@ -250,7 +252,7 @@ class StepMeasures:
             )
         terms, values = [], iter(sums)
         for count, (loss, *others) in zip(counted, self.columns, strict=False):
-            # "processes": the sums of losses are already divided.
+            # With "processes", the loss sums were already divided before the backward pass.
             count = max(1.0, count)
             own = {loss: next(values) / (count if self.average == "tokens" else 1.0)}
             terms.append(own | {name: next(values) / count for name in others})
@@ -260,7 +262,7 @@ class StepMeasures:
 
 
 def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage, objective: Objective) -> Tensor:
-    """Run forward and backward over all micro-batches; returns this process's sums (`sums_of`)."""
+    """Run the forward and backward passes of all micro-batches; return the sums over them (see `sums_of`)."""
     divisor = divisors(batch, average, engine.topology, engine.device)
     sums: Tensor | None = None
     for micro_batch in batch.micro_batches:
@@ -273,10 +275,11 @@ def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage,
 
 
 def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_loss: float) -> list[dict[str, float]]:
-    """Return the lines of the metrics file for these steps; raises TrainingError at the first one that diverged.
+    """Return the rows of the metrics file for these steps; raises TrainingError at the first step that diverged.
 
-    `guessing_loss` (nats) is the loss of a uniform guess. A run whose loss is more than that above its own best step
-    has diverged; the best step is the reference, because some initialisations start far above a uniform guess.
+    `guessing_loss` (nats) is the loss of a uniform guess. A run has diverged if its loss exceeds its lowest loss so far
+    by more than `guessing_loss`; the lowest loss is the reference, because some initialisations start far above a
+    uniform guess.
     """
     rows, skipped, lowest = [], record.skipped_steps, record.lowest_loss
     tokens, words = record.position.tokens, record.position.words

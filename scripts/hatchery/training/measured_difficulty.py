@@ -1,7 +1,7 @@
-"""Difficulties of sequences by a finished model or by a table of words, for the order of a training.
+"""Difficulties of sequences by a finished model or by a word list, for the data order of a curriculum.
 
-Both are computed at the start of every attempt, on the processor and in float32, from inputs of the job. So a resumed
-run has the same order on the same machine. Difficulty by the loss of another model: Hacohen and Weinshall 2019,
+Difficulties are computed at the start of every attempt, on the CPU and in float32, from inputs of the job. So a resumed
+run has the same data order on the same machine. Difficulty by the loss of another model: Hacohen and Weinshall 2019,
 arXiv:1904.03626.
 """
 
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 SEQUENCES_PER_BATCH = 32
 DECIMALS = 4
-"""Decimals of a mean loss, in nats: rounding errors then seldom decide between two sequences."""
+"""Number of decimals to which mean losses (nats) are rounded, so that floating-point errors seldom decide which of two
+sequences comes first."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure | None:
-    """Return the measure of an order that reads an input; None for other orders. Raises ConfigError for inputs that do
-    not fit the settings."""
+    """Return the difficulty measure that reads an input (model or word list); None if the settings need none. Raises
+    ConfigError for inputs that do not fit the settings."""
     by = None if settings is None else settings.by
     for key, given in (("loss", inputs.order_model), ("words", inputs.order_words)):
         if (given is not None) != (by == key):
@@ -91,7 +92,7 @@ class WordValues:
     value_column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean value of every sequence, float64 [len(examples)]. Raises ConfigError as `read_values`."""
+        """Return the mean value of every sequence, float64 [len(examples)]. Raises the ConfigError of `read_values`."""
         return _word_means(examples, self)
 
 
@@ -117,9 +118,10 @@ def words_of(text: str) -> list[str]:
 
 
 def read_values(of: WordValues) -> dict[str, float]:
-    """Return the values of words in lower case; rows without a number are left out, of equal words the first counts.
+    """Return the values by lower-case word; rows without a number are left out, and of repeated words the first row
+    counts.
 
-    Raises ConfigError for a missing column and for a table without a number.
+    Raises ConfigError for a missing column and for a table without any number.
     """
     source = open_source(of.source)
     name = source.one_name("*.csv", "*.tsv")

@@ -1,12 +1,13 @@
-"""Paths of intermediate checkpoints, and the words they have seen, for planning without PyTorch."""
+"""Paths of intermediate checkpoints, and the number of words that they have seen, for planning without PyTorch."""
 
 from collections.abc import Mapping
 from typing import Any
 
 MILESTONES_FOLDER = "milestones"
-"""Folder next to the exported model; `milestones`, `checkpoints_at` or `compute.milestones` name its content."""
+"""Folder of intermediate checkpoints next to the exported model; `milestones`, `checkpoints_at` or `compute.milestones`
+select them."""
 MILESTONE_NAME = "(?:step_[0-9]{8}|chck_[0-9]+[KM]?)"
-"""Pattern of the folders' names: after steps, or after words."""
+"""Pattern of the names of intermediate checkpoints' folders: by number of steps, or by number of words."""
 BABYLM_MARKS = tuple(
     step * unit for unit, most in ((1_000_000, 9), (10_000_000, 9), (100_000_000, 10)) for step in range(1, most + 1)
 )
@@ -15,12 +16,13 @@ million."""
 
 
 def step_name(step: int) -> str:
-    """Return the name of a run's folder after `step` finished steps."""
+    """Return the folder name of the checkpoint after `step` finished steps."""
     return f"step_{step:08d}"
 
 
 def mark_name(words: int) -> str:
-    """Return the name of the model after a number of words, as in the BabyLM challenge: `chck_1M`, `chck_1000M`."""
+    """Return the name of the checkpoint after a number of words, as in the BabyLM challenge: `chck_1M`,
+    `chck_1000M`."""
     for unit, size in (("M", 1_000_000), ("K", 1_000)):
         if words % size == 0:
             return f"chck_{words // size}{unit}"
@@ -28,20 +30,21 @@ def mark_name(words: int) -> str:
 
 
 def words_of_mark(name: str) -> int:
-    """Return the number of words in a name by `mark_name`."""
+    """Return the number of words that a name by `mark_name` stands for."""
     digits = name.removeprefix("chck_")
     return int(digits.rstrip("KM")) * {"M": 1_000_000, "K": 1_000}.get(digits[-1], 1)
 
 
 def milestone_place(name: str) -> str:
-    """Return the folder of an intermediate checkpoint, relative to that of the finished model."""
+    """Return the folder of an intermediate checkpoint, relative to the folder of the finished model."""
     return f"{MILESTONES_FOLDER}/{name}"
 
 
 def words_seen(measures: Mapping[str, Any]) -> int | None:
-    """Return the words that a manifest's model has seen, including those of all models that it was started from.
+    """Return the number of words that a model has seen, including the words seen by the models that it was started
+    from.
 
-    `measures` are those of the manifest; None if the words were not counted.
+    `measures` are the entries of the model's manifest. None if the words were not counted.
     """
     words = measures.get("words_seen", None if "initial_model" in measures else measures.get("words"))
     return None if words is None else int(words)

@@ -2,10 +2,10 @@
 
 Muon (Jordan et al. 2024; in PyTorch as `torch.optim.Muon`) replaces the momentum of a matrix by the nearest orthogonal
 matrix, which five Newton-Schulz iterations approximate. NorMuon (Li et al. 2025, arXiv:2510.05491) takes the momentum
-without Nesterov's step and divides each row by the root of a running mean of its squares. Both scale the update to the
-root mean square of Adam's updates, 0.2, so that Adam's learning rate and weight decay carry over (Liu et al. 2025,
-arXiv:2502.16982). LAMB or AdamW updates embeddings, vectors and heads. A matrix that holds several projections counts
-as one matrix.
+without Nesterov's step and divides each row by the root of a running mean of its squares. Muon and NorMuon scale the
+update to the root mean square of Adam's updates, 0.2, so that Adam's learning rate and weight decay carry over (Liu et
+al. 2025, arXiv:2502.16982). LAMB or AdamW updates embeddings, vectors and heads. A matrix that holds several
+projections counts as one matrix.
 """
 
 import math
@@ -47,7 +47,7 @@ class Muon(Lamb):
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         rows, columns = parameters[0].shape
         if group["row_decay"] is None:
-            # Nesterov's momentum: the next mean, if the next gradient equals this one.
+            # Nesterov's momentum: the running mean after one more gradient equal to this one.
             ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
             updates = orthogonalised(torch.stack(list(ahead)))
             updates *= UPDATE_RMS * math.sqrt(max(rows, columns))
@@ -67,7 +67,7 @@ class Muon(Lamb):
         return state["momentum"]
 
     def _row_scales(self, parameters: list[Tensor], updates: Tensor, decay: float) -> Tensor:
-        """Return the roots of the running means of the rows' squares, (matrices, rows, 1)."""
+        """Update the running means of the rows' mean squares; return their roots, (matrices, rows, 1)."""
         squares = updates.square().mean(dim=2, keepdim=True)
         for parameter, square in zip(parameters, squares, strict=True):
             state = self.state[parameter]
@@ -79,17 +79,17 @@ class Muon(Lamb):
 
 
 def orthogonalised(matrices: Tensor, precision: torch.dtype | None = None) -> Tensor:
-    """Return approximately the nearest orthogonal matrices of (matrices, rows, columns); singular values are 0.7 to
-    1.2.
+    """Return approximately the nearest orthogonal matrices of `matrices` [matrices, rows, columns]; their singular
+    values are 0.7 to 1.2.
 
-    `precision` is that of the products: bf16 on a GPU and fp32 elsewhere by default. The result has the type of
-    `matrices`.
+    `precision` is the precision of matrix products: by default bf16 on a GPU and fp32 elsewhere. The result has the
+    type of `matrices`.
     """
     if precision is None:
         precision = torch.bfloat16 if matrices.device.type == "cuda" else torch.float32
     tall = matrices.shape[1] > matrices.shape[2]
     updates = (matrices.mT if tall else matrices).to(precision)
-    # The spectral norm is at most the Frobenius norm.
+    # Division by the Frobenius norm makes the spectral norm at most 1, as the iteration needs.
     updates = updates / torch.linalg.vector_norm(updates, dim=(1, 2), keepdim=True).clamp(min=EPSILON)
     first, third, fifth = COEFFICIENTS
     for _ in range(ITERATIONS):

@@ -2,9 +2,9 @@
 
 An objective is a file of `objectives/`, with a class of settings (`ObjectiveKeys`) and a class that makes examples and
 batches from the encoded text, computes and divides the loss of a batch, measures further values, and names the uses of
-a finished model. The defaults are those of one running text. An objective may also have an order of the data
-(`data_order.OrdersItself`) and development scores (`development.JudgesItself`) of its own. Planning reads the settings,
-so slow imports are inside the methods.
+a finished model. The base classes' defaults suit monolingual running text. An objective may also define its own data
+order (`data_order.OrdersItself`) and development scores (`development.JudgesItself`). Planning reads the settings, so
+slow imports are inside the methods.
 """
 
 from abc import ABC, abstractmethod
@@ -37,41 +37,41 @@ class ObjectiveKeys(Settings):
     """Uses of a finished model; the first is the default."""
 
     perplexity_per: ClassVar[str]
-    """The unit that a model's perplexity is per, for people."""
+    """The unit to which a model's perplexity refers, for readers: perplexity per ..."""
     asked_for: ClassVar[str]
-    """The predicted tokens of held-out text, for people."""
+    """Description, for readers, of the tokens of held-out text that are predicted."""
 
     predicted_before: ClassVar[int] = 0
     """Distance from the position of a prediction to its hidden token."""
 
     @property
     def appends_end_token(self) -> bool:
-        """True if training texts end with a separator, so that a finished model also gets one."""
-        # Blocks have a start token and no end token.
+        """True if training texts end with a separator, so that a finished model's input also ends with a separator."""
+        # Sequences made by GPT-BERT's packing (`segments: blocks`) have a start token and no end token.
         return getattr(self, "segments", "") != "blocks"
 
     @property
     def asked_as(self) -> str:
-        """The task that defines the predictions on held-out text: numbers of models with the same task are
+        """The task that defines the predictions on held-out text; held-out scores of models with equal tasks are
         comparable."""
         return self.task
 
     @property
     def causal(self) -> bool:
-        """True if a finished model sees only earlier tokens by default."""
+        """True if a finished model attends only to earlier tokens by default."""
         return self.kinds[0] == "causal"
 
     def mask_rate(self, progress: float) -> float | None:
-        """Return the share of hidden tokens at this progress, 0 to 1, of the steps; None for an objective without
-        masks."""
+        """Return the share of masked tokens after the share `progress` (0 to 1) of the steps; None for an objective
+        without masks."""
         return None
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
-        """Return the share of positions with a label, at this rate of masking."""
+        """Return the share of positions with a label, if the share `mask_rate` of the tokens is masked."""
         return 1.0
 
     def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
-        """Return the number of sequences of each kind in a batch: one kind, unless the objective has several.
+        """Return the number of sequences of each kind (masked, causal) in a batch; most objectives have one kind.
 
         Each kind reads the text at its own pace.
         """
@@ -89,21 +89,22 @@ class ObjectiveKeys(Settings):
 
     @property
     def model_values(self) -> dict[str, object]:
-        """Return the values of a model's configuration that the objective determines."""
+        """Return the keys of the model's configuration, with their values, that the objective determines."""
         return {"sentence_pair_head": False}
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
-        """Return the number of sequences of that length in a step: the batch size, unless that counts tokens."""
+        """Return the number of sequences of `sequence_length` in a step: `batch_size`, unless the objective's batch
+        size counts tokens."""
         return batch_size
 
     @property
     def texts_of_sequence(self) -> int:
-        """Return the number of texts in a sequence: one, or two for a source and its target."""
+        """Return the number of texts in a sequence: 1, or 2 for a source sentence and its translation."""
         return 1
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return steps after which development text is scored in addition to those at the interval; 0 is before the
-        first."""
+        """Return steps after which development text is scored in addition to every `interval` steps; 0 is before the
+        first step."""
         return ()
 
 
@@ -124,16 +125,16 @@ def _place(objective: ObjectiveKeys) -> str:
 
 
 class Term(NamedTuple):
-    """One term of the loss of a micro-batch: scalar sums over the objective's counts for it."""
+    """One term of the loss of a micro-batch, such as tokens or sentence pairs, as scalar sums over its predictions."""
 
     loss_sum: "Tensor"
-    """Nats, with the gradient."""
+    """Summed loss in nats, with the gradient."""
     sums: "tuple[Tensor, ...]" = ()
-    """Sums of further measures, such as right answers."""
+    """Sums of further measures, such as the number of correct predictions."""
     weight: float = 1.0
-    """Weight of the mean loss in the loss of the step."""
+    """Weight of this term's mean loss in the loss of the step."""
     penalty: "Tensor | None" = None
-    """A further sum over the same positions that is added to the trained loss and not reported."""
+    """A sum over the positions of `loss_sum` that is added to the minimised loss and not reported."""
     mixed: "Tensor | None" = None
     """The sum to minimise instead of `loss_sum` and `penalty`, with the gradient; None minimises these."""
 
@@ -149,11 +150,11 @@ class HeldOutTerms(NamedTuple):
     """Scalar sums over a micro-batch of held-out text."""
 
     loss_sum: "Tensor"
-    """Negative log-likelihood of its labels, nats."""
+    """Negative log-likelihood of the labels, in nats."""
     pairs_correct: "Tensor | None" = None
-    """Number of rightly judged pairs of texts; None if no pairs are judged."""
+    """Number of correctly judged text pairs; None if the objective judges no pairs."""
     counted: "Tensor | None" = None
-    """The divisor of the sum; None for the number of labels."""
+    """The divisor of `loss_sum`; None for the number of labels."""
 
 
 Columns = tuple[tuple[str, ...], ...]
@@ -161,7 +162,7 @@ Columns = tuple[tuple[str, ...], ...]
 
 
 class Criterion(NamedTuple):
-    """The criterion by which evaluations are compared."""
+    """The criterion by which the evaluations during a training are compared."""
 
     column: str
     """A column of the development scores."""
@@ -183,11 +184,11 @@ class Objective(ABC):
     """The development score that ends a run early."""
 
     def __init__(self, settings: Any) -> None:
-        """`settings` are those of the objective."""
+        """`settings` are the objective's settings, an `ObjectiveKeys`."""
         self.settings = settings
 
     def open(self, tokens: Path, split: str) -> "TokenShards":
-        """Return the encoded text of a split of a manifest, with `vocabulary_size` and `special`."""
+        """Return the encoded text of a split; `tokens` is the manifest of the token shards."""
         from hatchery.tokenization.token_shards import TokenShards
 
         return TokenShards.open(tokens, split)
@@ -196,8 +197,8 @@ class Objective(ABC):
     def examples(self, shards: "TokenShards", sequence_length: int) -> "Examples":
         """Return the examples of a split in sequences of at most `sequence_length` tokens, special tokens included.
 
-        The ids of the special tokens are those with which the shards were encoded. Raises TrainingError if the
-        sequences are too short for text, or if the vocabulary has no ordinary token.
+        Special tokens have the ids with which the shards were encoded. Raises TrainingError if the sequences are too
+        short for text, or if the vocabulary has no ordinary token.
         """
 
     def smallest_batch(self, examples: "Examples", batch_size: int) -> int:
@@ -210,7 +211,7 @@ class Objective(ABC):
 
     @abstractmethod
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the terms of the loss of a micro-batch, one for each number of `counted`.
+        """Return the terms of the loss of a micro-batch, one for each divisor in `Examples.counted`.
 
         `output` is the model's output for `batch`, which is on its device.
         """
@@ -220,7 +221,8 @@ class Objective(ABC):
         return (output.targets.new_ones(output.targets.shape),)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "HeldOutTerms":
-        """Return the terms of a micro-batch of held-out text, whose loss is the likelihood of its labels alone."""
+        """Return the terms of a micro-batch of held-out text: the loss is the negative log-likelihood of its labels,
+        without further penalties."""
         return HeldOutTerms(output.loss_sum)
 
     @abstractmethod
@@ -238,6 +240,6 @@ class Objective(ABC):
         return common
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass, from which its operations are counted."""
+        """Return the shape of a micro-batch's forward pass, from which its FLOPs are computed."""
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, pairs="pair_labels" in part)

@@ -13,7 +13,7 @@ from hatchery.training.optimizer_settings import OptimizerSettings
 
 
 class AdamW(PlainOptimizer, torch.optim.AdamW):
-    """`torch.optim.AdamW`."""
+    """`torch.optim.AdamW` without the decorators of PyTorch's optimiser methods."""
 
     step = torch.no_grad()(inspect.unwrap(torch.optim.AdamW.step))
 
@@ -41,7 +41,7 @@ def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.opti
 def _with_matrices_apart(
     model: nn.Module, groups: list[dict[str, Any]], settings: OptimizerSettings
 ) -> list[dict[str, Any]]:
-    """Return the groups, with each group's hidden weight matrices in a separate group before the rest."""
+    """Return the parameter groups, each divided into its hidden weight matrices, for Muon, and the rest."""
     hidden = {id(parameter) for name, parameter in model.named_parameters() if is_hidden_matrix(name, parameter)}
     how = {
         "matrices": True,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
 """KL(omega || p), KL(u || p), KL(delta_y || p) = -log p(y), KL(p || omega) and KL(p || u) = log V - H(p), in nats.
 
-The reverse of the empirical one is infinite."""
+The reverse of the empirical divergence, KL(p || delta_y), is infinite and not measured."""
 
 PROBED_SEQUENCES = 1000
 """Number of development sequences that suffices for a curve (inferred)."""
@@ -37,7 +37,8 @@ _LOGITS_AT_A_TIME = 2**20
 
 @torch.no_grad()
 def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
-    """Return sums of `MEASURES` over N positions, then N itself: fp64 [6], to be added over batches and processes.
+    """Return the sums of `MEASURES` over N positions, then N itself: fp64 [6]. Callers add them over batches and
+    processes.
 
     `logits` [N, rows] have any precision, `targets` are int64 [N], `unigram` is fp64 [V], above 0 and summing to 1, V
     at most `rows`. Rows from V on are padding: omega and u are 0 there, and the reverse directions use p restricted to
@@ -74,12 +75,12 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
 
 
 class DivergenceProbe:
-    """Measures a model on fixed positions; every process has its share of them."""
+    """Measures a model's predictions at fixed positions, of which every process has a share."""
 
     def __init__(self, batches: Sequence[Mapping[str, Tensor]], unigram: np.ndarray) -> None:
         """`batches` are this process's development batches, `unigram` fp64 [V] the distribution of the run's labels.
 
-        Raises TrainingError when `unigram` is no distribution that gives every type something.
+        Raises TrainingError if `unigram` is not a distribution with a probability above 0 for every type.
         """
         if not np.all(unigram > 0) or not math.isclose(unigram.sum(), 1, abs_tol=1e-9):
             raise TrainingError("divergences: expected a unigram distribution above 0 that sums to 1; use smoothing")
@@ -89,8 +90,8 @@ class DivergenceProbe:
     def score(self, engine: "Engine") -> dict[str, float]:
         """Return means of `MEASURES` over all labelled positions of all processes, without dropout.
 
-        Every process must call it. Raises TrainingError when no position of the batches is labelled, and when a measure
-        is not finite: then the model's output is not, either.
+        Every process must call this. Raises TrainingError if no position of the batches is labelled, and if a measure
+        is not finite, because then the model's output is not finite, either.
         """
         was_training = engine.model.training
         engine.model.eval()

@@ -30,7 +30,8 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.examples import Examples
 from hatchery.training.start_settings import OutputBiasSettings
 
-# Enough positions for two digits of the divergence, few enough for a large vocabulary in memory.
+# Number of examples for the reported divergence: enough positions for two digits, few enough for the logits of a large
+# vocabulary to fit into memory.
 _REPORTED_EXAMPLES = 32
 
 
@@ -45,13 +46,13 @@ def prepare_output_(
 ) -> dict[str, float]:
     """Set the initial bias and matrix of the output layer of `model`, which is on the CPU.
 
-    `make_examples` returns the examples of the first length of training and is called only if they are counted;
-    `shards` is their split, whose targets `count_corpus` counts; `show` reports progress. Returns the entries of the
-    run's manifest: empty for zero and none without a report. Raises ModelError if the settings do not fit the model
-    (tied matrix, no bias), TrainingError if there is nothing to count.
+    `make_examples` returns the training examples of the first sequence length, and is called only if their labels are
+    counted. `shards` is the training split, whose possible targets `count_corpus` counts. `show` reports progress.
+    Returns the entries for the run's manifest; empty for the kinds zero and none without a report. Raises ModelError if
+    the settings do not fit the model (tied matrix, no bias), TrainingError if there is nothing to count.
     """
     head = model.head
-    # Before anything is counted.
+    # Checked before counting, which may take a minute.
     check_weight_scale(head, settings.weight_scale)
     if settings.kind != "unigram" and not settings.report:
         scale_output_weight_(head, settings.weight_scale, seed)
@@ -63,7 +64,7 @@ def prepare_output_(
     if settings.kind == "unigram":
         bias = log_prior(distribution, len(model.output_layer[0]), settings.centred)
         set_output_bias_(head, bias)
-    # Padding rows of the vocabulary must not change a norm.
+    # The bias without the padding rows of the vocabulary, which must not change its norm.
     scale_output_weight_(head, settings.weight_scale, seed, None if bias is None else bias[: len(distribution)])
     batch = examples.batch(seed, 0, counted_examples(len(examples), _REPORTED_EXAMPLES))
     measures = language_model_measures(model, batch, distribution, counts)
@@ -80,17 +81,17 @@ def target_counts(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
-    """Return the counts that the settings choose: int64 [V]; the arguments are those of `prepare_output_`."""
+    """Return the label counts from the source in `settings.counts`: int64 [V]. Arguments as in `prepare_output_`."""
     if settings.counts != "labels":
         return count_corpus(shards)
     return label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
 
 
 def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
-    """Return counts of the training tokens of another corpus, and the end of each of its sentences: int64 [V].
+    """Return the counts of another corpus's training tokens, with an end token for each sentence: int64 [V].
 
-    Counts are as in `next_token_counts` for the targets of translation, which include unknown tokens, but no start
-    token. Raises ConfigError for token shards of another tokenizer than the run's, and for a corpus without training
+    Tokens are counted as in `next_token_counts` for the targets of translation: with unknown tokens, without start
+    tokens. Raises ConfigError for token shards of another tokenizer than the run's, and for a corpus without training
     text; all paths are manifests.
     """
     tokens = read_manifest(counts)
@@ -109,7 +110,7 @@ def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) 
 
 
 def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:
-    """Return the distribution of the labels, float64 [V], smoothed as the settings define."""
+    """Return the distribution of the labels, float64 [V], with the smoothing in `settings`."""
     if settings.label_smoothing:
         return label_smoothed_distribution(counts, settings.label_smoothing)
     return smoothed_distribution(counts, settings.smoothing)
@@ -123,8 +124,8 @@ def unigram_of_run(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
-    """Return omega of a run: fp64 [V], counted and smoothed like its unigram bias, whether the run uses that bias or
-    not.
+    """Return a run's unigram distribution omega: fp64 [V], counted and smoothed like the unigram bias, also if the run
+    has another initial bias.
 
     So a model that starts at its prior starts at KL(omega
 

@@ -1,12 +1,12 @@
-"""Train a module that a user wrote in the loop of our own models.
+"""Train a user's own PyTorch module in the training loop of Hatchery's models.
 
 The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]. `input_ids` is int64 [B, T];
 `attention_mask` is bool [B, T, T], True if a token (second axis) may attend to a token (third axis). The objective
 determines the mask; every position, including padding, may attend to itself. V is at least the size of the vocabulary.
 
 Two more names are read if the module has them. `longest_input` is the largest number of tokens in an input, for a
-module with learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of them
-from the embedding to the last layer; fine-tuning and probing need it.
+module with learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of such
+tensors from the embedding to the last layer; fine-tuning and probing need this method.
 """
 
 import hashlib
@@ -34,13 +34,13 @@ MakeModule = Callable[[int], nn.Module]
 
 @dataclass(frozen=True)
 class OwnConfig:
-    """The part of a module's configuration that the loop reads."""
+    """The part of a model's configuration that the training loop reads, for a user's module."""
 
     vocab_size: int
 
 
 class OwnModel(nn.Module):
-    """The module, with predictions computed at labelled positions."""
+    """A user's module with the interface of `LanguageModel`: predictions are computed at labelled positions."""
 
     def __init__(self, module: nn.Module, vocabulary_size: int) -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class OwnModel(nn.Module):
     def logits(self, input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:
         """Return the logits [B, T, V] of all positions.
 
-        Raises ModelError for another shape, for an input longer than `longest_input`, and for an id or a position
-        that an embedding of the module lacks.
+        Raises ModelError for logits of another shape, for an input longer than `longest_input`, and for an id or a
+        position that an embedding of the module lacks.
         """
         name, (n_batch, length) = type(self.module).__name__, tuple(input_ids.shape)
         if self.longest_input is not None and length > self.longest_input:
@@ -83,9 +83,9 @@ class OwnModel(nn.Module):
 
     @property
     def longest_input(self) -> int | None:
-        """Largest number of tokens of an input, special tokens included, as the module declares it; None: no limit.
+        """Maximum number of tokens of an input, special tokens included, as the module declares it; None: no limit.
 
-        Raises ConfigError for another value than a number of tokens.
+        Raises ConfigError if the attribute is not a number of tokens.
         """
         value = getattr(self.module, "longest_input", None)
         if value is not None and (not isinstance(value, int) or value < 1):
@@ -93,7 +93,7 @@ class OwnModel(nn.Module):
         return value
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:  # type: ignore[override]
-        """Return each tensor of the module once: files of tensors hold no tensor under two names."""
+        """Return each tensor of the module once, because safetensors files cannot store a tensor under two names."""
         tensors, unique, seen = super().state_dict(*args, **kwargs), dict[str, Any](), set[Any]()
         for name, tensor in tensors.items():
             place = (tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else name
@@ -111,7 +111,8 @@ class OwnModel(nn.Module):
 
 @contextmanager
 def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
-    """Raise ModelError in place of an IndexError of the module `name`, which reads `input_ids` int64 [B, T]."""
+    """Convert an IndexError of the module `name` in the `with` block to ModelError; `input_ids` int64 [B, T] is its
+    input."""
     try:
         yield
     except IndexError as error:
@@ -133,12 +134,12 @@ def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | 
         mask = mask & (attention_mask[:, None] if attention_mask.dim() == 2 else attention_mask)
     if causal is not None:
         mask = mask & (square.tril() | ~causal[:, None, None])
-    # A softmax over nothing would be NaN.
+    # Each token may attend to itself, because a softmax over no positions would be NaN.
     return mask | square.tril().triu()
 
 
 def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0) -> OwnModel:
-    """Return the model for a vocabulary; `seed` draws the initial weights of a module that is made here.
+    """Return the model for a vocabulary size; `seed` draws the initial weights if `make` is a function.
 
     Raises ConfigError for a value that is neither a module nor a function that returns one.
     """
@@ -156,9 +157,10 @@ def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0)
 
 
 def described(make: MakeModule | nn.Module) -> dict[str, object]:
-    """Return the settings' description of a module: names and shapes of its tensors, without values.
+    """Return the description of a module that is part of a run's settings: names and shapes of its tensors, without
+    values.
 
-    So an interrupted run is found again, whatever the module's initial weights are then.
+    Without values, an interrupted run is found again even if the module then has other initial weights.
     """
     if not isinstance(make, nn.Module):
         return {"module": getattr(make, "__qualname__", type(make).__qualname__)}
@@ -168,7 +170,7 @@ def described(make: MakeModule | nn.Module) -> dict[str, object]:
 
 
 def check_own_model(settings: PretrainSettings) -> None:
-    """Raise ConfigError for settings that need parts of our own models."""
+    """Raise ConfigError for settings that need parts of Hatchery's own models."""
     kinds, bias = settings.objective.kinds, settings.output_bias
     pairs = settings.objective.model_values["sentence_pair_head"]
     asked = {

@@ -1,7 +1,7 @@
 """The arithmetic of a run: fp32, bf16 or fp16 by autocast, and the loss scaling that keeps fp16 gradients above zero.
 
-Parameters and optimiser state are fp32 in all three (LTG-BERT used fp16 with dynamic loss scaling, ELC-BERT too;
-docs/papers/ltg-bert.md, "Differences"). The scaler depends on summed gradients alone, so all processes agree; its
+Parameters and optimiser state are fp32 in all three precisions (LTG-BERT used fp16 with dynamic loss scaling, ELC-BERT
+too; docs/papers/ltg-bert.md, "Differences"). The scaler depends on summed gradients alone, so all processes agree; its
 factors are powers of two, so it rounds nothing; and its state is two numbers, so a resumed run is exact.
 """
 
@@ -21,7 +21,7 @@ AUTOCAST_TYPES: dict[PrecisionName, torch.dtype] = {"bf16": torch.bfloat16, "fp1
 # The constants of torch's GradScaler, with which the papers' code was trained.
 FIRST_SCALE = 2.0**16
 GROWTH_INTERVAL = 2000
-# Below this scale the gradient itself overflows, not only the scaled one: the model has diverged.
+# Below this scale the unscaled gradient overflows, too, so the model has diverged.
 SMALLEST_SCALE = 2.0**-14
 
 SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
@@ -30,8 +30,9 @@ SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
 class LossScaler:
     """Multiplies losses by `scale` before the backward pass and divides the gradients by it before the update.
 
-    A step with gradients that are not all finite is skipped and halves the scale; 2000 good steps in a row double it.
-    torch's GradScaler is not used, because it calls `optimizer.step` itself, which DeepSpeed does here.
+    A step with gradients that are not all finite is skipped and halves the scale; 2000 steps in a row with finite
+    gradients double it. torch's GradScaler is not used, because it calls `optimizer.step` itself, which DeepSpeed does
+    here.
     """
 
     def __init__(self, scale: float = FIRST_SCALE, growth_interval: int = GROWTH_INTERVAL) -> None:
@@ -45,7 +46,8 @@ class LossScaler:
 
     @torch.no_grad()
     def unscale_(self, parameters: Iterable[nn.Parameter]) -> bool:
-        """Divide the gradients of `parameters` by the scale, adapt the scale, and return whether all were finite.
+        """Divide the gradients of `parameters` by the scale, adapt the scale, and return whether all gradients were
+        finite.
 
         Call it once per step, on gradients that are already summed over micro-batches and processes, and before
         clipping. If a value is not finite, ALL gradients are dropped (None), so that a following `optimizer.step`
@@ -79,7 +81,8 @@ class LossScaler:
         self.good_steps += 1
         if self.good_steps == self.growth_interval:
             self.good_steps = 0
-            # Beyond fp32 the loss itself could not be scaled; torch's scaler has the same limit.
+            # The scale stays within fp32, because otherwise it could not multiply the fp32 loss; torch's scaler has the
+            # same limit.
             if self.scale * 2 <= torch.finfo(torch.float32).max:
                 self.scale *= 2
 
@@ -107,10 +110,10 @@ class Precision:
         return torch.autocast(device_type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
     def one_cast(self, device_type: str) -> AbstractContextManager[Any]:
-        """Return a context in which all `autocast` share one half-precision copy of each weight; it enables no autocast
-        itself.
+        """Return a context within which all `autocast` contexts share one half-precision copy of each weight; it does
+        not enable autocast itself.
 
-        It must end before the weights change.
+        The context must end before the weights change.
         """
         # torch discards its copies when the outermost context ends.
         return torch.autocast(device_type, dtype=torch.bfloat16, enabled=False)
@@ -120,21 +123,22 @@ class Precision:
         return loss if self.scaler is None else self.scaler.scaled(loss)
 
     def unscale_(self, parameters: Iterable[nn.Parameter]) -> bool:
-        """Return whether the step is to be taken; in fp16 as `LossScaler.unscale_`, otherwise True without a check."""
+        """Return whether the update can be done: in fp16 the result of `LossScaler.unscale_`, otherwise True without a
+        check."""
         return self.scaler is None or self.scaler.unscale_(parameters)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the state of a checkpoint beyond model and optimiser; empty except in fp16."""
+        """Return the loss scaler's state for checkpoints; empty except in fp16."""
         return {} if self.scaler is None else self.scaler.state()
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load the result of `state`. Raises CheckpointError if fp16 has no scaler there."""
+        """Load the result of `state`. In fp16, raises CheckpointError if it contains no loss scaler."""
         if self.scaler is not None:
             self.scaler.load(state)
 
 
 class InPrecision(nn.Module):
-    """A model whose forward pass runs in a precision, for engines that switch off an autocast around them.
+    """A model whose forward pass enables autocast itself, for engines that disable an autocast around their call.
 
     DeepSpeed does so on CUDA; its own fp16 autocast has a second loss scaler that no checkpoint contains.
     """
@@ -152,7 +156,7 @@ class InPrecision(nn.Module):
 def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
     """Return the precision called `requested`; "auto" is bf16 on a CUDA device that supports it, otherwise fp32.
 
-    "auto" is never fp16, whose skipped steps have to be chosen explicitly.
+    "auto" is never fp16, because fp16 skips steps, which a user has to choose explicitly.
     """
     if requested == "auto":
         return Precision("bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32")
@@ -177,7 +181,7 @@ def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
 
 
 def _unscale_all_finite_(gradients: list[Tensor], factor: float) -> bool:
-    """Multiply `gradients` by `factor` in one pass, and return whether all values were finite before."""
+    """Multiply `gradients` by `factor` in one pass; return whether all values were finite before the multiplication."""
     device = gradients[0].device
     non_finite = torch.zeros((), device=device)
     # The operation of torch's GradScaler: it reads each gradient once, and waits for the device only here.

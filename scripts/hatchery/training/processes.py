@@ -1,8 +1,9 @@
 """Device, threads and process group of one training process.
 
 A single process needs no network: its group uses an in-memory store, so two trainings on one machine cannot use the
-same port. Several processes meet at the address in the topology. CPU training uses gloo. A process that loses the
-others reports so in one line with its rank, and no process waits long for a dead one.
+same port. Several processes connect at the address in the topology. CPU training uses gloo. A process that loses its
+connection to the others reports this in one line with its rank, and waits for a dead process at most
+`COLLECTIVE_TIMEOUT`.
 """
 
 import gc
@@ -32,7 +33,8 @@ COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 _LOST = re.compile(
     r"\b(gloo|nccl|TCPStore|socket|connection (closed|reset|refused)|broken pipe|timed out|wait timeout)\b", re.I
 )
-# Key of the first process's announcement whether there is anything to train.
+# Keys in the store: the first process's announcement whether there is anything to train, and the receipts of the
+# others.
 _ANNOUNCEMENT, _RECEIVED = "hatchery/announcement", "hatchery/received"
 
 
@@ -63,7 +65,7 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
         if compiled:
             torch.use_deterministic_algorithms(True)
         else:
-            # As torch's own function, but without importing the compiler only to set an option, which takes a second.
+            # torch.use_deterministic_algorithms does the same, but also imports the compiler, which takes a second.
             torch.set_deterministic_debug_mode("error")
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         keep_freed_memory()
@@ -72,7 +74,7 @@ def prepare_device(device: torch.device, threads: int | None, compiled: bool = F
 
 
 def import_deepspeed(device: torch.device) -> Any:
-    """Import DeepSpeed for `device`, quietly and without compiling anything."""
+    """Import DeepSpeed for `device`, without output on the command's stdout and without compiling extensions."""
     os.environ["DS_ACCELERATOR"] = device.type
     os.environ["LOCAL_RANK"] = str(device.index or 0)
     try:
@@ -85,7 +87,8 @@ def import_deepspeed(device: torch.device) -> Any:
         ) from error
 
     for handler in logging.getLogger("DeepSpeed").handlers:
-        # DeepSpeed's lines go to the log, not to the command's output. Handlers of others (pytest's) stay unchanged.
+        # DeepSpeed's log lines go to stderr, not to the command's output. Handlers of other libraries (pytest's) stay
+        # unchanged.
         if type(handler) is logging.StreamHandler:
             # `setStream` would flush the stream of an earlier training in this process, which may be closed.
             handler.stream = sys.stderr
@@ -99,7 +102,7 @@ def import_deepspeed(device: torch.device) -> Any:
 def rendezvous(topology: Topology) -> torch.distributed.Store:
     """Return the store over which the processes find each other. Raises TrainingError if they do not meet.
 
-    It must exist as long as a process group uses it; in the first process it is the server of all others.
+    The store must exist as long as a process group uses it; the first process's store is the server of all others.
     """
     if topology.world_size == 1:
         return torch.distributed.HashStore()
@@ -113,7 +116,8 @@ def rendezvous(topology: Topology) -> torch.distributed.Store:
 
 
 def announce(store: torch.distributed.Store, word: str, topology: Topology) -> None:
-    """Send a word to all other processes, once, and wait until they have received it; first process only."""
+    """Send the message `word` to all other processes, once, and wait until they have received it. Only the first
+    process calls this."""
     if topology.world_size == 1:
         return
     store.set(_ANNOUNCEMENT, word)
@@ -125,7 +129,7 @@ def announce(store: torch.distributed.Store, word: str, topology: Topology) -> N
 
 
 def await_announcement(store: torch.distributed.Store, timeout: timedelta) -> str:
-    """Return the first process's word. Raises TrainingError if it does not arrive within `timeout`."""
+    """Return the message that the first process announced. Raises TrainingError if none arrives within `timeout`."""
     try:
         store.wait([_ANNOUNCEMENT], timeout)
         word = store.get(_ANNOUNCEMENT).decode()
@@ -142,19 +146,20 @@ def process_group(
     store: torch.distributed.Store | None = None,
     shares_state: bool = True,
 ) -> Iterator[None]:
-    """Open torch's process group for the duration of the block, by default over a store of its own.
+    """Open torch's process group for the duration of the `with` block, by default over a new store.
 
-    For one process on the CPU that need not shard the optimiser's state, the group has no threads and sends nothing:
-    gloo would hang at the end of a process in which it could not start its threads. Raises TrainingError if the
-    processes do not meet, and if one of them ends.
+    For one process on the CPU that does not shard the optimiser's state (`shares_state`), the group has no threads and
+    sends nothing, because gloo would hang at the end of a process in which it could not start its threads. Raises
+    TrainingError if the processes do not meet, and if one of them ends.
     """
     backend = "gloo" if device.type == "cpu" else "nccl"
     if topology.world_size == 1 and device.type == "cpu" and not shares_state:
-        # This call registers the backend.
+        # This import registers the backend "fake".
         importlib.import_module("torch.testing._internal.distributed.fake_pg")
         backend = "fake"
-    # Before the group is open: default arguments of functions in these modules would keep it until the interpreter
-    # ends, and with it threads that can abort the interpreter with "terminate called without an active exception".
+    # Imported before the group is open, because default arguments of functions in these modules would keep an open
+    # group until the interpreter ends, and with it threads that can abort the interpreter with "terminate called
+    # without an active exception".
     importlib.import_module("torch.distributed.nn.functional")
     import_deepspeed(device)
     if topology.world_size == 1 and sys.platform == "linux":
@@ -182,7 +187,8 @@ def process_group(
 
 @contextmanager
 def named_in_errors(topology: Topology) -> Iterator[None]:
-    """Prefix the user's error messages in the block with the rank of this process, if there are several."""
+    """Prefix the messages of HatcheryError in the `with` block with the rank of this process, if there are several
+    processes."""
     try:
         yield
     except HatcheryError as error:
@@ -203,7 +209,7 @@ def _lost(error: Exception) -> TrainingError:
 
 
 def _leave_process_group() -> None:
-    """Close the group and end its threads, which end with the last reference to it."""
+    """Close the process group and remove all references to it, because its threads end with the last reference."""
     deepspeed: Any = sys.modules.get("deepspeed.comm.comm")
     if deepspeed is not None and deepspeed.cdb is not None:
         # DeepSpeed also holds the group, and releases it in this call.

@@ -1,7 +1,7 @@
 """The progress of a run: its position, its rows of metrics, its speed and its progress line.
 
-The first process gets telemetry; the other processes keep the same position and write nothing, so the loop is the same
-in every process.
+Only the first process has telemetry. The other processes record the position and write nothing, so all processes run
+the same loop.
 """
 
 import json
@@ -33,11 +33,11 @@ FROM_THE_START = Position(step=0, tokens=0, words=0)
 SKIPPED_STEPS = "skipped_steps"
 
 OpenTelemetry = Callable[[str, int], Telemetry]
-"""Opens the telemetry of a run from its metrics so far and the number of its finished steps."""
+"""Opens the telemetry of a run, given the text of its metrics so far and the number of its finished steps."""
 
 
 class RunRecord:
-    """The record of one run; only the first process writes files."""
+    """The progress of one run; only the first process writes files."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class RunRecord:
         log_interval_steps: int = 1,
         read_interval_steps: int = 1,
     ) -> None:
-        """`open_telemetry` is passed to the first process alone.
+        """`open_telemetry` is None in all processes except the first.
 
         Speed is logged every `log_interval_steps`, and losses are read at least every `read_interval_steps`.
         """
@@ -57,15 +57,16 @@ class RunRecord:
         self.position = self.resumed_from = FROM_THE_START
         # Number of updates that fp16 has skipped.
         self.skipped_steps = 0
-        # Losses of the finished steps, in nats; in a continued run, of its own steps.
+        # Lowest loss of the finished steps, in nats; a continued run counts only its own steps.
         self.lowest_loss = math.inf
-        # Seconds of this attempt and of earlier ones, evaluation and checkpoints included.
+        # Seconds of this attempt and seconds of earlier attempts, evaluation and checkpoints included.
         self._own_seconds = self._earlier_seconds = 0.0
         self._speed, self._open_telemetry = speed, open_telemetry
         self._log_interval, self._read_interval = log_interval_steps, read_interval_steps
         self._text, self._speed_text = "", ""
         self._loaded_from = checkpoints.folder
-        # Steps of the earlier run, if one is continued: it may have had another loss.
+        # Number of steps of the earlier run, if this run continues one. Its losses are not compared, because it may
+        # have had another objective.
         self._earlier_steps = 0
         self._telemetry: Telemetry | None = None
         self._progress: Progress | None = None
@@ -121,7 +122,8 @@ class RunRecord:
         return step % self._read_interval == 0
 
     def count(self, batch: StepBatch, engine: Engine, objective: Objective) -> None:
-        """Count a step that was submitted to the device; one process represents all, because their shares are alike."""
+        """Add a submitted step's FLOPs and tokens to the speed; this process's numbers times the number of processes
+        estimate the total, because all shares of a batch are alike."""
         size = engine.topology.world_size
         flops = 0.0
         if self._speed.peak is not None and isinstance(engine.model, LanguageModel):
@@ -131,7 +133,7 @@ class RunRecord:
         self._speed.count(size * batch.tokens, flops)
 
     def paused(self) -> AbstractContextManager[None]:
-        """Exclude the time of the block from the speed of training, but not from the run's time."""
+        """Exclude the time of the `with` block from the training speed, but not from the run's total time."""
         return self._speed.paused()
 
     def append(self, row: dict[str, float]) -> None:
@@ -170,23 +172,24 @@ class RunRecord:
         return self._text if self._telemetry is None else self._telemetry.text()
 
     def rows(self) -> list[dict[str, float]]:
-        """Return the metrics of this run's own steps that were finished when it was resumed, in every process.
+        """Return the rows of metrics of this run's steps that were finished when it was resumed, in every process.
 
-        Those of an earlier run, which this run continues, are not included.
+        Rows of an earlier run, which this run continues, are not included.
         """
         rows = [json.loads(line) for line in self._text.splitlines()]
         return [row for row in rows if row["step"] > self._earlier_steps]
 
     def speed_text(self) -> str:
-        """The readings of speed of all attempts; only the first process has them."""
+        """The speed file's lines of all attempts; only the first process has them."""
         return self._speed_text if self._telemetry is None else self._telemetry.speed_text()
 
     def training_seconds(self) -> float:
-        """Seconds of training in all attempts, for killed ones up to their last reading; only in the first process."""
+        """Seconds of training in all attempts; for killed attempts, up to their last line in the speed file. Only in
+        the first process."""
         return self._earlier_seconds + self._own_seconds
 
     def tokens_per_second(self) -> float:
-        """Mean speed of this process's part of the run, times the number of processes, evaluation and checkpoints
+        """Mean number of tokens per second over all processes, with the time of evaluations and checkpoints
         included."""
         return (self.position.tokens - self.resumed_from.tokens) / max(self._own_seconds, 1e-9)
 

@@ -1,6 +1,7 @@
-"""One run in one process: build model, batches, record and watchers from settings and inputs, and call the loop.
+"""One run in one process: build model, batches, progress record and watchers from settings and inputs, and call the
+loop.
 
-Every process of a run does the same; only the first one has a lease of the run folder and stores files.
+Every process of a run calls this; only the first process has the lease of the run folder and writes files.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -40,7 +41,7 @@ from hatchery.training.watchers import Watcher
 from hatchery.training.weight_average import WeightAverage
 from hatchery.training.word_budget import Spending, most_words, spend
 
-# Folder of sinks such as TensorBoard, next to the model.
+# Folder next to the model, with the files of sinks (metric trackers such as TensorBoard).
 SINKS_FOLDER = "sinks"
 
 
@@ -50,24 +51,24 @@ class Trained:
 
     model: LanguageModel | OwnModel
     record: RunRecord
-    # Norms and divergences of the output layer at step 0, if set.
+    # Norms and divergences of the output layer at step 0, if the settings request them.
     output_layer: dict[str, float]
     # The objective's measures of the training examples.
     examples: Mapping[str, Any] = field(default_factory=dict)
     # Seconds in which training waited for batches.
     loader_wait_seconds: float = 0.0
-    # Watchers of the settings, and those of the caller.
+    # The watchers that the settings request, and the caller's watchers.
     watchers: Sequence[Watcher] = ()
     compilation: Compilation = "off"
 
     @property
     def stopping(self) -> EarlyStopping | None:
-        """The watcher that may have ended the run; None if the run has to do all its steps."""
+        """The early-stopping watcher; None if the settings have no early stopping."""
         return next((each for each in self.watchers if isinstance(each, EarlyStopping)), None)
 
     @property
     def raw_weights(self) -> Mapping[str, Tensor]:
-        """The weights of the last step, if other weights are exported and these are kept, too."""
+        """The weights of the last step, if an average is exported and these weights are kept, too; otherwise empty."""
         return next((each.raw for each in self.watchers if isinstance(each, WeightAverage)), {})
 
 
@@ -86,9 +87,9 @@ def train_run(
 ) -> Trained:
     """Train one run in this process, from its inputs to its last step; only the first process writes into `folder`.
 
-    The processes find each other in `store`, and `lease` is the right to write into `folder`. Checkpoints of
-    `kept_steps`, the marks of a budget, are kept in addition to those in the settings. `given` is the caller's own
-    model and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted with a checkpoint saved.
+    The processes connect through `store`, and `lease` is the right to write into `folder`. Checkpoints after
+    `kept_steps`, the milestones of a budget, are kept in addition to the milestones in the settings. `given` has the
+    caller's own model and watchers. Raises ConfigError, TrainingError, and TrainingInterrupted with a checkpoint saved.
     """
     parts = RunParts(settings, options, inputs, topology, name)
     model, start = parts.model() if given.model is None else (parts.own_model(given.model), {})
@@ -114,10 +115,11 @@ def train_run(
     objective = distilled(parts.objective, settings, inputs, device, precision)
     with process_group(topology, device, store, options.zero_stage > 0):
         model.to(device)
-        # Parameter groups depend on names, for a caller's module on the module's own names.
+        # Parameter groups depend on parameter names; for a caller's module, on the names without the prefix of
+        # `OwnModel`.
         named = model.module if isinstance(model, OwnModel) else model
         optimizer = build_optimizer(named, settings.optimizer)
-        # Before DeepSpeed, which sends the first process's parameters to all others.
+        # Weights are loaded before DeepSpeed starts, because it sends the first process's parameters to all others.
         record.resume(model, optimizer, precision, watchers, continued)
         clip = settings.optimizer.max_gradient_norm
         chosen = compilation != "off", options.zero_stage, options.activation_checkpointing
@@ -130,7 +132,8 @@ def train_run(
 
 
 def _require_sharing(stage: int, precision: Precision) -> None:
-    """Raise ConfigError for a precision that this ZeRO stage does not support; it may only be known here."""
+    """Raise ConfigError for a precision that this ZeRO stage does not support; "auto" is resolved only on the
+    device."""
     if stage > 0 and precision.scaler is not None:
         raise ConfigError(
             f"runtime.zero_stage: got {stage}, only 0 is possible in fp16, whose loss scale looks at whole gradients; "
@@ -139,8 +142,7 @@ def _require_sharing(stage: int, precision: Precision) -> None:
 
 
 def spent_budget(settings: PretrainSettings, inputs: Inputs) -> Spending:
-    """Return the number of steps that spend a run's budget in its text. Raises ConfigError if words were not
-    counted."""
+    """Return the steps that spend a run's word budget on its text. Raises ConfigError if the words were not counted."""
     assert settings.budget is not None
     objective = objective_of(settings.objective)
     shards = objective.open(inputs.tokens, TRAINING_SPLIT)

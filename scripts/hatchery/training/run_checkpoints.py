@@ -1,6 +1,6 @@
-"""The checkpoints of one run: when to save, which one to resume from, and the right to write.
+"""The checkpoints of one run: when to save, which checkpoint to resume from, and the right to write.
 
-The first process chooses, verifies and writes them; all processes read from the shared file system.
+The first process chooses, verifies and writes checkpoints; all processes read them from the shared file system.
 """
 
 import sys
@@ -30,7 +30,7 @@ from hatchery.training.topology import Topology, from_first_process
 
 
 class RunCheckpoints:
-    """The checkpoints in the folder of a run; a context in which the first process writes them."""
+    """The checkpoints in the folder of a run; as a context manager, it opens and closes the first process's writer."""
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class RunCheckpoints:
         lease: RunLease | None = None,
         check_inputs: Callable[[], None] = lambda: None,
     ) -> None:
-        """Checkpoints after the steps of `milestones` and `required` are kept; those of `required` must exist.
+        """Checkpoints after the steps in `milestones` and `required` are kept; checkpoints of `required` must exist, or
+        their steps are trained again.
 
         Before each checkpoint is written, `lease` is checked for the right to write into `folder`, and `check_inputs`
         raises if the run's inputs have changed.
@@ -54,9 +55,10 @@ class RunCheckpoints:
         self._writer = CheckpointWriter(folder, keep, self.milestones, background) if self.is_first else None
 
     def newest(self, after: int = 0) -> Path | None:
-        """Return the newest sound checkpoint of the run, the same in every process; None without one.
+        """Return the newest sound checkpoint of the run, the same in every process; None if there is none.
 
-        A run that continues another run makes no checkpoints up to step `after`.
+        A run that continues another run after step `after` has no checkpoints up to this step, so none are required
+        there.
         """
         newest = None
         if self.is_first:
@@ -78,9 +80,9 @@ class RunCheckpoints:
     ) -> None:
         """Save the run at `position`, and remove the oldest checkpoints; every process must call this.
 
-        `tensors` and `metrics` are called in the first process, for the tensors besides model and optimiser and for the
-        text of the metrics. Raises CheckpointError if the checkpoint cannot be written or if another process owns the
-        folder by now, and the error of `check_inputs`.
+        The first process calls `tensors` for further tensors besides model and optimiser, and `metrics` for the text of
+        the metrics. Raises CheckpointError if the checkpoint cannot be written or if another process owns the folder by
+        now, and the error of `check_inputs`.
         """
         self._check_inputs()
         if self._lease is not None:

@@ -1,13 +1,14 @@
 """The folder of an unfinished run, owned by one process at a time, and the heartbeat of its owner.
 
-Two experiments may contain the same run, and a cluster may start a job again while the old one is still ending, or
-still trains because only its Snakemake was killed: both would write the same checkpoints. The first process of a run
-holds the lock; a second one waits, and asks an older attempt of its own job to stop at the next step.
+Two processes may want to write the same checkpoints: two experiments may contain the same run, and a cluster may start
+a job again while its old attempt is still ending, or still trains because only its Snakemake was killed. The first
+process holds the lock; a second process waits, and requests that an older attempt of its own job stops at the next
+step.
 
-File locks end with their process, but may be visible on one machine only (Lustre and BeeGFS as often mounted, NFS
-without its lock service), which cannot be detected. The owner therefore writes an increasing count next to its name. A
-waiting process watches the count and reads no foreign clock; an owner that was taken for dead notices this before it
-writes its next checkpoint.
+File locks end with their process, but may be visible on one machine only (on usual mounts of Lustre and BeeGFS, and on
+NFS without its lock service), which cannot be detected. The owner therefore writes a heartbeat: an increasing count
+next to its name. A waiting process watches the count, so clocks of different machines are not compared. An owner that
+was wrongly taken for dead notices the new owner before it writes its next checkpoint.
 """
 
 import fcntl
@@ -31,7 +32,8 @@ from hatchery.errors import CheckpointError
 from hatchery.training.inputs import MEMBER, TEACHER
 
 BEAT_SECONDS = 5.0
-# Longer than the minute for which NFS may show an old state of a file.
+# An owner without a heartbeat for this time is taken for dead. It exceeds the minute for which NFS may show an old
+# state of a file.
 STALE_SECONDS = 90.0
 POLL_SECONDS = 0.2
 WANTED = "wanted"
@@ -39,15 +41,15 @@ WANTED = "wanted"
 
 @dataclass(frozen=True)
 class Owner:
-    """A process that trains: its machine, and its output."""
+    """A training process: its machine, its process id, and its output."""
 
     token: str
     host: str
-    # Differs between machines and between starts of one machine.
+    # An identifier that differs between machines and between reboots of a machine.
     machine: str
     pid: int
     job: str | None
-    # The manifest of the run; two processes with one output are two attempts of one job.
+    # The manifest that the run will write; two processes with equal outputs are two attempts of one job.
     output: str
 
     @classmethod
@@ -74,14 +76,14 @@ class Owner:
 
 @dataclass(frozen=True)
 class Sign:
-    """The content of a lock file: its owner, and the number of the owner's heartbeats."""
+    """The content of a lock file: the owner of the run folder, and the number of the owner's heartbeats."""
 
     owner: Owner
     beat: int
 
 
 def read_sign(lock: Path) -> Sign | None:
-    """Return the content of `lock`; None if it has no owner, or if it is just being written."""
+    """Return the content of `lock`; None if the file has no owner or is just being written."""
     try:
         value = json.loads(lock.read_text(encoding="utf-8"))
         return Sign(Owner(**value["owner"]), int(value["beat"]))
@@ -95,10 +97,10 @@ def _is_owned_by(owner: Owner, lock: Path) -> bool:
 
 
 class RunLease:
-    """The right to write into a run folder, kept alive by a thread during the `with` block."""
+    """The right to write into a run folder; during the `with` block, a thread writes heartbeats."""
 
     def __init__(self, lock: Path, owner: Owner, waited: bool) -> None:
-        """`lock` must belong to this process; `waited` is whether another process had it first."""
+        """This process must hold `lock`; `waited` is whether another process held it before."""
         self.lock, self.owner, self.waited = lock, owner, waited
         self.claimed_by: str | None = None
         self._ended = threading.Event()
@@ -106,11 +108,11 @@ class RunLease:
 
     @property
     def is_claimed(self) -> bool:
-        """True if another attempt of the same job asks this process to stop."""
+        """True if another attempt of the same job has requested that this process stop."""
         return self.claimed_by is not None
 
     def verify(self) -> None:
-        """Raise CheckpointError if another process took this one for dead and owns the folder now."""
+        """Raise CheckpointError if another process took this process for dead and owns the folder now."""
         sign = read_sign(self.lock)
         if sign is not None and sign.owner.token != self.owner.token:
             raise CheckpointError(
@@ -148,7 +150,8 @@ class RunLease:
 
 
 def write_sign(lock: Path, sign: Sign) -> None:
-    """Replace the content of `lock` in place: the file lock belongs to its inode."""
+    """Replace the content of `lock` in place, because a new file would not have the file lock, which belongs to the
+    inode."""
     # The text has the same length each time, so that one write replaces it completely.
     text = json.dumps(asdict(sign), sort_keys=True).ljust(1024) + "\n"
     descriptor = os.open(lock, os.O_RDWR)
@@ -170,11 +173,12 @@ def _machine() -> str:
 def locked_run_folder(
     folder: Path, owner: Owner | None = None, patience_seconds: float | None = None
 ) -> Iterator[RunLease]:
-    """Create `folder` and own it during the block; waits, with one line, while another process does.
+    """Create `folder` and own it during the `with` block; waits, after printing one line, while another process owns
+    it.
 
-    Ownership ends with the process, also after a kill: at once for others on the same machine, after a minute and a
-    half without a heartbeat for those on other machines. Raises CheckpointError if the folder cannot be created, and if
-    another process still owns it after `patience_seconds` (None waits without limit).
+    Ownership ends with the process, also after a kill: processes on the same machine notice the end at once, processes
+    on other machines after 90 seconds without a heartbeat. Raises CheckpointError if the folder cannot be created, and
+    if another process still owns it after `patience_seconds` (None waits without limit).
     """
     lock, owner = folder / "lock", owner or Owner.of_this_process()
     descriptor, waited = _acquire(folder, lock, owner, patience_seconds)
@@ -187,7 +191,7 @@ def locked_run_folder(
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove a finished run's folder; only after its export, so that a crash before loses nothing.
+    """Remove a finished run's folder; call this only after the export, so that a crash before the export loses nothing.
 
     The folder is renamed first: otherwise a kill meanwhile would leave old checkpoints for a new run.
     """
@@ -200,9 +204,11 @@ def remove_run_folder(folder: Path) -> None:
 
 
 def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """Return the name of a run's folder: `inputs` are the digests of its input manifests, by name."""
+    """Return the name of a run's folder, a digest of its settings and inputs; `inputs` are the digests of the input
+    manifests, by name."""
     order = ("tokens", "tokenizer", "initial_model", "counts", "order_model", "order_words")
-    # The tenth teacher follows the ninth. No run has both teachers and members.
+    # Sorted by length first, so that the tenth teacher follows the ninth. No run has both teachers and ensemble
+    # members.
     several = (name for name in inputs if name.startswith((TEACHER, MEMBER)))
     teachers = sorted(several, key=lambda name: (len(name), name))
     read = [inputs[name] for name in (*order, *teachers) if name in inputs]
@@ -210,15 +216,16 @@ def run_folder_name(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> s
 
 
 def _is_unused(folder: Path) -> bool:
-    """Return whether a folder contains nothing but a lock, so that nothing was trained in it."""
+    """Return whether a run folder contains only a lock, so that nothing was trained in it."""
     return {path.name for path in folder.iterdir()} <= {"lock", WANTED}
 
 
 def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path]:
-    """Remove remains of killed runs from the folder of all run folders, but nothing that a run can continue from.
+    """Remove useless remains of killed runs from `checkpoints`, the folder of all run folders; yields the removed
+    folders.
 
-    `finished` are the names of runs whose models exist; returns the removed folders. Run folders that a process of this
-    machine owns are not touched.
+    Folders from which a run can continue stay. `finished` are the names of runs whose models exist. Run folders that a
+    process of this machine owns are not touched.
     """
     for folder in sorted(checkpoints.iterdir() if checkpoints.is_dir() else ()):
         if folder.name.endswith(".removed"):
@@ -233,14 +240,15 @@ def clear_finished(checkpoints: Path, finished: Container[str]) -> Iterator[Path
 
 
 def _clear(folder: Path) -> Path:
-    """Finish a killed removal of `folder`; returns the name under which it is removed."""
+    """Delete the remains of a killed removal of `folder`; return the path to which `folder` is renamed before its
+    removal."""
     removed = folder.with_name(f".{folder.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)
     return removed
 
 
 def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | None) -> tuple[int, bool]:
-    """Return the descriptor that holds the lock, and whether another process had it first."""
+    """Return the file descriptor that holds the lock, and whether another process held the lock before."""
     began = changed = time.monotonic()
     seen, waited = None, False
     while True:
@@ -253,8 +261,8 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
         sign = read_sign(lock)
         if sign != seen:
             seen, changed = sign, time.monotonic()
-        # The former owner is gone: it recorded its end, or cannot be alive while this process holds the lock, or has no
-        # heartbeat.
+        # The former owner has ended if it recorded its end, if it cannot be alive because this process holds the file
+        # lock, or if it has no heartbeat.
         if is_free is not False and (
             sign is None
             or (is_free and sign.owner.machine == owner.machine)
@@ -269,7 +277,8 @@ def _acquire(folder: Path, lock: Path, owner: Owner, patience_seconds: float | N
             who = "" if sign is None else f" ({sign.owner})"
             print(f"waiting: another process trains in {folder}{who}", file=sys.stderr, flush=True)
         if sign is not None and sign.owner.output == owner.output != "":
-            # If the folder was removed meanwhile, or cannot be written, no request can be left.
+            # Errors are ignored, because a request is impossible if the folder was removed meanwhile or is not
+            # writable.
             with suppress(OSError):
                 (folder / WANTED).write_text(str(owner), encoding="utf-8")
         if patience_seconds is not None and time.monotonic() - began > patience_seconds:
@@ -287,14 +296,15 @@ def _open(folder: Path, lock: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
     except FileNotFoundError:
-        # The owner finished and removed the folder between these two lines.
+        # Open again: the owner finished and removed the folder after it was created above and before the lock was
+        # opened.
         return _open(folder, lock)
     except OSError as error:
         raise CheckpointError(f"{folder}: the run folder cannot be made: {error.strerror}") from error
 
 
 def _try_lock(descriptor: int) -> bool | None:
-    """Return whether the file lock was free and is now ours; None if the file system has no locks."""
+    """Return whether the file lock was free and now belongs to this process; None if the file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -305,8 +315,8 @@ def _try_lock(descriptor: int) -> bool | None:
 
 
 def _is_still_ours(lock: Path, owner: Owner) -> bool:
-    """Return whether the lock is still ours: without locks across machines, the last of several new owners wins a
-    moment later."""
+    """Return whether the lock file still names this process. Without file locks across machines, several new owners may
+    write the lock file; a moment later, the last writer is the owner."""
     time.sleep(2 * POLL_SECONDS)
     return _is_owned_by(owner, lock)
 

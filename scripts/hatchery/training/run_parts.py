@@ -1,4 +1,5 @@
-"""The parts of one run, each built from settings and inputs: model, batches, watchers, record, and clean stop."""
+"""The parts of one run, each built from settings and inputs: model, batches, watchers, progress record, and stop
+request."""
 
 import os
 import sys
@@ -50,7 +51,8 @@ from hatchery.training.watchers import Watcher
 
 @dataclass(frozen=True)
 class Given:
-    """A caller's objects, which no settings describe."""
+    """Objects that the caller of the Python interface passes in, because settings cannot describe them: a model and
+    watchers."""
 
     model: nn.Module | MakeModule | None = None
     watchers: Sequence[Watcher] = ()
@@ -76,7 +78,7 @@ class RunParts:
             print(f"{self.name}: {text}", file=sys.stderr, flush=True)
 
     def model(self) -> tuple[LanguageModel, dict[str, float]]:
-        """Return the initial model of the training, and the report on its output layer."""
+        """Return the model with its initial weights, and the measures of its output layer for the manifest."""
         settings, inputs = self.settings, self.inputs
         if inputs.members:
             return load_language_model(inputs.members[0].parent), {}
@@ -85,11 +87,12 @@ class RunParts:
             load_initial_(model, inputs.initial, settings.initialise_from.step if settings.initialise_from else None)
         count = self.objective.target_counts if inputs.counts is None else partial(_larger_counts, inputs)
         show, first = self.topology.is_first, partial(self._examples, settings.sequence_length)
-        # Before a checkpoint is read: a resumed run keeps the bias that it has learned.
+        # The bias is set before a checkpoint is loaded, so that a resumed run keeps its learned bias.
         return model, prepare_output_(model, settings.output_bias, first, self.shards, settings.seed, show, count)
 
     def own_model(self, make: nn.Module | MakeModule) -> OwnModel:
-        """Return a module of the caller's. Raises ConfigError if the settings ask for parts of our own models."""
+        """Return the model around a caller's module. Raises ConfigError if the settings need parts of Hatchery's own
+        models."""
         check_own_model(self.settings)
         model = own_model(make, self.shards.vocabulary_size, self.settings.seed)
         longest = max(StepPlan(self.settings).lengths, default=self.settings.sequence_length)
@@ -101,8 +104,8 @@ class RunParts:
         return model
 
     def batches(self, device: torch.device) -> tuple[BatchLoader, Examples]:
-        """Return the batches of all steps, and the examples of the first step. Raises ConfigError for too small
-        batches."""
+        """Return the loader of all steps' batches, and the examples of the first step. Raises ConfigError for batches
+        with fewer sequences than processes."""
         settings, options = self.settings, self.options
         plan, size = StepPlan(settings), options.micro_batch_size
         order = partial(order_of, self.objective, measure=measure_of(settings.order, self.inputs))
@@ -115,7 +118,7 @@ class RunParts:
         return BatchLoader(batches, options.workers, pin_memory=device.type == "cuda"), examples
 
     def watchers(self, model: LanguageModel | OwnModel, marks: Collection[int]) -> tuple[Watcher, ...]:
-        """Return the watchers for the settings."""
+        """Return the watchers that the settings request; development text is also scored after the steps `marks`."""
         unigram = cache(self._unigram)
         asked = self.settings, self.options, self.inputs, self.topology, self.objective
         return tuple(run_watchers(*asked, model, unigram, marks))
@@ -130,33 +133,35 @@ class RunParts:
         kept_steps: Collection[int],
         counts_flops: bool,
     ) -> RunRecord:
-        """Return the record of a run in `folder`, which is at its beginning until it is resumed."""
+        """Return the progress record of a run in `folder`, at step 0 until its method `resume` is called."""
         settings, options, topology = self.settings, self.options, self.topology
         watch, required = watch_shards(self.inputs.tokens), {*settings.milestones, *kept_steps}
         milestones = milestone_steps(options.milestones, settings.steps)
         checkpoints = RunCheckpoints(folder, topology, options, milestones, required, lease, watch)
-        # The number of operations of a caller's module is unknown.
+        # The FLOPs of a caller's module are unknown, so it has no MFU.
         peak = peak_flops_of(device, precision.name) if counts_flops else None
         speed = Speedometer(device, topology.world_size, peak)
         log = options.log_interval_steps
-        # A CPU has no queue that reading a loss would empty.
+        # On a CPU losses are read after every step, because there is no device queue that would run empty.
         read = 1 if device.type == "cpu" else log
         opened = partial(self._open_telemetry, folder, sinks_folder) if topology.is_first else None
         record = RunRecord(self.name, settings.steps, checkpoints, speed, opened, log, read)
         if self.shards.text_words is None:
-            # Shards of an earlier version have no starts of white-space words.
+            # Token shards of earlier versions have no word counts.
             record.position = replace(record.position, words=None)
         return record
 
     def stop_request(self, device: torch.device, lease: RunLease | None) -> StopRequest:
-        """Return the request that stops the run cleanly: by signals, the time limit, or another attempt that needs
-        its folder."""
+        """Return the object that requests a clean stop after a signal, before the time limit, or if another attempt
+        needs the run folder."""
         options, topology = self.options, self.topology
-        # All processes stop together, so one of them asks; thousands would ask Slurm's controller at once.
+        # All processes stop together, so only the first has a deadline: otherwise thousands of processes would query
+        # Slurm's controller at once.
         deadline = None
         if topology.is_first:
             deadline = Deadline.from_environment(os.environ, options.time_limit_minutes, options.grace_seconds)
-        # Several processes on GPUs learn of a request at the next read only: the grace time has to include those steps.
+        # Several processes on GPUs learn of a stop request only when losses are read, so the grace time has to include
+        # the steps until then.
         reads_late = topology.world_size > 1 and device.type == "cuda"
         heeded_after = options.log_interval_steps if reads_late else 1
         return StopRequest(deadline, heeded_after, lambda: lease is not None and lease.is_claimed)
@@ -168,7 +173,8 @@ class RunParts:
 
     def _unigram(self) -> np.ndarray:
         compared = self.settings.output_bias
-        # A model is compared with the distribution of its own targets, wherever its bias was counted.
+        # Divergences compare a model with the distribution of its own targets, even if its bias was counted in a larger
+        # corpus.
         if self.inputs.counts is not None:
             compared = replace(compared, counts="corpus", larger_corpus=ABSENT)
         show, first = self.topology.is_first, partial(self._examples, self.settings.sequence_length)
@@ -176,14 +182,14 @@ class RunParts:
 
 
 def build_model(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> LanguageModel:
-    """Return a run's model with its initial weights, which depend on the seed alone."""
+    """Return a run's model with its initial weights, which depend only on settings and seed."""
     model = build_language_model(run_config(settings, vocabulary_size, special), settings.objective.causal)
     initialise_(model, settings.seed)
     return model
 
 
 def run_config(settings: PretrainSettings, vocabulary_size: int, special: SpecialTokens) -> ModelConfig:
-    """Return the configuration of a run's model, for a vocabulary size. Raises ConfigError and ModelError."""
+    """Return the configuration of a run's model with this vocabulary size. Raises ConfigError and ModelError."""
     values = {**settings.model_values, "vocab_size": vocabulary_size}
     return model_config(with_token_ids(values, special), "pretrain.model")
 

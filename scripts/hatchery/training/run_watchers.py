@@ -1,4 +1,4 @@
-"""The watchers for a run's settings, in the order in which the loop calls them."""
+"""The watchers that a run's settings request, in the order in which the training loop calls them."""
 
 import math
 from collections.abc import Callable, Collection, Iterator
@@ -78,8 +78,9 @@ def run_watchers(
 
 
 def evaluated_steps(settings: PretrainSettings, marks: Collection[int] = ()) -> Callable[[int], bool]:
-    """Return a function that returns whether development text is scored after a step: at the interval, early, at
-    marks, at the end."""
+    """Return a predicate over step numbers: whether development text is scored after a step.
+
+    It is scored at intervals, after the objective's early steps, after the steps `marks`, and at the end."""
     interval = settings.evaluation_interval_steps
     extra = {*settings.objective.early_evaluations_at(interval), *marks, settings.steps}
     return lambda step: step in extra or (step > 0 and step % interval == 0)
@@ -92,7 +93,8 @@ def _is_logged(settings: PretrainSettings, step: int) -> bool:
 def _development_sets(
     settings: PretrainSettings, objective: Objective, options: RuntimeSettings, inputs: Inputs, topology: Topology
 ) -> tuple[DevelopmentSet | None, DevelopmentSet | None]:
-    """Return the development sequences for the loss, and those for divergences."""
+    """Return the development set for the loss, and the development set for divergences; None for a set that is not
+    needed."""
     examples = development_examples(inputs.tokens, settings)
     if examples is None:
         return None, None
@@ -106,7 +108,7 @@ def _development_sets(
 
 
 def _tokenizer(inputs: Inputs) -> "Tokenizer":
-    # Imported here, so that runs without divergences start sooner.
+    # Imported here, so that runs that need no tokenizer start sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     return load_tokenizer(read_manifest(inputs.tokenizer).file(TOKENIZER_FILE))

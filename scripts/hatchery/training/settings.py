@@ -42,10 +42,10 @@ from hatchery.training.start_settings import (
 )
 from hatchery.typed import build, stage_body
 
-# Tokens per word if no count exists: that of the 16,384 subwords of the challenge's own baselines of 2025 (their steps
-# times their batches give 1.616 and 1.624).
+# Tokens per word if the corpus has no count: the value of BabyLM's baselines of 2025, with 16,384 subwords (their
+# numbers of steps and batch sizes give 1.616 and 1.624).
 TOKENS_PER_WORD = 1.62
-# Steps per minute if the device is unknown; estimates of cost have better values.
+# Assumed steps per minute for planning, if the device is unknown; estimates of cost use measured values.
 STEPS_PER_MINUTE = 60
 MOST_STEPS = 100_000_000
 """Largest number of steps, because a plan stores a number for each step; it is some thousand times the steps of the

@@ -4,9 +4,10 @@ On a CUDA device, memory is torch's allocated memory; on the CPU it is the resid
 data included. Only this process is measured, so a run of several processes has several figures.
 
 By default the C library maps large tensors one by one and unmaps them when they are freed, so that a step touches
-100,000 fresh pages, which are zeroed: a seventh of its time in bf16. So freed memory is kept for the tensors of the
-next step. Kept memory becomes fragmented, because small objects are allocated in it and batches without padding differ
-in size; now and then all of it is returned to the kernel. Libraries other than glibc are not changed.
+100,000 fresh pages, which the kernel zeroes: a seventh of a step's time in bf16. So this module keeps freed memory for
+the tensors of the next step. Kept memory becomes fragmented, because small objects are allocated in it and batches
+without padding differ in size; therefore all of it is occasionally returned to the kernel. C libraries other than glibc
+are not changed.
 """
 
 import ctypes
@@ -35,14 +36,14 @@ class Memory(NamedTuple):
 
 
 def memory_mib(device: "torch.device") -> Memory:
-    """Return this process's memory on `device`; asking does not wait for a GPU."""
+    """Return this process's memory use on `device`; the call does not wait for a GPU."""
     if device.type == "cuda":
         import torch
 
         current, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
     else:
         current = _resident_bytes()
-        # The kernel counts both figures separately, and the peak can be late by some pages.
+        # The maximum of both, because the kernel updates the peak later than the current size.
         peak = max(current, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT)
     return Memory(round(current / _MIB, 1), round(peak / _MIB, 1))
 
@@ -54,7 +55,8 @@ def _resident_bytes() -> int:
 
 
 class Speedometer:
-    """Tokens, operations and seconds between two readings, over all processes; evaluation can be left out."""
+    """Measures tokens, FLOPs and seconds between two readings, over all processes; the time of evaluations can be left
+    out."""
 
     def __init__(
         self,
@@ -63,19 +65,19 @@ class Speedometer:
         peak: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`peak` is the largest number of operations per second of one of the `devices`; None if unknown."""
+        """`peak` is the peak FLOP/s of one device, None if unknown; `devices` is the number of devices."""
         self._device, self._devices, self.peak, self._clock = device, devices, peak, clock
         self.restart()
 
     def count(self, tokens: int, flops: float) -> None:
-        """Count a step of all processes: the tokens of its global batch and its operations."""
+        """Add a step of all processes: the number of tokens and the FLOPs of its global batch."""
         self._steps += 1
         self._tokens += tokens
         self._flops += flops
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Exclude the time of the block: evaluation and saving are no training steps."""
+        """Exclude the time of the `with` block, because evaluation and saving are not training steps."""
         started = self._clock()
         try:
             yield
@@ -83,11 +85,11 @@ class Speedometer:
             self._away += self._clock() - started
 
     def read(self) -> dict[str, float | None]:
-        """Return speed and memory since the last call; empty without a step.
+        """Return speed and memory since the last call; empty if no step was counted.
 
         Keys are `tokens_per_second` (without padding), `step_seconds`, `mfu` (0 to 1, None if the peak is unknown),
         `memory_mib` and `peak_memory_mib` of this process. On a GPU, call it only after a value of the last step was
-        fetched: otherwise steps in the queue would count as done.
+        fetched: otherwise steps that are still in the device's queue would count as done.
         """
         if not self._steps:
             return {}
@@ -126,7 +128,7 @@ def keep_freed_memory() -> None:
 
 
 class KeptMemory:
-    """Limits the memory of this process relative to its size after the first steps."""
+    """Limits the freed memory that this process keeps, relative to the size of the process after the first steps."""
 
     def __init__(self) -> None:
         self._steps, self._limit = 0, float("inf")
@@ -149,7 +151,8 @@ _TERA = 1e12
 # V100 and L40S Tensor Core GPUs; AMD Instinct MI250X data sheet, halved, because torch sees each of its two dies as a
 # device (fp32 by matrix cores). The patterns match the drivers' device names, and the first match counts.
 _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
-    # A part of a GPU has a part of its speed, and its name does not determine its clock.
+    # The peak of a MIG partition of a GPU is unknown: it has a part of the GPU's speed, and the name does not determine
+    # its clock.
     (r"\bMIG\b", {}),
     (r"\b(H200|H100) NVL\b", {"bf16": 835.5, "fp16": 835.5, "tf32": 417.5, "fp32": 60.0}),
     (r"\bH100 PCIe\b", {"bf16": 756.0, "fp16": 756.0, "tf32": 378.0, "fp32": 51.0}),
@@ -165,7 +168,7 @@ _PEAKS: tuple[tuple[str, dict[str, float]], ...] = (
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """Return the peak operations per second of one device, dense; None if unknown.
+    """Return the peak FLOP/s of one device for dense matrices; None if unknown.
 
     `device_name` is torch's name, `precision` "fp32", "tf32", "bf16" or "fp16". CPUs are unknown: their peak depends on
     clock, cores and instructions, and measuring it would cost time at every start.
@@ -177,7 +180,8 @@ def peak_flops(device_name: str, precision: str) -> float | None:
 
 
 def peak_flops_of(device: "torch.device", precision: str) -> float | None:
-    """Return `peak_flops` of a device of this process; fp32 counts as TensorFloat-32 if torch may use it."""
+    """Return the peak FLOP/s of this process's device (see `peak_flops`); fp32 counts as TensorFloat-32 if torch may
+    use it."""
     if device.type != "cuda":
         return None
     import torch  # Imported here, because planning counts operations without torch.
@@ -190,8 +194,8 @@ def peak_flops_of(device: "torch.device", precision: str) -> float | None:
 def mfu(flops: float, seconds: float, devices: int, peak: float | None) -> float | None:
     """Return model FLOPs utilisation, 0 to 1: `flops` of the model in `seconds` over the peak of `devices`.
 
-    `peak` is one device's operations per second; if it is None, the result is None. Source: Chowdhery et al. (2022),
-    arXiv:2204.02311: operations that the model needs, without recomputed ones.
+    `peak` is the peak FLOP/s of one device; if it is None, the result is None. Source: Chowdhery et al. (2022),
+    arXiv:2204.02311; recomputed activations do not count.
     """
     if peak is None or seconds <= 0:
         return None

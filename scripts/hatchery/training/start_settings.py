@@ -26,7 +26,8 @@ WordCount = Annotated[int, Range(ge=1), ShortNumber()]
 """A number of words: 100000000, or 100M."""
 NEARLY = 0.95
 """Smallest share of a budget of words that the epochs must reach: held-out text and cleaning remove a few percent."""
-# Keys in which a model and its initial model may differ: they change no tensor's shape or meaning.
+# Keys of the configuration in which a model may differ from its initial model, because they change no tensor's shape or
+# meaning.
 FREE_KEYS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
@@ -190,7 +191,8 @@ class OutputBiasSettings(Settings):
     larger_corpus: CorpusName = ABSENT
     """Larger corpus for `counts: larger_corpus`. It is encoded with the run's tokenizer; its sentences end in the same
     way as targets."""
-    # About 2 million labels at 128 tokens, so that a type with 100 of them is known to 10 %, in seconds to a minute.
+    # The default gives about 2 million labels at 128 tokens per sequence, counted within a minute: the frequency of a
+    # type with 100 labels then has a standard error of 10 %.
     counted_examples: Count | None = 100_000
     """Maximum number of examples that are masked to count labels; null uses all examples."""
     centred: bool = False
@@ -209,7 +211,7 @@ class OutputBiasSettings(Settings):
         if named != (self.counts == "larger_corpus"):
             given = self.larger_corpus if named else None
             raise refused("larger_corpus", given, "a corpus, where counts is larger_corpus, and nothing elsewhere")
-        # The paper states its rule for all models, but against a bias of 0 it would leave a matrix of zeros.
+        # The paper states its rule for all models, but relative to a bias of 0 the rule would scale the matrix to zero.
         if self.weight_scale in ("centred", "frobenius") and self.kind != "unigram":
             raise refused(
                 "weight_scale",

@@ -1,4 +1,5 @@
-"""The plan of a training: length, sequences, position in the data and rates of every step, as functions of its number.
+"""The plan of a training: sequence length, batch size, position in the data, masking rate and learning rate of every
+step, as functions of the step number.
 
 The loop, the loader, estimates of cost and analysis use one plan, so they agree on a run's steps. Lengths, a ramp of
 the batch size and a falling rate of masking are entries of the plan. Sources: docs/papers/ltg-bert.md, "Pretraining",
@@ -29,9 +30,9 @@ class Step:
     batch_size: int
     """Number of sequences over all processes, or of the objective's other unit of batches."""
     sequences: tuple[int, ...]
-    """Batch size by the objective's kinds of sequences."""
+    """Number of sequences of each of the objective's kinds (masked, causal)."""
     stretch: int
-    """Index, from 0, of the stretch of steps."""
+    """Index, from 0, of the stretch (consecutive steps of one sequence length) that contains the step."""
     read: tuple[int, ...]
     """Number of sequences of each kind that earlier steps of the stretch have read."""
     mask_rate: float | None
@@ -46,15 +47,15 @@ class Stretch:
     first_step: int
     last_step: int
     sequence_length: int
-    # Number of sequences of each kind that all its steps read.
+    # Number of sequences of each kind that all steps of the stretch read together.
     sequences: tuple[int, ...]
-    # Whether its data begins anew, with the first sequence of the first epoch.
+    # Whether the stretch reads the data from the first sequence of the first epoch again.
     begins_anew: bool
 
 
 @dataclass(frozen=True)
 class Work:
-    """The work of some steps with sequences of one length."""
+    """The computational work of some steps with sequences of one length."""
 
     sequence_length: int
     # Approximate number of full sequences.
@@ -67,7 +68,8 @@ class StepPlan:
     """The steps of one run."""
 
     def __init__(self, settings: TrainingSettings) -> None:
-        """Build the plan for the settings of a run, independent of its data; with a budget, the probable plan."""
+        """Build the plan for the settings of a run, independent of its data; for a budget, with the estimated number of
+        steps."""
         settings = settings.planned()
         self.settings, steps = settings, settings.steps
         changes = [(0, 1, True)]
@@ -77,7 +79,7 @@ class StepPlan:
         schedule = settings.length_schedule
         changes += [(_completing(change.from_fraction, steps), change.factor, False) for change in schedule]
         ends = [first for first, _, _ in changes[1:]] + [steps]
-        # Stretches without a step are omitted; the first one begins with the beginning of the data.
+        # Stretches without a step are omitted; the first stretch always reads the data from its beginning.
         spans = [
             (first, factor, anew or first == 0, end)
             for (first, factor, anew), end in zip(changes, ends, strict=True)
@@ -132,8 +134,8 @@ class StepPlan:
         return learning_rate(self.settings.optimizer.learning_rate, self.settings.schedule, number, self.steps)
 
     def work(self, first: int = 0, end: int | None = None) -> list[Work]:
-        """Return the work of the steps from `first` to `end - 1` (None: to the last), by the length of their
-        sequences."""
+        """Return the work of the steps from `first` to `end - 1` (None: to the last step), one entry for each sequence
+        length."""
         works = []
         for stretch in self.stretches:
             start, stop = max(first, stretch.first_step), min(self.steps if end is None else end, stretch.last_step)
@@ -146,17 +148,17 @@ class StepPlan:
         return works
 
     def sequences(self, first: int = 0, end: int | None = None) -> float:
-        """Return the approximate number of full sequences of these steps."""
+        """Return the approximate number of full sequences in the steps from `first` to `end - 1`."""
         return plain_sum(work.sequences for work in self.work(first, end))
 
     def tokens(self, first: int = 0, end: int | None = None) -> int:
-        """Return the number of positions of all sequences of these steps, padding included; for pairs, of both
-        texts."""
+        """Return the number of positions, padding included, in all sequences of the steps from `first` to `end - 1`; a
+        sentence pair counts both texts."""
         texts = self.settings.objective.texts_of_sequence
         return round(plain_sum(work.sequences * work.sequence_length for work in self.work(first, end))) * texts
 
     def flops(self, per_sequence: FlopsPerSequence, first: int = 0, end: int | None = None) -> float:
-        """Return the operations of these steps, forward and backward."""
+        """Return the FLOPs of the forward and backward passes of the steps from `first` to `end - 1`."""
         parts = self.work(first, end)
         return plain_sum(part.sequences * per_sequence(part.sequence_length, part.labelled_share) for part in parts)
 
@@ -167,8 +169,8 @@ class StepPlan:
         return number / self.steps
 
     def _labelled_share(self, first: int, end: int) -> float:
-        """Return the mean labelled share over the sequences of these steps; the rate of masking is linear in the
-        step number."""
+        """Return the mean share of labelled positions over these steps; the masking rate is linear in the step
+        number."""
         objective = self.settings.objective
         weights = self._batches[first:end]
         centre = float(np.arange(first, end) @ weights / weights.sum())
@@ -176,12 +178,14 @@ class StepPlan:
 
 
 def _completing(share: float, steps: int) -> int:
-    """Return the step, from 0, that completes this share of all steps: the published rule for its lengths."""
+    """Return the index, from 0, of the step that completes the share `share` of all steps: GPT-BERT's rule for changing
+    the sequence length."""
     return bisect_left(range(steps), share, key=lambda step: (step + 1) / steps)
 
 
 def _ramped(batches: np.ndarray, initial_fraction: float) -> np.ndarray:
-    """Return batch sizes int64 [steps] that grow linearly to the given ones; halves are rounded up."""
+    """Return batch sizes int64 [steps] that grow linearly from the share `initial_fraction` to all of `batches`; halves
+    are rounded up."""
     if initial_fraction == 1:
         return batches
     progress = np.arange(len(batches)) / max(1, len(batches))

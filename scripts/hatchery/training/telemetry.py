@@ -23,7 +23,7 @@ from hatchery.units import bits_per_byte
 METRICS_FILE = "metrics.jsonl"
 SPEED_FILE = "speed.jsonl"
 SECONDS = "training_seconds"
-"""Key in a row of `speed.jsonl`: the seconds that the run has trained by then, in all its attempts."""
+"""Key in a row of `speed.jsonl`: the training seconds of the run up to this row, over all its attempts."""
 
 
 class TensorBoardSink:
@@ -49,8 +49,9 @@ class TrackioSink:
     """A run of trackio's project "hatchery", in trackio's own folder or in `folder`."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Continue the run of this name, if there is one; its steps after `after_step` appear again."""
-        # Read when the package is imported; a user's own value keeps its location.
+        """Continue the run called `run`, if it exists; steps after `after_step` that an earlier attempt logged appear
+        twice."""
+        # Set before the import, because the package reads it then; a user's own value has priority.
         os.environ.setdefault("TRACKIO_DIR", str(folder))
         self._trackio = _imported("trackio", "trackio:")
         self._trackio.init(project="hatchery", name=run, resume="allow")
@@ -68,8 +69,10 @@ class WandbSink:
     """A run of the project "hatchery" of Weights & Biases: files in a folder, which `wandb sync` uploads."""
 
     def __init__(self, folder: Path, run: str, after_step: int) -> None:
-        """Continue the run of this folder; its steps after `after_step` are not recorded again."""
-        # Otherwise wandb asks for an account, and waits. A user who sets the variable wants an upload.
+        """Continue the run in `folder`, if it exists; steps that an earlier attempt logged after `after_step` are not
+        logged again."""
+        # Offline by default, because otherwise wandb prompts for an account and waits. A user who sets the variable may
+        # request an upload.
         os.environ.setdefault("WANDB_MODE", "offline")
         folder.mkdir(parents=True, exist_ok=True)
         identity = sha256(f"{folder.resolve()}/{run}".encode()).hexdigest()[:16]
@@ -120,13 +123,13 @@ def open_sinks(names: Iterable[str], folder: Path, run: str, after_step: int = 0
     """Return the sinks called `names` (keys of `SINKS`) for the run called `run`, which continues after step
     `after_step`.
 
-    Each keeps its data below `folder` / its name. Raises ConfigError for a missing package.
+    Each sink writes below `folder`/<name of the sink>. Raises ConfigError for a missing package.
     """
     return Sinks({name: SINKS[name](folder / name, run, after_step) for name in names})
 
 
 class MetricsFile:
-    """An append-only file of rows; used in the first process only."""
+    """An append-only file of JSON lines; used in the first process only."""
 
     def __init__(self, path: Path, text: str | None = "") -> None:
         """Begin the file with `text`, the lines up to the resumed step; None appends to the existing file."""
@@ -170,8 +173,8 @@ class Telemetry:
     def step(self, row: Mapping[str, Any], volatile: Mapping[str, Any] | None = None) -> None:
         """Record a step: `row`, which has the key `step`, contains reproducible values only.
 
-        `volatile` (see `Speedometer`), if not empty, is a row of `speed.jsonl`. The sinks get both, and bits per byte
-        with a development loss. Raises ValueError for a number that is not finite.
+        `volatile` (see `Speedometer`), if not empty, is a row of `speed.jsonl`. The sinks receive the values of both
+        rows and, if the row has a development loss, bits per byte. Raises ValueError for a number that is not finite.
         """
         self._metrics.append(row)
         if volatile:
@@ -186,11 +189,11 @@ class Telemetry:
         return self._metrics.text()
 
     def speed_text(self) -> str:
-        """Return all lines of `speed.jsonl`, those of earlier attempts included."""
+        """Return all lines of `speed.jsonl`, including the lines of earlier attempts."""
         return self._speed.text()
 
     def seconds(self) -> float:
-        """Return the seconds of training in earlier attempts, up to their last reading."""
+        """Return the training seconds of earlier attempts, up to the last row of `speed.jsonl`."""
         last = self.speed_text().splitlines()[-1:]
         return float(json.loads(last[0]).get(SECONDS, 0.0)) if last else 0.0
 
@@ -204,8 +207,8 @@ class Telemetry:
 def _imported(package: str, name: str) -> Any:
     """Return the object named by `name` ("module:" or "module:object").
 
-    The import is by name and not by a statement: imports by statements count as requirements of Hatchery, and sinks are
-    optional.
+    The name is imported at run time and not by a statement, because import statements count as requirements of
+    Hatchery, and sinks are optional.
     """
     try:
         return pkgutil.resolve_name(name)

@@ -1,8 +1,8 @@
 """The number of steps of a budget of minutes, measured on the first steps before the training begins.
 
 Schedules span all steps, so their number has to be known when training begins. A short training with the same settings
-is timed and discarded. The number of steps is stored next to the checkpoints, so a killed run keeps its end, even on
-another machine.
+is timed and discarded. The number of steps is stored next to the checkpoints, so a killed run keeps its number of
+steps, even on another machine.
 """
 
 import copy
@@ -23,8 +23,8 @@ from hatchery.training.topology import Topology
 from hatchery.training.word_budget import Spending
 
 TRIAL_STEPS, WARM_STEPS = 24, 4
-"""Number of timed steps, of which the first are slower than all others. Lengths and sizes of batches change as over
-a whole training."""
+"""Number of trial steps, and number of first trial steps that are left out because they are slow. Sequence lengths and
+batch sizes change within the trial as in a whole training."""
 
 
 def timed_budget(

@@ -2,9 +2,9 @@
 
 The rank comes from the variables of torchrun or of a Slurm job step, as a function of a mapping, so every case can be
 tested without a cluster. In a Slurm job step `srun` sets the variables for each task; rank 0 runs on the first host of
-the step's node list, where all others connect. If that name cannot be resolved, the address from which `srun` was
-started is used instead. This module is separate from `processes`, which needs DeepSpeed, because text is also counted
-and development text scored without a training loop.
+the step's node list, to which all others connect. If the host's name cannot be resolved, the address from which `srun`
+was started is used instead. This module is separate from `processes`, which needs DeepSpeed, because text is also
+counted and development text scored without a training loop.
 """
 
 import re
@@ -19,7 +19,7 @@ from torch import Tensor
 from hatchery.errors import ConfigError
 from hatchery.modeling.language_model import moved
 
-# Below the ephemeral ports of Linux, so that no outgoing connection uses the port.
+# The range of ports: below the ephemeral ports of Linux, so that no outgoing connection uses such a port.
 FIRST_PORT, PORTS = 20_000, 10_000
 
 
@@ -52,7 +52,8 @@ def is_resolvable(host: str) -> bool:
 
 
 def read_topology(environment: Mapping[str, str], resolves: Callable[[str], bool] = is_resolvable) -> Topology:
-    """Return the topology from torchrun's variables, else from Slurm's, else that of a single process.
+    """Return the topology from torchrun's variables, else from Slurm's variables, else the topology of a single
+    process.
 
     `resolves` returns whether a node's name has an address. Raises ConfigError if a variable is missing or not a
     number.
@@ -91,7 +92,8 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def _slurm_port(environment: Mapping[str, str]) -> int:
-    """Return a port that two steps on one node do not share: it is computed from the job and the step."""
+    """Return a port computed from the ids of the Slurm job and job step, so that two job steps on one node have
+    different ports."""
     job, step = _number(environment, "SLURM_JOB_ID"), _number(environment, "SLURM_STEP_ID")
     return FIRST_PORT + (4 * job + step) % PORTS
 
@@ -99,8 +101,8 @@ def _slurm_port(environment: Mapping[str, str]) -> int:
 def _first_slurm_host(environment: Mapping[str, str], resolves: Callable[[str], bool]) -> str:
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST")
     address = environment.get("SLURM_LAUNCH_NODE_IPADDR")
-    # The workflow's own `srun` starts on the first node, but an `srun` typed on a login node does not: so the name
-    # comes first.
+    # The host's name has priority over the address of `srun`: the workflow's own `srun` starts on the first node, but
+    # an `srun` typed on a login node does not.
     if nodes and (not address or resolves(first_host(nodes))):
         return first_host(nodes)
     if address:

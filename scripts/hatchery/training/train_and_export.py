@@ -1,8 +1,9 @@
 """From token shards to an exported model, in one process or many.
 
 The run folder is below `--checkpoints` and is named by the digest of the settings and the input manifests, so a killed
-run is found again and a changed one is not. It is removed only after the export is complete: from then on the manifest
-is the result, and a new run must not resume from the finished state of an older one.
+run is found again, and a run with changed settings gets a new folder. The folder is removed only after the export is
+complete, because then the manifest is the result, and a new run must not resume from the finished state of an older
+run.
 """
 
 import copy
@@ -75,9 +76,9 @@ def train_and_export(
 ) -> None:
     """Train (or with 0 steps only initialise) a language model and export it next to the manifest of `job`.
 
-    Only the first process writes. Progress and sinks call the run `name`, by default the name of its folder. Raises
-    ConfigError for impossible settings, ManifestError and TokenizationError for unusable inputs, TrainingError if
-    training cannot continue, and TrainingInterrupted after SIGTERM or Ctrl-C.
+    Only the first process writes. `name` is the run's name in progress lines and sinks, by default the name of its
+    folder. Raises ConfigError for impossible settings, ManifestError and TokenizationError for unusable inputs,
+    TrainingError if training cannot continue, and TrainingInterrupted after SIGTERM or Ctrl-C.
     """
     options = runtime_settings(runtime, settings)
     if (inputs.counts is not None) != (settings.output_bias.counts == "larger_corpus"):
@@ -87,7 +88,7 @@ def train_and_export(
     check_ensembles(settings.ensemble, inputs)
     check_initial_model(settings, inputs.initial, inputs.tokenizer)
     if inputs.initial is not None:
-        # Before a folder of the run is created.
+        # Inputs and settings are checked before the run folder is created.
         shards = objective_of(settings.objective).open(inputs.tokens, TRAINING_SPLIT)
         config = run_config(settings, shards.vocabulary_size, shards.special)
         check_initial_config(config, settings.objective.causal, inputs.initial)
@@ -122,10 +123,11 @@ def _pretrain_in_folder(
         is_finished = lease.waited and is_made_from(output, job.settings, job.digests)
         if is_finished:
             print(f"{output}: finished by the process that owned the run folder", file=sys.stderr, flush=True)
-        # Or by a process whose end was not recorded, because Snakemake or Slurm's daemon was killed.
+        # The run may also have been finished by a process whose end was not recorded, because Snakemake or Slurm's
+        # daemon was killed.
         if is_finished or reuse_complete(output, job.settings, job.digests):
             announce(store, FINISHED, topology)
-            # A process that was killed between its export and this line has left its checkpoints.
+            # Checkpoints remain from a process that was killed between its export and the removal of its run folder.
             remove_run_folder(folder)
             return
         spending = read_spending(folder)
@@ -147,7 +149,8 @@ def _pretrain_in_folder(
             )
             lease.verify()
             _export(run, planned, trained, inputs, output.parent, spending)
-            # The runner does so later, when there would already be a manifest.
+            # Inputs are verified here, because the stage runner verifies them only after this function has written the
+            # manifest.
             verify_inputs(inputs.by_name.values())
         remove_run_folder(folder)
 
@@ -158,7 +161,7 @@ def with_planned_steps(settings: PretrainSettings, spending: Spending | None) ->
 
 
 def checkpoint_steps(spending: Spending | None) -> frozenset[int]:
-    """Return the steps after which a budget's marks keep checkpoints; empty without a budget."""
+    """Return the steps after which checkpoints are kept for a budget's milestones; empty without a budget."""
     return frozenset() if spending is None else spending.kept_steps
 
 
@@ -214,13 +217,14 @@ def _export(
         run.measures["early_stopping"] = trained.stopping.measures(record.position.step, settings.steps)
     if trained.output_layer:
         run.measures["output_layer"] = trained.output_layer
-    # The following measures depend on the machine, so they are not part of the result and of no manifest.
+    # Speed depends on the machine, so it is not part of the result, and no manifest lists its checksum.
     write_text(folder / "speed.jsonl", record.speed_text())
     run.volatile_files.append(folder / "speed.jsonl")
     marks = {} if spending is None else {name: mark.step for name, mark in spending.marks.items()}
     run.volatile["milestones"] = _export_milestones(trained, marks, tokenizer, folder / MILESTONES_FOLDER)
     for milestone in (*map(step_name, settings.milestones), *marks):
-        # The manifest lists the models from which other runs start. An early end may omit the last ones.
+        # The manifest lists the milestones, because other runs start from them. After an early end the last milestones
+        # are missing.
         for path in sorted(milestone_folder(folder, milestone).glob("*")):
             run.add_output(path)
     run.volatile["compile"] = trained.compilation
@@ -235,7 +239,7 @@ def _export(
 def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: bytes, folder: Path) -> list[int]:
     """Export the models of the kept steps to `folder`/step_<number>, each with its tokenizer; returns the steps.
 
-    Those of `marks`, steps by name, are named after their marks. Several names may have the same model.
+    Models of `marks` (steps by folder name) are exported under these names. Several names may have the same model.
     """
     shutil.rmtree(folder, ignore_errors=True)
     by_step = {step_name(step): step for step in trained.record.checkpoints.milestones if step not in marks.values()}
@@ -243,7 +247,7 @@ def _export_milestones(trained: Trained, marks: Mapping[str, int], tokenizer: by
     for name, step in {**by_step, **marks}.items():
         checkpoint = checkpoint_folder(trained.record.checkpoints.folder, step)
         if not checkpoint.is_dir():
-            # A milestone that was requested only after its step had passed.
+            # The milestone was requested only after the run had passed its step.
             print(f"warning: there is no checkpoint of milestone {name}, so no model of it", file=sys.stderr)
             continue
         verify_checkpoint(checkpoint)

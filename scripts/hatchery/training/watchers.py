@@ -1,9 +1,9 @@
 """Objects that act between the steps of a training: they measure the model, keep or average its weights, or end the
 run.
 
-The loop calls the watchers of a run in their order, and every process has the same watchers, so collective operations
-of a watcher match in all processes. A watcher's tensors are saved with each checkpoint. A watcher that is a function of
-the weights and of the metrics is therefore bitwise equal after a resumption.
+The loop calls the watchers in a fixed order, and every process has the same watchers, so the collective operations of a
+watcher match in all processes. A watcher's tensors are saved with each checkpoint. A watcher that is a function of the
+weights and of the metrics is therefore bitwise equal after a resumption.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class Watcher:
         """
 
     def begin(self, model: nn.Module) -> None:
-        """Start with the weights of `model` on its device, initial ones or those of a checkpoint."""
+        """Start the watcher; `model` is on its device, with its initial weights or the weights of a checkpoint."""
 
     def prepared(self, batch: "StepBatch") -> "StepBatch":
         """Return the batch of the coming step, adapted to this watcher's state."""
@@ -39,11 +39,11 @@ class Watcher:
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
-        """Give `model` the weights for evaluation during the block."""
+        """Replace the weights of `model` by the weights for evaluation during the `with` block."""
         yield
 
     def due(self, step: int) -> bool:
-        """Return whether this watcher measures the model after `step` updates; 0 is before the first."""
+        """Return whether this watcher measures the model after `step` updates; 0 is before the first update."""
         return False
 
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
@@ -61,11 +61,11 @@ class Watcher:
         return {}
 
     def finish(self, model: nn.Module) -> None:
-        """After the last step, give `model` the weights for export."""
+        """After the last step, load the weights for export into `model`."""
 
 
 class Probe(Watcher):
-    """Columns by one function, after the steps that another function selects."""
+    """A watcher that measures columns of the metrics by a function, after the steps that another function selects."""
 
     def __init__(self, score: "Callable[[Engine], dict[str, float]]", due: Callable[[int], bool]) -> None:
         """`score` returns columns, and `due` returns whether to measure after a number of updates."""
@@ -87,7 +87,7 @@ def is_logged(step: int, interval: int) -> bool:
 
 @contextmanager
 def evaluated_weights(watchers: Sequence[Watcher], model: nn.Module) -> Iterator[None]:
-    """Give `model` the weights that its watchers use for evaluation during the block."""
+    """During the `with` block, replace the weights of `model` by the weights that its watchers use for evaluation."""
     with ExitStack() as stack:
         for watcher in watchers:
             stack.enter_context(watcher.in_place(model))

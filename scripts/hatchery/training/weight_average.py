@@ -1,10 +1,10 @@
 """An average of the weights, which is evaluated and exported in place of the last weights.
 
 Source of the exponential average: the published code of GPT-BERT (docs/papers/gpt-bert.md, "Training"). It starts as a
-copy of the initial weights and is updated after every step, without bias correction, and for the parameters alone.
-Equal weights from a step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407) without its cyclic
-rates. With an interval of steps, they average late checkpoints. A late average starts as a copy of the first averaged
-weights.
+copy of the initial weights and is updated after every step, without bias correction, and only for parameters, not
+buffers. Equal weights from a step on are stochastic weight averaging (Izmailov et al. 2018, arXiv:1803.05407) without
+its cyclic rates. With an interval of steps, they average late checkpoints. A late average starts as a copy of the first
+averaged weights.
 """
 
 import math
@@ -23,7 +23,8 @@ from hatchery.training.watchers import Watcher
 # Prefix of the averaged weights' names among the other tensors of a checkpoint.
 AVERAGE = "weight_average::"
 COUNTS = "counts_of_weight_average"
-"""Numbers of steps seen and of averaged weights, in checkpoints of an average that does not begin with the training."""
+"""Name of a checkpoint's tensor [number of steps seen, number of averaged weights], for an average that begins after
+the first step."""
 
 
 class WeightAverage(Watcher):
@@ -33,15 +34,16 @@ class WeightAverage(Watcher):
         """`steps` is the number of steps of the whole run."""
         self.settings, self._steps = settings, steps
         self._first = math.floor(settings.from_fraction * steps) + 1
-        # Numbers of steps seen, and of averaged weights.
+        # Number of steps so far, and number of weights averaged so far.
         self._done = self._averaged = 0
         self.raw: dict[str, Tensor] = {}
-        """The whole state of the model at the last step, on the CPU; filled at the end where it is to be kept."""
+        """The state of the model at the last step, on the CPU; filled at the end of the run if `keep_raw_weights` is
+        set."""
         self._average: dict[str, Tensor] = {}
 
     @torch.no_grad()
     def begin(self, model: nn.Module) -> None:
-        """Start with a copy of the weights, or with the average in a checkpoint."""
+        """Start the average with a copy of the weights, or with the loaded average of a checkpoint."""
         known = self._average
         if not self.settings.averages_every_step and not known:
             return
@@ -52,7 +54,8 @@ class WeightAverage(Watcher):
 
     @torch.no_grad()
     def after_step(self, model: nn.Module) -> None:
-        """Update average = kept * average + (1 - kept) * weights, where an exponential average has kept = decay."""
+        """Set average = kept * average + (1 - kept) * weights; kept is `decay` for an exponential average, (n - 1) / n
+        for the n-th of equal weights."""
         self._done += 1
         kept = self.settings.decay
         if not self.settings.averages_every_step:
@@ -71,7 +74,7 @@ class WeightAverage(Watcher):
 
     @contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
-        """Give the model the averaged weights during the block."""
+        """Replace the weights of the model by the averaged weights during the `with` block."""
         self._exchange(model)
         try:
             yield
@@ -86,7 +89,8 @@ class WeightAverage(Watcher):
         return averages | {COUNTS: torch.tensor([self._done, self._averaged])}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Load the average from the tensors of a checkpoint; without one, the average starts from the weights there."""
+        """Load the average from the tensors of a checkpoint; if it has none, the average starts from the checkpoint's
+        weights."""
         self._average = averaged(tensors)
         if COUNTS in tensors:
             self._done, self._averaged = tensors[COUNTS].tolist()
@@ -103,7 +107,7 @@ class WeightAverage(Watcher):
 
 
 def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the averaged weights among the further tensors of a checkpoint; empty without an average."""
+    """Return the averaged weights in `extra`, the further tensors of a checkpoint; empty without an average."""
     return {name.removeprefix(AVERAGE): tensor for name, tensor in extra.items() if name.startswith(AVERAGE)}
 
 
@@ -111,7 +115,7 @@ def averaged(extra: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def load_evaluated_model(folder: Path, model: nn.Module) -> None:
     """Load into `model` the evaluated weights of a verified checkpoint: averaged weights, if there are any.
 
-    Raises CheckpointError if names or shapes differ from those of the model.
+    Raises CheckpointError if names or shapes of the weights differ from the model's.
     """
     load_model(folder, model)
     parameters = dict(model.named_parameters())

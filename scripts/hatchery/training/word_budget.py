@@ -1,4 +1,5 @@
-"""The steps that spend a budget of words, and the step after which each mark is passed, counted before training.
+"""The number of steps that spend a budget of words, and the step after which each milestone in words is passed, counted
+before training.
 
 Source: the rules of the BabyLM challenge of 2025 and 2026, which count words (`hatchery.corpora.word_counting`) in all
 text that a model is shown, repetitions included, and require checkpoints after given numbers of words. The text of a
@@ -31,35 +32,36 @@ BUDGET_FILE = "budget.json"
 
 @dataclass(frozen=True)
 class Mark:
-    """A number of words that a run passes."""
+    """A milestone in words: the step after which a run has seen a number of words, and this number."""
 
     step: int
-    """The first number of finished steps at which the words are reached; the last mark of a budget is its last step."""
+    """Smallest number of finished steps after which the words are reached; for the whole budget, the last step."""
     words: int
-    """Words that the model has seen then, including those before the run."""
+    """Number of words that the model has seen after this step, including words seen before the run."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """The steps of a run with a budget, and its marks."""
+    """The number of steps of a run with a budget, and the run's milestones in words."""
 
     steps: int
     words_seen: int | None
-    """Words seen in total, including those before the run; None for a budget without a number of words."""
+    """Total number of words seen, including words seen before the run; None for a budget that is not in words."""
     marks: Mapping[str, Mark]
-    """Marks by the names of the kept models."""
+    """Milestones by the names of the kept models."""
 
     @property
     def kept_steps(self) -> frozenset[int]:
-        """The steps after which a model is kept; several marks may share one step."""
+        """The steps after which a model is kept; several milestones may have the same step."""
         return frozenset(mark.step for mark in self.marks.values())
 
 
 class ShownWords:
-    """Numbers of words of the sequences of one length, counted at first use."""
+    """Counts the words of sequences of one length, at first use."""
 
     def __init__(self, examples: Examples, seed: int, kinds: int) -> None:
-        """`kinds` is the number of kinds of sequences; the second kind is numbered after the first."""
+        """`kinds` is the number of kinds of sequences (masked, causal); indices of the second kind follow those of the
+        first."""
         self._examples, self._seed, self._size = examples, seed, kinds * len(examples)
         self._counted: dict[int, np.ndarray] = {}
 
@@ -73,11 +75,11 @@ class ShownWords:
 
 
 def most_words(budget: BudgetSettings, text_words: int, text_bytes: int | None = None) -> int:
-    """Return the largest number of words of a model, for a text of this size in words and bytes (UTF-8; None: not
-    counted).
+    """Return the maximum number of words that a model may see, for a text of this size in words and bytes (UTF-8; None:
+    not counted).
 
-    Raises ConfigError for a text that is too long, whose limit cannot be checked, or that is so short that its epochs
-    end the run long before its words do.
+    Raises ConfigError for a text that exceeds the limits, for a limit that cannot be checked, and for a text so short
+    that the limit of epochs ends the run long before the limit of words.
     """
     if budget.corpus_words is not None and text_words > budget.corpus_words:
         raise ConfigError(
@@ -111,16 +113,16 @@ def spend(
 ) -> Spending:
     """Return the steps of a run with a budget: the largest number that shows at most `most` words.
 
-    `measure` is that of the order, as in `order_of`.
-    `words_before` are the words that the model has seen when step `first_step` begins. Raises ConfigError if the first
-    step alone exceeds the budget.
+    `measure` is the difficulty measure of a curriculum (see `order_of`). `words_before` are the words that the model
+    has seen when step `first_step` begins. Raises ConfigError if the first step alone exceeds the budget.
     """
     low, high = first_step, 0
     examples = cache(examples_of_length)
     kinds = len(settings.objective.sequences_of_kinds(settings.batch_size))
     shown = cache(lambda length: ShownWords(examples(length), settings.seed, kinds))
     guess = max(first_step + 1, settings.planned().steps)
-    # Lengths and sizes of batches may depend on the number of steps: each plan is counted once.
+    # Bisection over the number of steps. Sequence lengths and batch sizes may depend on it, so each plan's words are
+    # counted anew.
     while high == 0 or high - low > 1:
         plan = StepPlan(settings.with_steps(guess))
         order = order_of(objective, plan, settings.seed, examples, measure)
@@ -148,19 +150,20 @@ def spend(
 def _seen(
     plan: StepPlan, order: Order, shown: Callable[[int], ShownWords], words_before: int, first_step: int
 ) -> np.ndarray:
-    """Return the words seen before each step from `first_step` on, and after the last: int64 [steps + 1]."""
+    """Return the cumulative number of words seen before each step from `first_step` on, and after the last step: int64
+    [steps + 1]."""
     steps = map(plan.at, range(first_step, plan.steps))
     of_step = [sum(map(shown(step.sequence_length).of, order(step))) for step in steps]
     return np.cumsum([words_before, *of_step], dtype=np.int64)
 
 
 def write_spending(folder: Path, spending: Spending) -> None:
-    """Write the spending into the folder of a run."""
+    """Write the steps and milestones of a run's budget into the folder of the run."""
     write_json(folder / BUDGET_FILE, asdict(spending))
 
 
 def read_spending(folder: Path) -> Spending | None:
-    """Return the stored spending, or None."""
+    """Return the steps and milestones stored in the folder of a run; None if there are none."""
     path = folder / BUDGET_FILE
     if not path.is_file():
         return None

@@ -1,8 +1,8 @@
 """ZeRO: the optimiser's state, gradients and parameters of a run sharded among its processes by DeepSpeed (AdamW only).
 
-DeepSpeed concatenates the tensors of a parameter group and divides them into one shard for each process. Checkpoints
-are independent of that: this module joins the shards to whole tensors by name, and divides them again, so a run may
-continue with another number of processes or at another stage. All processes call these functions together.
+DeepSpeed concatenates the tensors of a parameter group and divides them into one shard for each process. Checkpoints do
+not depend on this division: this module joins the shards to whole tensors by parameter name, and divides them again, so
+a run may continue with another number of processes or at another stage. All processes call these functions together.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,26 +13,28 @@ import torch
 from torch import Tensor, nn
 
 COUNT, MOMENTS = "step", ("exp_avg", "exp_avg_sq")
-"""The state of AdamW: a number of steps, and tensors like the parameter."""
+"""Names in AdamW's state of a parameter: the number of steps, and the moments, which are tensors like the parameter."""
 
 
 def zero_configuration(stage: int, max_gradient_norm: float | None) -> dict[str, object]:
-    """Return DeepSpeed's configuration of sharding. Above stage 0 it also clips, because it alone has the whole
-    norm."""
+    """Return DeepSpeed's configuration of sharding. Above stage 0, DeepSpeed also clips gradients, because only
+    DeepSpeed has the global norm."""
     if stage == 0:
         return {"zero_optimization": {"stage": 0}, "gradient_clipping": 0.0}
     return {
         "zero_optimization": {"stage": stage, "overlap_comm": False},
         "gradient_clipping": max_gradient_norm or 0.0,
-        # Our optimiser is torch's AdamW under another name.
+        # DeepSpeed does not recognise our subclass of torch's AdamW as a tested optimiser.
         "zero_allow_untested_optimizer": True,
-        # Stage 3 has no sum: `Engine` multiplies the loss by the number of processes beforehand.
+        # Stage 3 cannot sum gradients over processes, only average them, so `Engine` multiplies the loss by the number
+        # of processes beforehand.
         **({"gradient_allreduce_op": "mean"} if stage == 3 else {}),
     }
 
 
 class Shards:
-    """The sharded state of one optimiser, which was empty when DeepSpeed got it; `fill` loads its former state."""
+    """The sharded state of one optimiser. The state must be empty when DeepSpeed wraps the optimiser; `fill` loads a
+    former state."""
 
     def __init__(self, stage: int, model: nn.Module, optimizer: torch.optim.Optimizer, zero: Any) -> None:
         self.stage, self.optimizer, self._zero = stage, optimizer, zero
@@ -40,16 +42,16 @@ class Shards:
 
     @property
     def _flat(self) -> list[Tensor]:
-        """Return this process's shard of each group."""
+        """Return this process's flat shard of each parameter group."""
         pieces = (
             self._zero.fp32_partitioned_groups_flat if self.stage == 3 else self._zero.single_partition_of_fp32_groups
         )
         return list(pieces)
 
     def fill(self, states: Mapping[Any, Mapping[str, Tensor]]) -> None:
-        """Give every process its shard of these whole states, which may be in the CPU's memory.
+        """Load this process's shard of the whole states `states`, which may be in CPU memory.
 
-        Without states the optimiser starts anew.
+        If `states` is empty, the optimiser starts anew.
         """
         if not states:
             return
@@ -62,9 +64,9 @@ class Shards:
                     own.copy_(states[parameter][key].flatten()[start:end])
 
     def whole(self) -> dict[Any, dict[str, Tensor]]:
-        """Return all states in the first process's CPU memory; empty in the others.
+        """Return the whole states of all parameters, in CPU memory, in the first process; empty in the others.
 
-        No device ever holds more than one whole tensor of them.
+        No device ever holds more than one whole tensor of the states.
         """
         counts = [self.optimizer.state[flat][COUNT] for flat in self._flat if flat in self.optimizer.state]
         states: dict[Any, dict[str, Tensor]] = {}
@@ -89,7 +91,8 @@ class Shards:
         return joined.view(shape).cpu() if torch.distributed.get_rank() == 0 else None
 
     def _pieces(self, parameter: Any, key: str) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """Return this process's shard of a parameter's state, and its range in the flattened parameter."""
+        """Yield the pieces of a parameter's state `key` in this process, each with its range in the flattened
+        parameter."""
         if self.stage == 3:
             own, _ = self._zero._get_fp32_opt_state_partition(parameter, False, key)
             start = own.numel() * self._zero._get_param_partition_rank(parameter)
@@ -105,7 +108,8 @@ class Shards:
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Make the parameters whole in every process during the block; otherwise each has only its shard at stage 3."""
+        """Gather the whole parameters in every process during the `with` block; at stage 3, each process otherwise has
+        only its shard."""
         if self.stage < 3:
             yield
             return

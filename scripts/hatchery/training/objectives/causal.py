@@ -1,6 +1,7 @@
-"""The causal objective: predict the next token everywhere in a document and its end.
+"""The causal objective: predict each token of a document, and its end, from the tokens before it.
 
-Source: "A Natural Bias for Language Generation Models", Figure 1, whose text does not specify the contexts.
+Source: "A Natural Bias for Language Generation Models", Figure 1; the paper does not specify which earlier tokens are
+visible.
 """
 
 from dataclasses import dataclass
@@ -54,8 +55,8 @@ class CausalObjective(Objective):
     settings: CausalSettings
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
-        """Return examples in which every token of a split is predicted once, without randomness; blocks repeat
-        pieces to be full."""
+        """Return examples in which every token of a split is predicted once, without randomness; with `segments:
+        blocks`, pieces are repeated to fill sequences."""
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples
         from hatchery.objectives.padded_examples import Padding
         from hatchery.objectives.sequences import Framer
@@ -70,7 +71,7 @@ class CausalObjective(Objective):
         return NextTokenExamples(pieces, framer, padding, keeps_apart)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return one term: tokens."""
+        """Return one term, over the predicted tokens."""
         return (Term(output.loss_sum, (output.n_correct,)),)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
@@ -82,7 +83,7 @@ class CausalObjective(Objective):
         targets = (document.ids for document in shards if len(document.ids))
         counts = next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
         if self.settings.segments == "blocks":
-            # Blocks have no end token.
+            # Sequences of `segments: blocks` have no end token.
             counts[special.sep] = 0
         return counts
 
@@ -92,7 +93,7 @@ class CausalObjective(Objective):
 
 
 def block_examples(shards: "TokenShards", sequence_length: int, masking: "MaskingRule | None") -> "BlockExamples":
-    """Return the blocks of a split; those of held-out text are seen once."""
+    """Return the examples of `segments: blocks`; blocks of held-out text are seen once."""
     from hatchery.objectives.blocks import BlockExamples
     from hatchery.objectives.special_ids import SpecialIds
     from hatchery.tokenization.documents import TRAINING_SPLIT

@@ -3,9 +3,10 @@
 Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A hidden token is predicted at the position before
 it, so both kinds of sequences use the same head; they differ in the attention mask and in hidden tokens. The text is
 read twice, once for each kind, at separate paces. Every batch has a fixed share of causal sequences, and the loss
-weights their mean by this share and the other mean by the rest. Ours: `[CLS]` and `[SEP]` around documents, as in all
-packed sequences here; each mean is over the global batch, so that the number of processes does not matter. With
-`segments: blocks` and `kind: short_span` text is packed and hidden as published (`objectives.blocks`).
+weights the mean loss of causal sequences by this share and the mean loss of masked sequences by the rest. Our choices:
+`[CLS]` and `[SEP]` around documents, as in all packed sequences here; each mean is over the global batch, so that the
+number of processes does not matter. With `segments: blocks` and `kind: short_span` text is packed and hidden as
+published (`objectives.blocks`).
 """
 
 from dataclasses import dataclass, fields
@@ -57,19 +58,19 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # No earlier token predicts the tokens that frame a document.
+        # [CLS] and [SEP] frame a document, and the first one has no earlier token that could predict it.
         require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
         weighed = self.causal_weight is None or not self.one_kind
         require(weighed, "causal_weight", self.causal_weight, "null with causal_share 0 or 1, which has one loss")
 
     @property
     def asked_as(self) -> str:
-        """The task of causal models if all sequences are causal: then the model was never trained on hidden tokens."""
+        """The task `causal` if all sequences are causal, because then the model was never trained on masked tokens."""
         return "causal" if self.causal_share == 1 else self.task
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """One use if all sequences are of one kind, although the network also supports the other use."""
+        """The trained uses: only one if all sequences are of one kind, although the network supports both."""
         if not self.one_kind:
             return self.kinds
         return ("causal",) if self.causal_share else ("masked",)
@@ -81,7 +82,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights of the two kinds' mean losses, which sum to 1."""
+        """Weights of the mean loss of masked sequences and of causal sequences, which sum to 1."""
         causal = self.causal_share if self.causal_weight is None else self.causal_weight
         return 1 - causal, causal
 
@@ -110,9 +111,10 @@ class HybridObjective(Objective):
             self.columns = (("loss", "next_token_accuracy" if settings.causal_share else "masked_accuracy"),)
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
-        """Return both kinds of a split; the first `len` of them, as used for held-out text, have hidden tokens.
+        """Return masked and causal sequences of a split; the first `len` indices, which held-out text uses, are masked
+        sequences.
 
-        If all sequences are causal, both kinds are causal: no token is hidden.
+        If all sequences are causal, no token is masked in the first ones, either.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
@@ -128,7 +130,7 @@ class HybridObjective(Objective):
         return TwoKinds(Shifted(self._hidden().examples(shards, sequence_length)), following, one_kind)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the terms of hidden tokens and of next tokens, or one term if all sequences are of one kind."""
+        """Return one term for masked tokens and one for next tokens, or one term if all sequences are of one kind."""
         import torch.nn.functional as F
 
         kinds = self._kinds(output, batch)
@@ -143,12 +145,13 @@ class HybridObjective(Objective):
         return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return 1 for the labels of the kind of each term, and 0 for the others."""
+        """Return for each term a mask over the labels: 1 for labels of the term's kind of sequences, else 0."""
         kinds = self._kinds(output, batch)
         return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds
 
     def _kinds(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, Tensor]":
-        """Return True for labels that are hidden tokens, and True for labels that are next tokens: bool [M] each."""
+        """Return two masks over the labels, bool [M] each: labels in masked sequences, and labels in causal
+        sequences."""
         following = batch["causal"][output.positions // batch["labels"].shape[1]]
         return ~following, following
 
@@ -179,17 +182,17 @@ class HybridObjective(Objective):
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def _following(self) -> CausalObjective:
-        """The objective that predicts next tokens."""
+        """The causal objective, for the causal sequences."""
         return CausalObjective(CausalSettings(segments=self.settings.segments))
 
     def _hidden(self) -> MaskedObjective:
-        """The objective that predicts hidden tokens."""
+        """The masked objective, for the masked sequences."""
         changes = {"segments": "packed"} if self.settings.segments == "blocks" else {}
         return MaskedObjective(_like(MaskedSettings, self.settings, short_probability=0.0, **changes))
 
 
 def _like(cls: Any, settings: Any, **changes: Any) -> Any:
-    """Return settings of the class `cls` that mask and divide text as `settings` do."""
+    """Return settings of the class `cls` with the values of `settings` for masking and for dividing text."""
     shared = (*(field.name for field in fields(MaskingSettings)), "segments")
     return cls(**{name: getattr(settings, name) for name in shared} | changes)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hatchery.tokenization.token_shards import TokenShards
 
 BOUND = "bound of masked diffusion"
-"""Name of the loss of held-out text under masked diffusion."""
+"""Name, for readers, of the held-out loss of models trained by masked diffusion."""
 
 
 @dataclass(frozen=True)
@@ -104,19 +104,20 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def is_bound(self) -> bool:
-        """True if the loss of held-out text is the bound of masked diffusion."""
+        """True if the loss of held-out text is masked diffusion's upper bound of the negative log-likelihood."""
         return self.rates is not None and self.rates.weights == "diffusion" and self.rates.covers_all
 
     @property
     def hidden_share(self) -> str:
-        """Share of hidden tokens, in words."""
+        """Description of the share of masked tokens, for readers."""
         if self.rates is None:
             return super().hidden_share
         bound = f", {BOUND}" if self.is_bound else f", {self.rates.weights} weights"
         return f"{100 * self.rates.lowest:g} to {100 * self.rates.highest:g} %{bound},"
 
     def mask_rate(self, progress: float) -> float:
-        """Return the share of hidden tokens at this progress, 0 to 1, of the steps; with rates, its mean."""
+        """Return the share of masked tokens after the share `progress` (0 to 1) of the steps; with `rates`, the mean
+        share."""
         return super().mask_rate(progress) if self.rates is None else self.rates.mean
 
     def labelled_share_at(self, mask_rate: float | None) -> float:
@@ -125,7 +126,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def predicts_text_alone(self) -> bool:
-        """True if every label is text: padding and special tokens are not."""
+        """True if every label is text, so neither padding nor special tokens are predicted."""
         return not (self.padding_in_loss or self.special_tokens_maskable)
 
     @property
@@ -143,7 +144,8 @@ class MaskedObjective(Objective):
     """Called with the targets of every training batch, their losses, and whether predictions were right."""
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "MaskedExamples":
-        """Return framed segments, pairs or packs of them, masked anew in every epoch."""
+        """Return examples with new masks in every epoch: single segments between special tokens, pairs of segments, or
+        packed segments."""
         import numpy as np
 
         from hatchery.objectives.examples import MaskedExamples, sequences_of
@@ -178,7 +180,7 @@ class MaskedObjective(Objective):
         return MaskedExamples(sequences, rule, padding, special, settings.rates, share, adapts)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the terms of tokens and of pairs."""
+        """Return the term of the predicted tokens and, if set, the term of the sentence pairs."""
         if self.seen is not None or WEIGHTS in batch:
             return (self._token_term(output, batch),)
         tokens = Term(output.loss_sum, (output.n_correct,))
@@ -187,13 +189,14 @@ class MaskedObjective(Objective):
         )
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return the weights of the batch for its labels, if it has any."""
+        """Return the batch's label weights, or 1 for each label if it has no weights."""
         if WEIGHTS not in batch:
             return super().label_weights(output, batch)
         return (batch[WEIGHTS].flatten()[output.positions],)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """Return the likelihood of hidden tokens, or the bound of masked diffusion, and the rightly judged pairs."""
+        """Return the negative log-likelihood of masked tokens, or the bound of masked diffusion, and the number of
+        correctly judged pairs."""
         if WEIGHTS in batch:
             return HeldOutTerms(self._token_term(output, batch).loss_sum, counted=batch[MASKABLE].sum())
         if output.pair_logits is None:
@@ -201,7 +204,8 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """Return the weighted losses and right predictions of a batch, which are passed to `seen` in training."""
+        """Return the term of the weighted token losses and correct predictions; in training, both are also passed to
+        `seen`."""
         import torch.nn.functional as F
 
         losses = F.cross_entropy(output.logits, output.targets, reduction="none")
@@ -214,7 +218,8 @@ class MaskedObjective(Objective):
         return Term((weights * losses).sum(), ((weights * right).sum(),))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass; with weights, a batch does not count its labels."""
+        """Return the shape of a micro-batch's forward pass. The number of labels is read from the batch, because with
+        label weights the batch's count is a sum of weights."""
         if WEIGHTS not in part:
             return super().pass_shape(part, labelled_per_sequence)
         rows, length = part["input_ids"].shape
@@ -228,8 +233,8 @@ class MaskedObjective(Objective):
 
 
 def pair_term(logits: "Tensor", labels: "Tensor") -> Term:
-    """Return binary cross-entropies (nats) and right judgements of pairs: `logits` fp32 [B], `labels` int64 [B], 1
-    or 0."""
+    """Return the term of sentence pairs, with the summed binary cross-entropy (nats) and the number of correct
+    judgements: `logits` fp32 [B], `labels` int64 [B], 1 or 0."""
     import torch.nn.functional as F
 
     loss = F.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="sum")

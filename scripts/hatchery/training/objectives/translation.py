@@ -71,7 +71,8 @@ class TranslationSettings(ObjectiveKeys):
     step. 0 skips all of these."""
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
-        """Return about how many full sequences equal a step's number of tokens."""
+        """Return the approximate number of sequences of `sequence_length` that contain a step's number of target
+        tokens."""
         return batch_size / sequence_length
 
     @property
@@ -80,7 +81,7 @@ class TranslationSettings(ObjectiveKeys):
         return 2
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return 0, the step before the first, and the half of the interval, its quarter and so on."""
+        """Return step 0 (before training) and the steps at 1/2, 1/4, ... of the interval."""
         halvings = self.early_evaluations
         return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
 
@@ -99,10 +100,10 @@ class TranslationObjective(Objective):
         self._entropy = 0.0
 
     def open(self, tokens: Path, split: str) -> "TokenShards":
-        """Return the encoded text of a split. In the training split, the unigram distribution of the penalty is
-        counted.
+        """Return the encoded text of a split; for the training split, also count the unigram distribution of the
+        penalty.
 
-        Raises ConfigError for a tokenizer whose translations would all end with a paragraph.
+        Raises ConfigError for a tokenizer that would end every translation with a paragraph break.
         """
         from hatchery.tokenization.documents import TRAINING_SPLIT
 
@@ -122,14 +123,15 @@ class TranslationObjective(Objective):
         return shards
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TranslationPairs":
-        """Return the pairs of a split; for the training split, those within the limits of length and ratio."""
+        """Return the sentence pairs of a split; for the training split, only pairs within the limits of length and
+        length ratio."""
         from hatchery.objectives.translation_pairs import pairs_of
         from hatchery.tokenization.documents import TRAINING_SPLIT
 
         return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 
     def order(self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], TranslationPairs]") -> "Order":
-        """Return the function that selects the pairs of a step: at most `batch_size` target tokens."""
+        """Return the function that selects the sentence pairs of each step, with at most `batch_size` target tokens."""
         from hatchery.training.data_order import EpochSlice
 
         def pairs(step: "Step") -> "list[EpochSlice]":
@@ -143,10 +145,10 @@ class TranslationObjective(Objective):
         return plan.steps / examples.batches_per_epoch(plan.settings.batch_size)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the trained loss, the right answers, and the negative log-likelihood."""
+        """Return one term: the minimised loss, the number of correct predictions, and the negative log-likelihood."""
         smoothing = self.settings.label_smoothing
         log_mass, likelihood = _log_mass_and_loss(output)
-        # Sums of the log-probabilities of all types, from which label smoothing and the penalty are computed.
+        # The sum of the log-probabilities of each type, from which label smoothing and the penalty are computed.
         sums = output.logits.sum(dim=0) - log_mass.sum()
         loss = likelihood
         if smoothing:
@@ -160,7 +162,7 @@ class TranslationObjective(Objective):
         return (Term(loss, (output.n_correct, likelihood)),)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """Return the likelihood of the targets."""
+        """Return the negative log-likelihood of the targets."""
         return HeldOutTerms(_log_mass_and_loss(output)[1])
 
     def development(
@@ -171,7 +173,7 @@ class TranslationObjective(Objective):
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> "DevelopmentSet":
-        """Return pairs for the loss and, with a tokenizer, pairs that are translated."""
+        """Return the sentence pairs whose loss is measured; with a tokenizer, some of them are also translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             from hatchery.training.development import DevelopmentSet
@@ -193,11 +195,11 @@ class TranslationObjective(Objective):
         return next_token_counts(targets, special.sep, special.cls, shards.vocabulary_size)
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Return this objective, whose targets are its own."""
+        """Return this objective, because the targets of translation do not depend on masks."""
         return self
 
     def smallest_batch(self, examples: "TranslationPairs", batch_size: int) -> int:  # type: ignore[override]
-        """Return the number of pairs of the smallest batch with this number of target tokens."""
+        """Return the number of sentence pairs in the smallest batch of at most `batch_size` target tokens."""
         return examples.smallest_batch(batch_size)
 
     def measures(self, examples: "TranslationPairs") -> dict[str, object]:  # type: ignore[override]
@@ -205,14 +207,13 @@ class TranslationObjective(Objective):
         return {"pairs": len(examples), "left_out": examples.left_out}
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass: sources and targets have lengths of their own."""
+        """Return the shape of a micro-batch's forward pass, with separate lengths for sources and targets."""
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, target_length=part["labels"].shape[1])
 
 
 def _log_mass_and_loss(output: "LanguageModelOutput") -> "tuple[Tensor, Tensor]":
-    """Return log of the sum of exp of each row of logits, fp32 [M], and the summed negative log-likelihood of the
-    targets."""
+    """Return the log-sum-exp of each row of logits, fp32 [M], and the summed negative log-likelihood of the targets."""
     log_mass = output.logits.logsumexp(dim=-1)
     return log_mass, (log_mass - output.logits.gather(1, output.targets[:, None]).squeeze(1)).sum()
 

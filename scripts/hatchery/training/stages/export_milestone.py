@@ -1,6 +1,7 @@
-"""The stage `export_milestone`: the manifest of an intermediate checkpoint, which makes it a model for evaluations.
+"""The stage `export_milestone` writes the manifest of an intermediate checkpoint, so that evaluations can read it as a
+model.
 
-Its files are next to the finished model, whose manifest lists them; nothing is copied or computed.
+The checkpoint's files are next to the finished model, whose manifest lists them; nothing is copied or computed.
 """
 
 from collections.abc import Mapping
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 
 
 def milestone_settings(project: "Project", model: str, milestone: str) -> dict[str, object]:
-    """Return the checkpoint of a training; `milestone` is the name of its folder."""
+    """Return the settings of the stage: the training's model, and the folder name `milestone` of its checkpoint."""
     return {"model": model, "milestone": milestone}
 
 
 def milestone_inputs(of: "Outputs", jobs: "Jobs", model: str) -> dict[str, Paths]:
-    """Return the manifests of the training and of all its inputs, because readers of a model need these."""
+    """Return the manifests of the training and of all its inputs, because stages that read a model also need its
+    inputs."""
     return {"pretraining": of("pretrain"), **jobs.call_at(model).arguments}
 
 
@@ -49,7 +51,8 @@ def export_milestone(
     initial_model: Path | None = None,
     counts: Path | None = None,
 ) -> None:
-    """Write the manifest: settings and inputs of the training, its progress and, for a mark, the words seen.
+    """Write the manifest: settings and inputs of the training, its progress and, for a checkpoint by words, the words
+    seen.
 
     Raises ManifestError if the training has no such checkpoint, because it ended earlier.
     """

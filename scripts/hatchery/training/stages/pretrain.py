@@ -1,4 +1,5 @@
-"""The stage `pretrain`: the work before PyTorch is loaded, and after a run was stopped."""
+"""The stage `pretrain`: its settings and inputs, and the command, which imports PyTorch late and reports a stopped
+run."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ UNTRAINED = ("steps", "sequence_length", "objective", "output_bias", "initialise
 
 
 def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the model, its objective and its training."""
+    """Return the settings of the stage: model, seed and training of a run."""
     chosen = project.seeded_run(experiment, run)
     model = keys_of(project.model_of(experiment, chosen.model), "description")
     pretraining = project.experiment(experiment).runs[chosen.model].pretraining
@@ -43,13 +44,13 @@ def pretraining_settings(project: "Project", experiment: str, run: str) -> dict[
 def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     """Return the settings of a run without the location of its initial model.
 
-    The initial model is identified by the digest of its manifest, which is an input: a renamed experiment or a moved
-    folder causes no new training. A run of 0 steps does not depend on the settings of training.
+    The initial model is identified by the digest of its manifest, which is an input; so a renamed experiment or a moved
+    folder causes no new training. A run of 0 steps keeps only the settings that determine an untrained model.
     """
     kept = keys_of(pretraining)
     if not pretraining.steps:
         kept = {key: value for key, value in kept.items() if key in UNTRAINED}
-    # The members are inputs.
+    # The ensemble's members are inputs of the job, so their location is no setting.
     kept.pop("ensemble", None)
     if pretraining.ensemble:
         kept["ensemble"] = True
@@ -60,7 +61,7 @@ def training_settings(pretraining: PretrainingSettings) -> dict[str, object]:
     if pretraining.learns_from_teachers:
         kept["distillation"] = keys_of(pretraining.distillation, only=DistillationSettings)
     else:
-        # With weight 0 the run is that without teachers.
+        # With weight 0, teachers have no effect, so the settings equal those of a run without teachers.
         kept.pop("distillation", None)
     return kept
 
@@ -94,16 +95,16 @@ def pretraining_inputs(of: "Outputs", jobs: "Jobs", experiment: str, run: str) -
     settings=pretraining_settings,
     inputs=pretraining_inputs,
     input_names={"teachers": "teacher", "members": "member"},
-    # Models to start from are no imported ones.
+    # The wildcard matches only addresses of trainings here, not imported models.
     wildcard_patterns=lambda project: {"model": ADDRESS},
-    # The run folder with the checkpoints is no output: Snakemake deletes outputs before every attempt, and a killed job
-    # continues from its last checkpoint.
+    # The run folder with the checkpoints is not an output, because Snakemake deletes outputs before every attempt, but
+    # a killed job must continue from its last checkpoint.
     unrecorded=lambda jobs, model: {"name": jobs.title(model)},
     shared=StoredByDigest("pretraining"),
     environment="pretraining",
     runs_on="gpus",
     threads="pretraining",
-    # Memory, and time if it is known beforehand, are in the `cluster` block.
+    # Memory, and run time if it is known before the job, come from the section `cluster` of the configuration.
     memory_mb=0,
     minutes=1440,
     runtime=(
@@ -138,13 +139,13 @@ def pretrain(
     order_words: Path | None = None,
     name: str = "",
 ) -> None:
-    """Pretrain a language model on token shards; status 75 means stopped by a signal, with a checkpoint to continue
-    from.
+    """Pretrain a language model on token shards; exit status 75 means that a signal stopped the run, and a checkpoint
+    was saved.
 
-    `initial_model` is the manifest of the model to start from instead of random weights, `counts` that of the token
-    shards in which the output bias is counted, `teachers` those of the models to learn from, `members` those of an
-    ensemble. The text is ordered by the loss of `order_model`, or by the words of the source `order_words`. Folders of
-    unfinished runs are in `checkpoints`; progress and sinks call the run `name`.
+    Inputs are manifests: `initial_model` of the model to start from instead of random weights, `counts` of the token
+    shards in which the output bias is counted, `teachers` of the models to learn from, `members` of an ensemble's
+    models. The text is ordered by the loss of `order_model`, or by the words of the source `order_words`. Folders of
+    unfinished runs are in `checkpoints`. `name` is the run's name in progress lines and sinks.
     """
     leave_on_signals()
     from hatchery.training.inputs import Inputs
