@@ -60,11 +60,11 @@ def test_a_folder_that_is_no_model_and_a_missing_package_are_told_before_anythin
     ):
         (model / name).write_text("{}", encoding="utf-8")
         lines = check(configuration, "demo")
-        assert [line for line in lines if "has no" in line] == (
+        assert [line for line in lines if "expected the folder of a model" in line] == (
             []
             if lacks is None
             else [
-                f"{configuration}/baselines/bert_base_cased.yaml: data.bert_base_cased.path: {model} has no {lacks}, "
+                f"{configuration}/baselines/bert_base_cased.yaml: data.bert_base_cased.path: {model} lacks {lacks}, "
                 "expected the folder of a model with all of its files"
             ]
         )
