@@ -2,18 +2,18 @@
 
 Normalisers, pre-tokenisers, decoders and post-processor templates of the published tokenizers: docs/papers/ltg-bert.md,
 "Tokenizer" and "Tokenizers for BabyLM"; docs/papers/elc-bert.md, "Tokenizers"; docs/papers/reduced-vocabulary.md,
-"Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do. Two pre-tokenisers have
-two readings.
+"Tokenizers". No published BNC or STRICT tokenizer adds [CLS] and [SEP]; the templates here do. Two pre-tokenisers
+differ between the values of the setting `reading`, `as_published` and `corrected`.
 
 - `ltg_bnc`, as published, splits the upper-case possessive (`SHE'S` becomes `SHE` `'` `S`, because of sixteen stray
-  spaces in the published pattern); corrected keeps it whole like every other contraction.
+  spaces in the published pattern); the corrected reading keeps this possessive whole like every other contraction.
 - `byte_level`, as published, searches for digits among bytes, some of which are represented by digits (`¼` is a half of
   `ü`), and splits words as GPT-2 does: at every vowel sign, accent or joiner that is a character of its own, and at an
-  apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100 bytes by the unknown token.
-  Corrected, digits, words and their lengths are those of the text. Both readings give the same tokens for text of ASCII
-  letters without these words.
+  apostrophe within a word (Uzbek `o'tdi`). WordPiece replaces words of more than 100 bytes by the unknown token. The
+  corrected reading searches for digits and words in the text, and splits long words between characters. Both readings
+  give the same tokens for text of ASCII letters without these words.
 
-All other pre-tokenisers, corrected, split words of more than 1,000 characters.
+In the corrected reading, `ltg_bnc`, `metaspace` and `bert` also split words of more than 1,000 characters.
 """
 
 from typing import Literal
@@ -28,13 +28,13 @@ CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'s", "'d")
 STRAY_SPACES = " " * 16
 METASPACE = "\u2581"
 SPACE = " "
-# GPT-2's pattern, but marks and joiners continue a word, and the beginning of a contraction is not a word.
+# GPT-2's pattern, but combining marks and joiners continue a word, and `'s` before a letter is no contraction.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
 """Maximum number of characters of a word: the training time is quadratic in it, and a text without spaces is
 one word.
 """
-# Words of capitals followed by small letters, single digits, signs, line ends, white space; GPT-BERT's pattern.
+# GPT-BERT's pattern: words whose capitals precede their small letters, single digits, signs, line ends, white space.
 GPT_BERT_WORDS = "|".join(
     (
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
@@ -82,11 +82,11 @@ def _single_spaces() -> normalizers.Normalizer:
 def pre_tokenizer(
     name: PreTokenizerName, reading: ReadingName, individual_digits: bool, add_prefix_space: bool, longest_word: int
 ) -> pre_tokenizers.PreTokenizer:
-    """Return the pre-tokeniser, which splits a text into pieces; no token crosses a piece.
+    """Return the pre-tokeniser, which splits a text into pieces; no token crosses the border of a piece.
 
     `reading` matters to `ltg_bnc` and `byte_level`, `add_prefix_space` to `byte_level` only (true in the BabyLM
-    tokenizers, false in roberta-base). If corrected, `byte_level` splits words of more bytes than `longest_word`.
-    `ltg_bnc` always makes every digit a piece.
+    tokenizers, false in roberta-base). In the corrected reading, `byte_level` splits words of more than `longest_word`
+    bytes. `ltg_bnc` always makes every digit a piece.
     """
     parts: list[pre_tokenizers.PreTokenizer]
     if name == "byte_level" and reading == "corrected":
@@ -128,15 +128,15 @@ def pre_tokenizer(
 
 
 def _cut_between_characters(longest: int) -> str:
-    """Return a regular expression of up to `longest` byte symbols before a byte that begins a character."""
-    # In U+0080 to U+00BF, the second byte is each of the continuation bytes.
+    """Return a regular expression for up to `longest` byte symbols, which ends between two characters if possible."""
+    # The second bytes (UTF-8) of U+0080 to U+00BF are all continuation bytes.
     going_on = "".join(BYTES.pre_tokenize_str(chr(byte))[0][0][1] for byte in range(0x80, 0xC0))
     return f".{{1,{longest}}}(?![{going_on}])|.{{1,{longest}}}"
 
 
 def ltg_bnc_patterns(reading: ReadingName) -> tuple[str, str]:
-    """Return the second and the third pass of the BNC pre-tokeniser (docs/papers/ltg-bert.md, "Tokenizer"), as regular
-    expressions.
+    """Return the regular expressions of the second and the third pass of the BNC pre-tokeniser
+    (docs/papers/ltg-bert.md, "Tokenizer").
 
     The third pass names the contractions of the second pass again, so that it does not split off their apostrophe.
     """
@@ -170,9 +170,10 @@ def post_processor(
 ) -> processors.PostProcessor:
     """Return the post-processor, which adds the special tokens to a text and to a pair.
 
-    `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` with the second segment's type 1; in the RoBERTa set `<s> A </s>` and
-    `<s> A </s> </s> B </s>` with one type, in GPT-BERT's `<s> A` and `<s> A <s> B`. With `begun`, a text to be
-    continued by a causal model is `[CLS] A`; with `ended`, a text to be translated is `A [SEP]`.
+    A text becomes `[CLS] A [SEP]`, and a pair `[CLS] A [SEP] B [SEP]`, where `B [SEP]` has type id 1. In the RoBERTa
+    set they become `<s> A </s>` and `<s> A </s> </s> B </s>`, all with type id 0; in GPT-BERT's set `<s> A` and `<s> A
+    <s> B`. With the frame `begun`, a text to be continued by a causal model becomes `[CLS] A`; with `ended`, a text to
+    be translated becomes `A [SEP]`.
     """
     cls, sep = special.cls, special.sep
     templates = {

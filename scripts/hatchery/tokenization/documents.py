@@ -1,9 +1,10 @@
 """The shards that a manifest names, `{split}-{i}-of-{n}.parquet` or `.arrow`, and the documents in the shards of a
 corpus.
 
-Documents are streamed in batches, split into sentences or training lines; only one batch is in memory at a time. The
-layout is that of the conversion: sentences separated by one newline, paragraphs by a blank line. As published
-(docs/papers/elc-bert.md, "Tokenizers"), training lines that are empty are skipped and `[TAB] ` is removed.
+Documents are streamed in batches, split into sentences or into a tokenizer's training lines; only one batch is in
+memory at a time. A document has the layout of the corpus conversion: sentences separated by one newline, paragraphs by
+a blank line. As published (docs/papers/elc-bert.md, "Tokenizers"), training lines that are empty are skipped, and each
+`[TAB]` is removed together with the space after it.
 """
 
 import re
@@ -31,7 +32,7 @@ SHARD_NAME = re.compile(r"(?P<split>[a-z]+)-(?P<index>\d{5})-of-(?P<total>\d{5})
 def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]]:
     """Return the shards that a manifest names, by split (sorted), and within a split by their number; reads no shard.
 
-    Raises CorpusError if there is no shard, or if a split lacks a shard or mixes two runs.
+    Raises CorpusError if there is no shard, or if a split lacks a shard or mixes the shards of two runs.
     """
     shards: dict[str, dict[int, OutputFile]] = {}
     totals: dict[str, set[int]] = {}
@@ -54,7 +55,7 @@ def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, l
 
 
 def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
-    """Return the document shards of these splits, in their order. Raises CorpusError for a missing split."""
+    """Return the document shards of these splits, in the order of `splits`. Raises CorpusError for a missing split."""
     by_split = listed_shards(manifest, ".parquet")
     for split in splits:
         if split not in by_split:
@@ -63,8 +64,8 @@ def shards_of(manifest: Manifest, splits: Iterable[str]) -> list[OutputFile]:
 
 
 def watch_shards(manifest: Path) -> Callable[[], None]:
-    """Return a function that raises TokenizationError naming a token shard whose size or time has changed since this
-    call.
+    """Return a function that raises TokenizationError if a token shard's size or modification time has changed since
+    the call of `watch_shards`.
 
     Shards are mapped into memory, so writing to a shard changes the data during the run. A deleted shard stays mapped.
     """
@@ -90,7 +91,7 @@ def watch_shards(manifest: Path) -> Callable[[], None]:
 
 
 COLUMNS = ("doc_id", "source", "text")
-# Affects memory and speed, but no result.
+# The size of a batch affects memory and speed, but no result.
 DOCUMENTS_PER_BATCH = 256
 
 
@@ -104,7 +105,7 @@ class DocumentBatch:
 
 
 def count_documents(shards: list[Path]) -> int:
-    """Return the number of documents in the given shards, read from their footers."""
+    """Return the number of documents in the given shards, read from the footers of the Parquet files."""
     total = 0
     for path in shards:
         with _open(path) as file:
@@ -186,8 +187,8 @@ def training_lines(text: str) -> Iterator[str]:
 class LineStream:
     """Lists of training lines, document by document; `documents` and `lines` are the counts of the last iteration.
 
-    `sources` leaves out the documents of other sources; `keep` is (number of lines to keep, number of all lines),
-    spread evenly.
+    Documents of a source that is not in `sources` are left out. `keep` is (number of lines to keep, number of all
+    lines); the kept lines are spread evenly.
     """
 
     def __init__(

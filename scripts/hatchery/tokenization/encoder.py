@@ -2,9 +2,9 @@
 
 Sentences are encoded one by one, without [CLS] and [SEP], as published (docs/papers/ltg-bert.md, "Split and shards";
 docs/papers/elc-bert.md, "Segments"); [PAR] ends the last sentence of each paragraph if the tokenizer has this token.
-Alternatively, a document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). One token shard per document
-shard; the bytes depend neither on the number of threads nor on the batch size. The counts are exact and give the
-papers' tables of corpus sizes (LTG-BERT, Table 1).
+Alternatively, a document is encoded as one text (docs/papers/gpt-bert.md, "Packing"). Each document shard becomes one
+token shard, whose bytes depend neither on the number of threads nor on the batch size. The counts of sentences, words
+and tokens are exact; the papers' tables of corpus sizes contain such counts (LTG-BERT, Table 1).
 
 The module `word_starts` finds the tokens that begin a word.
 """
@@ -46,12 +46,12 @@ UNKNOWN_TOLD = 0.001
 
 
 class DocumentEncoder:
-    """Encodes batches of documents to token tables, sentence by sentence or as a whole."""
+    """Encodes batches of documents to token tables, each document sentence by sentence or as one text."""
 
     def __init__(
         self, tokenizer: Tokenizer, units: EncodedUnit = "sentences", counter: WordCounter | None = None
     ) -> None:
-        """Create an encoder; `counter` counts words by another rule than white space."""
+        """Create an encoder; `counter` counts words by a rule other than white space."""
         self.tokenizer, self._units, self.counter = tokenizer, units, counter
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
@@ -80,7 +80,8 @@ class DocumentEncoder:
         self.token_bytes += represented_bytes(self.tokenizer, sentences, bounds, ids)
         sentence_starts = bounds[:-1]
         document_starts = bounds[sentence_bounds]
-        # Tokenizers that mark continuations split the text not only at white space.
+        # Tokenizers that mark continuations also split text inside words, so words between white space are found
+        # separately.
         by_pre_tokens = self.tokenizer.word_mark.kind == "continuation"
         return TokenTable(
             doc_ids=list(doc_ids),
@@ -103,7 +104,8 @@ class DocumentEncoder:
         encodings = self.tokenizer.backend.encode_batch(list(wholes), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=self._dtype) for encoding in encodings]
         starts = [
-            # The token that contains its first character; two sentences may begin in the same token.
+            # A sentence starts at the token that contains its first character; two sentences may start at the same
+            # token.
             np.unique(np.searchsorted([end for _, end in encoding.offsets], begin, side="right"))
             for encoding, begin in zip(encodings, begins, strict=True)
         ]
@@ -160,8 +162,8 @@ class DocumentEncoder:
     def _words(
         self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str], ends: Iterable[np.ndarray]
     ) -> np.ndarray | None:
-        """Return the number of words that begin in each token of documents, by the ends of their tokens; None without
-        another rule.
+        """Return the number of words that begin in each token of documents whose tokens end at the characters `ends`;
+        None if words are counted by white space.
         """
         if self.counter is None:
             return None
@@ -186,8 +188,8 @@ class DocumentEncoder:
 
 
 def whole_text(text: str) -> tuple[str, np.ndarray]:
-    """Return a document as one text, with a newline between paragraphs and a space between sentences, and the sentence
-    starts in it.
+    """Return a document as one text, with a newline between paragraphs and a space between sentences, and the index of
+    each sentence's first character in this text (int64 [number of sentences]).
     """
     sentences, ends = split_sentences(text)
     behind = ["\n" if end else " " for end in ends]
@@ -219,7 +221,7 @@ def concatenate(tables: Sequence[TokenTable], dtype: np.dtype) -> TokenTable:
 
 def _encode_shard(encoder: DocumentEncoder, shard: Path, progress: Progress) -> tuple[TokenTable, list[str], int, int]:
     """Encode one document shard; return the table, the source of each row, the number of documents without text, and
-    the number of bytes.
+    the number of bytes (UTF-8) of all documents.
     """
     tables: list[TokenTable] = []
     sources: list[str] = []
@@ -320,10 +322,11 @@ def encode(
 
 @dataclass
 class Counts:
-    """Counts of some documents: `subwords` are the tokens of text, that is, all except [PAR] and other special tokens.
+    """Counts of some documents: `subwords` are all tokens except [PAR] and other special tokens; unknown tokens are
+    subwords.
 
-    `words` are those of `word_starts`: text between white space, or pre-tokens if the tokenizer marks continuations.
-    `unknown` are unknown tokens, spelled out in the text or produced by the tokenizer.
+    `words` are the words that begin at `word_starts`: text between white space, or pre-tokens if the tokenizer marks
+    continuations. `unknown` are unknown tokens, spelled out in the text or produced by the tokenizer.
     """
 
     documents: int = 0
@@ -341,7 +344,7 @@ class Counts:
     def as_measures(self) -> dict[str, int | float]:
         """Return the counts, the fertility (subwords per word) and the unknown rate (unknown tokens per subword).
 
-        Both rates are rounded so that they are equal on every machine.
+        Fertility and unknown rate are rounded so that they are equal on every machine.
         """
         return {field.name: getattr(self, field.name) for field in fields(self)} | {
             "fertility": round(self.subwords / self.words, 6) if self.words else 0.0,
@@ -389,10 +392,11 @@ def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def frequency_at_95_percent(unigrams: np.ndarray) -> int:
-    """Return the frequency of the type at rank floor(0.95 x types), by falling frequency (LTG-BERT, Appendix G).
+    """Return the frequency of the type at rank floor(0.95 x number of types), by falling frequency (LTG-BERT, Appendix
+    G).
 
-    By the rule of Gowda and May (2020) for the size of a vocabulary, this frequency should be at least 100. Zero
-    without types.
+    By the rule of Gowda and May (2020) for the size of a vocabulary, this frequency should be at least 100. It is 0 if
+    no type occurs.
     """
     occurring = np.sort(unigrams[unigrams > 0])[::-1]
     return int(occurring[95 * len(occurring) // 100]) if len(occurring) else 0

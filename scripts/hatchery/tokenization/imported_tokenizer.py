@@ -3,12 +3,13 @@
 Models that others pretrained need their own tokenizer for further training or evaluation.
 
 A SentencePiece model (`*.model`) becomes a tokenizer of the tokenizers library with the special tokens of RoBERTa. The
-file is a protocol buffer, from which this module reads the pieces, their scores, and the normalisation of text; the
-numbers of fields are those of `sentencepiece_model.proto`. Pieces and scores are unchanged, so a text is split as by
-SentencePiece. Ids are ours: the special tokens come first, because the model's own set lacks padding and masks.
+file is a protocol buffer, from which this module reads the pieces, their scores, and the normalisation of text;
+`sentencepiece_model.proto` defines the field numbers. Pieces and scores are unchanged, so a text is split as by
+SentencePiece. The ids differ from the model's ids: the special tokens come first, because the model's own set lacks
+padding and masks.
 
-One limit: with rules of normalisation, the library may lose a mark after a character that the rules rewrite (a macron
-below a superscript), and byte fallback has marks in their canonical order.
+One limit: if the model has normalisation rules, the library may lose a combining mark after a character that the rules
+rewrite (a macron below a superscript), and byte fallback represents combining marks in their canonical order.
 """
 
 import json
@@ -34,10 +35,10 @@ SENTENCEPIECE = ".model"
 
 @dataclass(frozen=True)
 class ImportedTokenizerSettings(Settings):
-    """Facts about the file that are known without reading it."""
+    """Settings of an imported tokenizer, which are known without reading its file."""
 
     vocabulary_size: int
-    # Always true; distinguishes these settings from those of a training.
+    # Always true; distinguishes these settings from the settings of a trained tokenizer.
     imported: bool = True
 
 
@@ -79,7 +80,9 @@ class Piece(NamedTuple):
 
 
 def sentencepiece_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer of a file. Raises TokenizationError naming the file and its unsupported property."""
+    """Return the tokenizer of a SentencePiece model file. Raises TokenizationError naming the file and its unsupported
+    property.
+    """
     try:
         model = _message(path.read_bytes())
         pieces = [_piece(entry) for entry in model.get(1, ()) if isinstance(entry, bytes)]
@@ -135,25 +138,25 @@ def _normalizer(spec: dict[int, list[Value]]) -> normalizers.Normalizer:
     if isinstance(charsmap := _last(spec, 2, b""), bytes) and charsmap:
         if b"nfkc" in _last(spec, 1, b""):
             # The library looks up only the first few bytes of a character and its marks, so longer sequences, such as
-            # decomposed Hangul, are composed before.
+            # decomposed Hangul, are composed first.
             parts.append(normalizers.NFC())
         try:
             parts.append(normalizers.Precompiled(charsmap))
         except Exception as error:  # the library raises bare Exception
             raise ValueError(str(error)) from error
     if _last(spec, 4, 1):
-        # Not `Strip`, which removes all white space of Unicode.
+        # `Strip` would remove all white space of Unicode, but SentencePiece removes only spaces.
         ends = Regex(rf"\A +|[ {METASPACE}]+\z")
         parts += [normalizers.Replace(ends, ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if _last(spec, 3, 1):
-        # Metaspace adds no mark before existing spaces.
+        # Prepend a space here, because Metaspace adds no mark to a text that begins with a space.
         parts.append(normalizers.Prepend(SPACE))
     return normalizers.Sequence(parts)
 
 
 def _merges(pieces: list[Piece], vocabulary: dict[str, int]) -> list[tuple[str, str]]:
-    """Return all pairs of pieces that merge to a piece, those of the best pieces first, because SentencePiece merges
-    the best piece.
+    """Return all pairs of pieces whose concatenation is a piece, by falling score of this piece, because SentencePiece
+    always merges to the piece with the highest score.
     """
     ways = [
         (-piece.score, vocabulary[piece.text[:cut]], vocabulary[piece.text[cut:]], piece.text[:cut], piece.text[cut:])
@@ -178,8 +181,8 @@ def _last(fields: dict[int, list[Value]], number: int, default: Any) -> Any:
 
 
 def _message(data: bytes) -> dict[int, list[Value]]:
-    """Return the fields of a message by number: varints as numbers, all others as bytes. Raises ValueError,
-    IndexError.
+    """Return the fields of a protocol-buffer message by field number: varints as integers, all other values as bytes.
+    Raises ValueError, IndexError.
     """
     message_fields: dict[int, list[Value]] = {}
     for number, value in _fields(data):
@@ -208,7 +211,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """Return a number with seven bits per byte, lowest bits first, and the position after it."""
+    """Return a varint (seven bits per byte, lowest bits first) and the position after it."""
     value, shift = 0, 0
     while True:
         byte = data[place]

@@ -15,18 +15,19 @@ from tokenizers import Tokenizer as Backend
 
 SAMPLED_BYTES = 4_000_000
 """Number of bytes of sampled text from which the number of distinct words is extrapolated."""
-# Thai and Lao, Tibetan, Myanmar, Khmer, Japanese, Chinese.
+# Letters of scripts without spaces between words: Thai and Lao, Tibetan, Myanmar, Khmer, Japanese, Chinese.
 _SPACELESS = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 
 
 def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes: int, most: float) -> float:
-    """Return the share, at most 1, of a text of `total_bytes` so that its distinct words without spaces have `most`
-    bytes.
+    """Return the share, at most 1, of a text of `total_bytes` in which the distinct words of scripts without spaces
+    have `most` bytes.
 
-    `sample` are lines spread over the text, split into words by `backend`. Their distinct words in half and in all
-    lines give the exponent of Heaps' law, by which the number of distinct words in the text is extrapolated.
+    `sample` are lines spread over the text, split into words by `backend`. The distinct words in half of these lines
+    and in all of them give the exponent of Heaps' law, by which the number of distinct words in the text is
+    extrapolated.
     """
     words: tuple[set[str], set[str]] = (set(), set())
     read = [0, 0]

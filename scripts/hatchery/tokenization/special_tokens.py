@@ -80,9 +80,11 @@ SPECIAL_SETS: dict[str, SpecialTokens] = {
 
 
 def recorded_special_tokens(recorded: object) -> SpecialTokens:
-    """Return the set of special tokens of token shards, from the measure of their manifest (see `record`).
+    """Return the set of special tokens of token shards, from the measure `special_tokens` of their manifest (see
+    `record`).
 
-    Raises TokenizationError if the measure is not a valid record, or if its ids are not those of the set.
+    Raises TokenizationError if the measure does not name a known set in order, or if its ids differ from the ids of the
+    set.
     """
     order = recorded.get("order") if isinstance(recorded, dict) else None
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
@@ -94,7 +96,7 @@ def recorded_special_tokens(recorded: object) -> SpecialTokens:
 
 
 def special_tokens(names: Sequence[str]) -> SpecialTokens:
-    """Return the set with exactly these names in this order. Raises TokenizationError if there is no set with them."""
+    """Return the set of special tokens with exactly these names in this order. Raises TokenizationError without one."""
     for special in SPECIAL_SETS.values():
         if special.order == tuple(names):
             return special
@@ -105,7 +107,7 @@ def special_tokens(names: Sequence[str]) -> SpecialTokens:
 
 
 # Converters write these two tokens into documents: `[UNK]` for unclear speech (BNC), `[TAB]` for an indented line
-# (BabyLM). The other special tokens are structure. A page that explains BERT may contain the letters "[MASK]"; when
+# (BabyLM). The other special tokens mark structure. A page that explains BERT may contain the letters "[MASK]"; when
 # documents are encoded these stay letters, so that no text can forge a paragraph end, a padding or a mask. No converter
 # writes `<unk>`.
 TEXT_MARKERS = (UNKNOWN, TAB)

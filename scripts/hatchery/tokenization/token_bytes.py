@@ -1,6 +1,6 @@
 """The bytes of text that the tokens of a split represent: the denominator of bits per byte.
 
-A token represents the text from the end of the previous token to its own end, so the blank before a word belongs to
+A token represents the text from the end of the previous token to its own end, so the space before a word belongs to
 that word. If sentences are encoded one by one, a line end between them is in no token. [PAR] represents the blank line
 between two paragraphs, and no text after the last paragraph. Bytes of special tokens are counted by name, because not
 every objective predicts these tokens.

@@ -32,10 +32,10 @@ class TokenTable:
     1]`.
 
     `ids` [tokens] has the dtype of the vocabulary, `word_starts` [tokens] is bool. `sentence_starts` [sentences] are
-    offsets inside their document; document `d` owns those from `sentence_bounds[d]` to `sentence_bounds[d + 1]`.
-    `text_word_starts` [tokens] are the starts of words between white space, if `word_starts` are of other units.
-    `word_counts` [tokens], uint16, are the numbers of words that begin in each token, for corpora that count words by
-    another rule.
+    offsets inside their document; document `d` owns the sentences from `sentence_bounds[d]` to `sentence_bounds[d +
+    1]`. `text_word_starts` [tokens] are the starts of words between white space, if `word_starts` are the starts of
+    pre-tokens. `word_counts` [tokens], uint16, are the numbers of words that begin in each token, for corpora that
+    count words by a rule other than white space.
     """
 
     doc_ids: list[str]
@@ -56,7 +56,8 @@ def id_dtype(vocabulary_size: int) -> np.dtype:
 ORDINARY = "ordinary"
 """Key of all ordinary (not special) tokens in the measure `token_bytes`."""
 TEXT_WORDS = "text_word_starts"
-"""Column of the starts of words between white space, for tokenizers with other `word_starts`."""
+"""Column of the starts of words between white space, for tokenizers whose `word_starts` are the starts of pre-tokens.
+"""
 WORD_COUNTS = "word_counts"
 """Column of the number of words that begin in each token, if these are not words between white space."""
 COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
@@ -112,8 +113,9 @@ class Document(NamedTuple):
 
     `ids` [tokens] is uint16 or uint32, a read-only view of the file. `sentence_starts` [sentences] is int32, offsets
     into `ids`, beginning with 0. `word_bits` contains the word starts, eight per byte, from bit `first_bit` on;
-    `text_word_bits` the starts of words between white space, if these differ. `word_counts` [tokens], uint16, are the
-    numbers of words that begin in each token, if words are counted by another rule.
+    `text_word_bits` contains the starts of words between white space, if `word_bits` contains the starts of pre-tokens.
+    `word_counts` [tokens], uint16, are the numbers of words that begin in each token, if words are counted by a rule
+    other than white space.
     """
 
     ids: np.ndarray
@@ -195,7 +197,7 @@ class TokenShards:
     def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
         self.manifest = manifest
         self.where = str(manifest.path)
-        """Path of the shards, for messages."""
+        """Path of the shards' manifest, for messages."""
         self.split = split
         try:
             self.vocabulary_size = int(manifest.measures["vocabulary_size"])
@@ -216,7 +218,7 @@ class TokenShards:
         """Map the shards of `split` into memory.
 
         Raises ManifestError if the manifest is unusable, and TokenizationError if the split is missing or a shard has
-        another layout.
+        an unexpected layout.
         """
         manifest = read_manifest(manifest_path)
         try:
@@ -229,12 +231,12 @@ class TokenShards:
 
     @property
     def n_special(self) -> int:
-        """Return the number of special tokens; their ids are below it."""
+        """Return the number of special tokens, whose ids are 0 to `n_special` - 1."""
         return len(self.special.order)
 
     @property
     def text_words(self) -> int | None:
-        """Return the number of words of the split, by `word_count`; None for shards without this count."""
+        """Return the number of words of the split, by the rule `word_count`; None if the manifest lacks this number."""
         words_of_split = self.manifest.measures.get("text_words", {}).get(self.split)
         return None if words_of_split is None else int(words_of_split)
 
@@ -245,7 +247,7 @@ class TokenShards:
 
     @property
     def text_bytes(self) -> int | None:
-        """Return the size of the documents of the split in UTF-8 bytes; None for shards without this measure."""
+        """Return the size of the documents of the split in UTF-8 bytes; None if the manifest lacks this size."""
         bytes_of_split = self.manifest.measures.get("text_bytes", {}).get(self.split)
         return None if bytes_of_split is None else int(bytes_of_split)
 
@@ -253,7 +255,7 @@ class TokenShards:
         """Return the number of predicted tokens of the split per byte (UTF-8) of the text that these tokens represent.
 
         `counts`, int64 [V], is the number of predictions of each token; a special token with count 0 is never
-        predicted. None for shards without the measure of their tokens' bytes.
+        predicted. None if the manifest lacks the measure `token_bytes`.
         """
         token_bytes = self.manifest.measures.get("token_bytes", {}).get(self.split, {})
         n_bytes = sum(size for name, size in token_bytes.items() if name == ORDINARY or counts[self.special.ids[name]])
@@ -261,7 +263,7 @@ class TokenShards:
 
     @property
     def words(self) -> int:
-        """Return the number of words of the split, from its encoding."""
+        """Return the number of words of the split that begin at the word starts of its tokens."""
         return int(self.manifest.measures["splits"][self.split]["words"])
 
     def __len__(self) -> int:
@@ -293,7 +295,7 @@ class TokenShards:
 
 
 def _offsets(path: Path, name: str, column: pa.ListArray) -> np.ndarray:
-    """Return the row offsets of a list column, checked to be inside its values."""
+    """Return the row offsets of a list column. Raises TokenizationError if they fall or exceed the column's values."""
     offsets = column.offsets.to_numpy(zero_copy_only=True)
     sound = column.null_count == 0 and offsets[0] == 0 and offsets[-1] == len(column.values)
     if not sound or np.any(offsets[1:] < offsets[:-1]):

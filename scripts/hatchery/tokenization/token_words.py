@@ -1,10 +1,11 @@
 """The number of words that begin in each token, for rules other than words between white space.
 
-An adjusted word begins every (5.43 x premium) bytes of the text (UTF-8) of a language, counted through all documents of
-a split: so a split of B bytes has B / (5.43 x premium) words, rounded up once for each premium. A word of jieba begins
-with its first character; its pieces of white space do not count (inferred: docs/babylm.md, "Words of every language").
-A token represents the text from the end of the previous token to its own end, including line ends, and the last token
-of a document also represents the rest of the document. So every word of a document begins in exactly one token.
+An adjusted word begins every (5.43 x premium) bytes of the text (UTF-8) of a language, where `premium` is the byte
+premium of the language, and bytes are counted through all documents of a split: so a split of B bytes has B / (5.43 x
+premium) words, rounded up once for each premium. A word of jieba begins in the token that contains its first character;
+jieba's segments of white space are no words (inferred: docs/babylm.md, "Words of every language"). A token represents
+the text from the end of the previous token to its own end, including line ends, and the last token of a document also
+represents the rest of the document. So every word of a document begins in exactly one token.
 """
 
 import tempfile
@@ -33,7 +34,7 @@ class WordCounter(Protocol):
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
         """Return the number of words that begin in each token of a document, int64 [number of tokens].
 
-        `ends` are the numbers of characters up to the end of each token, rising to the length of the text.
+        `ends` are the indices of the character after each token; they rise to the length of the text.
         """
 
 
@@ -49,7 +50,7 @@ class AdjustedWords:
         self._bytes.clear()
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-        """Return the numbers of `WordCounter`."""
+        """Return the number of words that begin in each token; see `WordCounter`."""
         premium = self._counting.premium(source)
         size = bytes_per_word(premium)
         before = self._bytes.get(premium, 0)
@@ -71,7 +72,7 @@ class JiebaWords:
         """Do nothing, because no state is kept between documents."""
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
-        """Return the numbers of `WordCounter`."""
+        """Return the number of words that begin in each token; see `WordCounter`."""
         begins = [start for word, start, _ in self._segmenter.tokenize(text) if not word.isspace()]
         # The first token that ends after the first character of the word.
         tokens = np.searchsorted(ends, np.array(begins, dtype=np.int64), side="right")
@@ -88,7 +89,7 @@ def word_counter(counting: WordCounting) -> WordCounter | None:
 def load_jieba() -> "jieba.Tokenizer":
     """Return a segmenter with jieba's own dictionary.
 
-    Raises ConfigError if jieba is missing or has another version, which may split other words.
+    Raises ConfigError if jieba is missing or has another version, which may segment text differently.
     """
     import logging
     import warnings
@@ -114,7 +115,7 @@ def load_jieba() -> "jieba.Tokenizer":
 
 
 def counting_measures(counting: WordCounting) -> dict[str, object]:
-    """Return the manifest's measures for the rule; empty for words between white space."""
+    """Return the manifest's measures of the rule that counts words; empty for words between white space."""
     if counting.word_count == "white_space":
         return {}
     premiums = {"byte_premium": counting.byte_premium, "byte_premiums": dict(sorted(counting.byte_premiums.items()))}
@@ -127,7 +128,7 @@ def sentence_token_ends(
     """Return the `ends` of a document (`WordCounter`) that was encoded sentence by sentence.
 
     `spans` are the character spans of the tokens in their sentence; `sizes` are the numbers of tokens of each sentence,
-    including the token after it ([PAR]).
+    including a [PAR] after the sentence.
     """
     parts = [np.zeros(0, dtype=np.int64)]
     for begin, sentence, own, size in zip(sentence_places(text), sentences, spans, sizes, strict=True):
@@ -139,7 +140,7 @@ def sentence_token_ends(
 def whole_token_ends(text: str, begins: np.ndarray, ends: Sequence[int]) -> np.ndarray:
     """Return the `ends` of a document (`WordCounter`) that was encoded as one text (`whole_text`).
 
-    Its sentences begin at the characters `begins` of that text, and its tokens end at `ends`.
+    In the result of `whole_text`, the sentences begin at the characters `begins`, and the tokens end at `ends`.
     """
     inside = np.array(ends, dtype=np.int64)
     sentence = np.searchsorted(begins, inside, side="right") - 1

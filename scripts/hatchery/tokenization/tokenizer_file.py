@@ -31,10 +31,11 @@ Definition = dict[str, Any]
 
 @dataclass(frozen=True)
 class WordMark:
-    """The mark of a token that begins a word.
+    """Spelling by which a tokenizer distinguishes the tokens that begin a word.
 
-    `byte_level`: it begins with a white-space byte (`Ġ` is the space). `metaspace`: it begins with `symbol`, which
-    represents a space. `continuation`: it does not begin with `symbol`, the prefix of tokens inside a pre-token.
+    `byte_level`: a word's first token begins with a white-space byte (`Ġ` is the space). `metaspace`: the first token
+    begins with `symbol`, which represents a space. `continuation`: all tokens except the first begin with `symbol`, the
+    prefix of tokens inside a pre-token.
     """
 
     kind: Literal["byte_level", "metaspace", "continuation"]
@@ -42,7 +43,7 @@ class WordMark:
 
 
 class Tokenizer:
-    """Text to ids and back; `backend` is the library's tokenizer, for its other methods.
+    """Converts text to ids and back; `backend` is the library's tokenizer, for its other methods.
 
     `special` is its set of special tokens, which have the ids 0 to `n_special` - 1; `par_id` and `tab_id` are None if
     the set has no token of this role.
@@ -74,7 +75,7 @@ class Tokenizer:
 
     @property
     def end_ids(self) -> list[int]:
-        """Return the ids after a text, or after the last of several texts; empty in GPT-BERT's set, or
+        """Return the ids after a text, or after the last of several texts; empty in GPT-BERT's set, or in a copy by
         `without_end`.
         """
         return [self.sep_id] if self.special.sep_ends else []
@@ -101,8 +102,8 @@ class Tokenizer:
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """Return the text of a list of ids.
 
-        With a prefix space, byte-level text that did not begin with a space gets one. Metaspace text loses a leading
-        space. With a continuation prefix the result is the pre-tokens, separated by one space.
+        The text of a byte-level tokenizer that adds a prefix space begins with a space. A Metaspace tokenizer drops a
+        leading space. A tokenizer with a continuation prefix returns the pre-tokens, separated by one space.
         """
         return self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
 
@@ -120,7 +121,7 @@ class Tokenizer:
         normalizer = self.backend.normalizer
         if normalizer is None:
             return texts
-        # The prefix of every text does not precede a part of a text.
+        # Remove the prefix that the normaliser adds to every text, because these texts are parts of a text.
         begun = normalizer.normalize_str("x").removesuffix("x")
         return [normalizer.normalize_str(text).removeprefix(begun) for text in texts]
 
@@ -190,7 +191,7 @@ def _read(path: Path) -> Definition:
 
 
 def _parts(pre_tokenizer: Definition | None) -> list[Definition]:
-    """Return the pre-tokenisers that are not sequences, in order."""
+    """Return the single pre-tokenisers of a (nested) sequence of pre-tokenisers, in order."""
     if pre_tokenizer is None:
         return []
     nested = pre_tokenizer.get("pretokenizers")
@@ -217,7 +218,7 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
     if model["type"] not in MODELS:
         raise TokenizationError(f"{path}: the model {model['type']!r} is unknown, expected one of {', '.join(MODELS)}")
     prefix = model.get("continuing_subword_prefix") or ""
-    # A Metaspace without a mark only puts a space before byte-level text.
+    # A Metaspace whose replacement is the space marks no words: it only adds a space before byte-level text.
     spaced = {
         str(part["type"]): part
         for part in parts
@@ -257,10 +258,12 @@ def _hidden_spelling(token: str) -> str:
 
 
 def _hide(definition: Definition, hidden: set[str]) -> Definition:
-    """Return the definition without the added tokens `hidden`, spelled in the vocabulary as no text can spell them.
+    """Return the definition without the added tokens `hidden`; their entries in the vocabulary get a spelling that no
+    text matches.
 
-    A model finds whole entries of its vocabulary, so with a pre-tokeniser that keeps "[MASK]" in one piece a text could
-    spell it out. No pre-token contains a space, so an entry with a space is never found.
+    A model finds whole entries of its vocabulary, so if the pre-tokeniser keeps "[MASK]" in one piece, a text that
+    contains these letters would give the special token. No pre-token contains a space, so an entry with a space is
+    never found.
     """
     model = dict(definition["model"])
     vocabulary = model["vocab"]
@@ -303,7 +306,7 @@ TOKENIZER_CLASS = "PreTrainedTokenizerFast"
 
 
 def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
-    """Return the special tokens by their roles in transformers; those without a role are
+    """Return the special tokens by their roles in transformers; tokens without a role are
     `additional_special_tokens`.
     """
     roles: dict[str, str | list[str]] = {
@@ -320,7 +323,9 @@ def special_tokens_map(special: SpecialTokens) -> dict[str, str | list[str]]:
 
 
 def tokenizer_config(backend: Backend, special: SpecialTokens) -> dict[str, object]:
-    """Return the content of `tokenizer_config.json`. Our models have no input of type ids."""
+    """Return the content of `tokenizer_config.json`. It does not list `token_type_ids`, because our models have no such
+    input.
+    """
     added = {
         str(index): {
             "content": token.content,

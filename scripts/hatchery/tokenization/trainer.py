@@ -3,14 +3,16 @@
 Kinds and sources: docs/papers/ltg-bert.md, "Tokenizer" (BNC) and "Tokenizers for BabyLM"; docs/papers/elc-bert.md,
 "Tokenizers"; docs/papers/reduced-vocabulary.md, "Tokenizers". The parts other than the vocabulary are in
 `definitions.py`. The same text gives the same `tokenizer.json`, byte for byte, for any number of threads and (if all
-lines are used) any order of the documents. The library's trainers are used if they are deterministic (byte-level BPE
-and WordPiece with an empty prefix; `train_wordpiece` for a prefix), and by `unigram_training.py`.
+lines are used) any order of the documents. The library's trainers are used if they are deterministic: for BPE, and for
+WordPiece with an empty prefix. `train_wordpiece` makes WordPiece with a prefix deterministic, and `unigram_training.py`
+replaces the library's Unigram trainer.
 
 The library's WordPiece trainer numbers the single characters that continue a word (`@@a`) in the order of a randomly
-seeded hash table, and ties between pairs of equal count are broken by these ids: six runs give six files. So a prefix
-is trained in two passes with the same trainer. The first pass allows no merges and finds these characters; the second
-pass gets them as fixed entries in the order of their code points, so that no randomness remains. The vocabulary equals
-the library's except for that order; a test compares it with a plain merge loop, which would be much slower.
+seeded hash table, and ties between pairs of equal count are broken by these ids: six runs give six files. So WordPiece
+with a prefix is trained in two passes with the library's trainer. The first pass allows no merges and finds these
+characters; the second pass gets them as fixed entries in the order of their code points, so that no randomness remains.
+The vocabulary equals the library's except for the order of these characters; a test compares the vocabulary with a
+plain merge loop, which would be much slower.
 """
 
 import sys
@@ -42,12 +44,12 @@ def train_wordpiece(
     prefix: str,
     initial_alphabet: list[str],
 ) -> dict[str, int]:
-    """Return the ids of the entries: special tokens, then continuing and plain characters by code point, then merges as
-    learned.
+    """Return the ids of the entries: special tokens, then the characters that continue a word and the other characters
+    (each by code point), then the merged entries in the order of their merges.
 
     `untrained` creates a tokenizer with the normaliser and pre-tokeniser to use; `lines` are read once with an empty
     prefix and twice otherwise, so with a prefix they must not be an iterator. The result exceeds `vocabulary_size` if
-    the characters alone do.
+    special tokens and characters alone exceed it.
     """
 
     def learn(fixed: list[str], size: int) -> dict[str, int]:
@@ -66,7 +68,8 @@ def train_wordpiece(
     if not prefix:
         return learn(special_tokens, vocabulary_size)
     unmerged = learn(special_tokens, len(special_tokens))
-    # Without merges a plain entry is a single character, so an entry of this length is a continuing character.
+    # Without merges an entry is a single character or the prefix with a character, so an entry of this length that
+    # begins with the prefix is a character that continues a word.
     continuing = sorted(
         entry
         for entry in unmerged
@@ -115,7 +118,8 @@ def untrained(settings: TokenizerSettings) -> Backend:
 
 
 def train(lines: Lines, settings: TokenizerSettings) -> Backend:
-    """Train on lines or lists of lines, which must be repeatable (no iterator) for a continuation prefix.
+    """Return a tokenizer trained on lines or lists of lines, which must be repeatable (no iterator) for a continuation
+    prefix.
 
     Raises TokenizationError if special tokens and alphabet alone exceed the vocabulary size. A vocabulary below the
     requested size is returned unchanged; see `check_size`.
@@ -185,7 +189,8 @@ def check_size(backend: Backend, settings: TokenizerSettings, where: str) -> Non
 def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents: int) -> tuple[int, int] | None:
     """Return the number of lines to train on, spread evenly, and the number of all lines; None for all lines.
 
-    There are fewer with the setting `sentences_limit`, or if text without spaces would take too much memory.
+    Some lines are left out if there are more than `sentences_limit`, or if text without spaces would take too much
+    memory.
     """
     total = total_bytes = 0
     with Progress(documents, "counting training lines", "documents") as progress:
@@ -211,7 +216,7 @@ def lines_to_keep(settings: TokenizerSettings, shards: Sequence[Path], documents
 
 
 def learn_tokenizer(settings: TokenizerSettings, corpus: Sequence[Manifest], run: StageRun) -> None:
-    """Train on the documents of the corpus, or of several corpora.
+    """Train a tokenizer on the documents of the corpus, or of several corpora.
 
     Writes `tokenizer.json` into the folder of `run`, with the two further files that transformers needs, and the
     measures `vocabulary_size`, `training_documents` and `training_lines`. Raises CorpusError, or TokenizationError if

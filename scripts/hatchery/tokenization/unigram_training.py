@@ -21,15 +21,16 @@ from tokenizers import Tokenizer as Backend
 
 from hatchery.tokenization.documents import Lines
 
-# Every probability of n characters is multiplied by exp(n x this), which cancels out in the end and keeps long texts
-# far from the smallest double (about exp(-745)).
+# The probability of a piece of n characters is multiplied by exp(n x NATS_PER_CHARACTER), which cancels out in the end
+# and keeps long texts far from the smallest double (about exp(-745)).
 NATS_PER_CHARACTER = 2.5
 
 
 class SegmentLattice:
-    """The edges of `texts`, which must be sorted by falling length, over pieces of at most `longest` characters.
+    """All segmentations of `texts` into pieces of at most `longest` characters; `texts` must be sorted by falling
+    length.
 
-    Without `whole_texts`, a piece that is a whole text is no edge of that text.
+    If `whole_texts` is false, no edge spans a whole text.
     """
 
     def __init__(self, texts: Sequence[str], pieces: Sequence[str], longest: int, whole_texts: bool = True) -> None:
@@ -65,7 +66,9 @@ class SegmentLattice:
         self._backward = np.searchsorted(self._sources[self._by_source], self._offsets)
 
     def _probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
-        """Return the scaled probability of each piece; edges of pieces that were removed for good are deleted."""
+        """Return the scaled probability of each piece; if over a fifth of the edges belong to removed pieces, delete
+        these edges.
+        """
         living = alive[self._pieces]
         if living.mean() < 0.8:
             kept = (values[living] for values in (self._sources, self._targets, self._rows, self._pieces))
@@ -74,7 +77,7 @@ class SegmentLattice:
             return np.where(alive, np.exp(scores + NATS_PER_CHARACTER * self._piece_lengths), 0.0)
 
     def _sums_forward(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return for each node the scaled probability of all paths from the start."""
+        """Return for each node the summed scaled probability of all paths from the start."""
         sums = np.zeros(int(self._offsets[-1]))
         sums[: self._widths[0]] = 1.0
         for level in range(1, len(self._widths)):
@@ -85,7 +88,7 @@ class SegmentLattice:
         return sums
 
     def _sums_backward(self, probabilities: np.ndarray) -> np.ndarray:
-        """Return for each node the scaled probability of all paths to the end."""
+        """Return for each node the summed scaled probability of all paths to the end."""
         sums = np.zeros(int(self._offsets[-1]))
         sums[self._ends] = 1.0
         for level in range(len(self._widths) - 2, -1, -1):
@@ -115,7 +118,7 @@ class SegmentLattice:
 
     def log_probabilities(self, scores: np.ndarray, alive: np.ndarray) -> np.ndarray:
         """Return the log of the summed probability of all segmentations of each text, in the order of the texts; -inf
-        without one.
+        for a text without a segmentation.
         """
         totals = self._sums_forward(self._probabilities(scores, alive))[self._ends]
         with np.errstate(divide="ignore"):
@@ -131,7 +134,7 @@ KEPT_PER_ROUND = 0.75
 """Share of the pieces that a pruning keeps; SentencePiece's default, like the next two values."""
 ROUNDS_PER_PRUNING = 2
 BEFORE_LAST_CUT = 1.1
-"""Pruning stops at this multiple of the size; then the least probable pieces are removed."""
+"""Pruning stops at this multiple of the vocabulary size; then the least probable pieces are removed."""
 LEAST_EXPECTED_COUNT = 0.5
 LONGEST_SEGMENT = 48
 """Maximum number of characters of a training segment; a longer pre-token is divided into parts."""
@@ -139,11 +142,11 @@ SCORE_DECIMALS = 6
 
 
 def train_unigram(backend: Backend, lines: Lines, size: int, min_frequency: int) -> list[tuple[str, float]]:
-    """Return at most `size` pieces with their log probabilities, falling; every character that is frequent enough is a
-    piece.
+    """Return at most `size` pieces with their log probabilities, in falling order; every character that is frequent
+    enough is a piece.
 
     `backend` supplies the normaliser and the pre-tokeniser. Characters rarer than `min_frequency` get no piece, so a
-    text with them has unknown tokens. The result exceeds `size` if the characters alone do.
+    text with them has unknown tokens. The result exceeds `size` if the number of these characters does.
     """
     segments = training_segments(count_pre_tokens(backend, lines), min_frequency)
     if not segments:
@@ -219,8 +222,9 @@ def seed_pieces(segments: dict[str, int], most: int) -> dict[str, int]:
     """Return the `most` substrings of largest count x length, of 2 to LONGEST_PIECE characters, that occur at least
     twice.
 
-    A substring that is always followed by the same character is left out in favour of the longer one. Lengths grow one
-    by one over arrays of positions; only occurrences with a frequent beginning are extended.
+    A substring that is always followed by the same character is left out in favour of the longer substring. The search
+    starts with the positions of all characters and extends the substrings there by one character per step; substrings
+    that occur once are not extended.
     """
     texts = sorted(segments)
     lengths = np.array([len(text) for text in texts])
@@ -266,7 +270,7 @@ def _estimate(expected: np.ndarray, alive: np.ndarray) -> np.ndarray:
 
 
 def _prune(losses: np.ndarray, alive: np.ndarray, required: np.ndarray, keep: int) -> np.ndarray:
-    """Return which pieces are kept: the characters, and the other pieces whose removal would lower the
+    """Return the flags of the pieces that are kept: the characters, and the other pieces whose removal would lower the
     likelihood most.
     """
     order = sorted(np.flatnonzero(alive).tolist(), key=lambda index: (not required[index], -losses[index], index))

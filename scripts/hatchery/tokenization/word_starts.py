@@ -2,13 +2,13 @@
 
 - *byte-level*, with or without a prefix space, and *metaspace*: a word is text between white space by `str.split()`, as
   BabyLM counts. So `don't` and `12.` are one word each although the pre-tokeniser splits them. Ids show ASCII white
-  space; sentences with other white space (U+00A0, U+3000) are read again as text. Three more rules: a token of white
-  space alone (the `Ġ` in front of a digit) belongs to the next word; special tokens, and the texts that a spelled-out
+  space; sentences with other white space (U+00A0, U+3000) are read again as text. Three more rules: a token of only
+  white space (the `Ġ` in front of a digit) belongs to the next word; special tokens, and the texts that a spelled-out
   special token separates, are units of their own, so that no word extends over them; the first token of a sentence
   always starts a word.
 - *continuation prefix* (`@@` of the BNC WordPiece): a pre-token. Every token without the prefix begins a word, so `do`
-  and `n't` are two, and so is each mark of punctuation: the published maskers use these words, and LTG-BERT counts
-  them. An unknown token represents a whole pre-token. Words between white space are found in the text
+  and `n't` are two words, and each punctuation mark is a word: the published maskers use these words, and LTG-BERT
+  counts them. An unknown token represents a whole pre-token. Words between white space are found in the text
   (`text_word_starts`).
 """
 
@@ -30,7 +30,7 @@ _WORD = re.compile(r"\S+")
 
 
 class WordStarts:
-    """Word starts from ids; only sentences with unknown tokens or rare white space are read again as text."""
+    """Finds word starts from ids; only sentences with unknown tokens or rare white space are read again as text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         tokens = tokenizer.tokens
@@ -70,7 +70,7 @@ class WordStarts:
             separates[unknown] = [text == name for text in texts]
             begins[unknown] = [text == name or text[:1] in ASCII_SPACE for text in texts]
             only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
-        # Without a prefix space, the text after a special token begins with its first letter.
+        # Text after a special token begins a word; without a prefix space, its first token does not show this.
         begins[1:] |= separates[:-1]
         # White space that is directly followed by a word begins that word; before more white space it begins no word.
         next_begins = np.append(begins[1:], True)
@@ -98,8 +98,8 @@ def text_word_starts(
 ) -> np.ndarray:
     """Return which of the concatenated tokens `ids` begin a word between white space: bool [len(ids)].
 
-    The result uses the characters of the tokens, for tokenizers whose ids do not show white space. Special tokens count
-    as in `WordStarts`, which also describes `sentence_starts`; tokens added after a sentence are special.
+    The words are found in the text, for tokenizers whose ids do not show white space. Special tokens count as in
+    `WordStarts`, which also describes `sentence_starts`; tokens added after a sentence are special.
     """
     starts = ids < tokenizer.n_special
     _set_by_text(starts, tokenizer, sentences, sentence_starts, ids)
@@ -125,7 +125,7 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
     special &= [text.strip() == tokenizer.special.unknown for text in texts] | (ids != tokenizer.unknown_id)
     ends = np.maximum.accumulate(np.array([end for _, end in spans], dtype=np.int64))
     begins = {found.start() for found in _WORD.finditer(sentence)}
-    # Text that follows a special token begins a word, even without a blank between them.
+    # Text that follows a special token begins a word, even without a space between the two.
     begins |= {
         start
         for (start, _), text, after in zip(spans[1:], texts[1:], special, strict=False)
@@ -138,7 +138,7 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
     for index in np.flatnonzero(counts & ~special).tolist():
         space, target = spans[index - 1], index
         if index and texts[index - 1].isspace() and not texts[index][:1].isspace():
-            # One token for each byte of a character.
+            # A white-space character may be several tokens, one for each byte; the word begins at the first of them.
             while target and spans[target - 1] == space:
                 target -= 1
         counts[[target, index]] = counts[[index, target]]
@@ -149,7 +149,8 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
 def _spread(counts: np.ndarray, special: np.ndarray) -> None:
     """Move all but one of the word starts of a token to the nearest tokens without a word start.
 
-    Only a token with white space inside has several, such as U+00A0 for a tokenizer that splits at spaces alone.
+    Only a token with white space inside has several word starts, such as U+00A0 for a tokenizer that splits only at
+    spaces.
     """
     for index in np.flatnonzero((counts > 1) & ~special):
         free = np.flatnonzero(counts == 0)
