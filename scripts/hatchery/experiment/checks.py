@@ -1,4 +1,5 @@
-"""Checks of a block against the blocks that it names and the files of this machine, beyond the checks of its class.
+"""Checks of a block (the settings of one corpus, tokenizer, experiment and so on) against the blocks that it names and
+the files of this machine, beyond the checks of its settings class.
 
 The encodings, the sources and the possible splits of a corpus are known before the corpus is made.
 """
@@ -23,14 +24,16 @@ if TYPE_CHECKING:
 
 
 def check_block(kind: str, name: str, project: "Project") -> None:
-    """Check a block against the blocks that it names and the files here. Raises ConfigError with every problem."""
+    """Check a block against the blocks that it names and the files of this machine. Raises ConfigError with every
+    problem.
+    """
     block, where, problems = project.block(kind, name), project.place(kind, name), Problems()
     if kind in ("experiment", "study"):
         _check_name(kind, name, where, project)
     for named in references(block):
         with problems.collecting():
             _require(named, f"{where}: {named.key}", project)
-    # The checks below read the named blocks.
+    # The checks below read the named blocks, so all of them must exist.
     problems.raise_any()
     for inline in INLINE if kind == "experiment" else ():
         if project.written.is_inline(inline, name):
@@ -77,7 +80,7 @@ def check_corpus(name: str, corpus: CorpusFile, where: str, project: "Project") 
 
 
 def _check_languages(sample: Sample, where: str, project: "Project") -> None:
-    """Raise ConfigError if a language of a mixture names a source that the corpus does not have."""
+    """Raise ConfigError if a language of a mixture names a source that the sampled corpus does not have."""
     other = project.corpus(sample.corpus)
     there = [source.name for source in other.sources] if other.made_from == "sources" else []
     for name, part in sample.languages.items():
@@ -117,7 +120,7 @@ def check_circle(name: str, project: "Project", where: str) -> None:
 
 
 def _corpora_in(kind: str, name: str, project: "Project") -> Iterator[str]:
-    """Yield the corpora that a corpus names, directly or through its selections."""
+    """Yield the corpora that a corpus or a selection names, directly or through its selections."""
     for reference in references(project.block(kind, name)) if project.has(kind, name) else ():
         if reference.kind == "corpus":
             yield reference.name

@@ -1,12 +1,12 @@
-"""The `cluster` block of config.yaml: resources that jobs may request, and the device for which costs are estimated.
+"""The section `cluster` of config.yaml: resources that jobs may request, and the device for which costs are estimated.
 
 A mistake is reported before the first job is submitted, and not by sbatch, one job at a time. Source of the refused
 options: the Slurm executor of Snakemake.
 
-If the block names no device for the estimate, the device of the jobs is used: a GPU if the cluster has GPUs or this
+If the section names no device for the estimate, the device of the jobs is used: a GPU if the cluster has GPUs or this
 machine has one that jobs would use; otherwise this machine's processor. Only costs may depend on the machine, because
-no table of results contains them. Peaks of devices are those of `training.speed`, so that planning and telemetry use
-one table; the peak of a CPU is an assumption that is printed with every estimate.
+no table of results contains them. The peak speeds of devices come from `training.speed`, so that planning and telemetry
+use one table; the peak speed of a CPU is an assumption that is printed with every estimate.
 """
 
 import os
@@ -25,7 +25,7 @@ from hatchery.training.speed import mfu, peak_flops
 
 PlannedDevice = Literal["a100", "cpu", "h100", "h200", "l40s", "mi250x", "v100"]
 
-# The name that the device's driver reports; `training.speed` stores the peak under this name.
+# The name that the device's driver reports; `training.speed` stores the peak speed under this name.
 DEVICES: Mapping[PlannedDevice, str] = {
     "a100": "NVIDIA A100-SXM4-80GB",
     "cpu": "cpu",
@@ -36,18 +36,20 @@ DEVICES: Mapping[PlannedDevice, str] = {
     "v100": "Tesla V100-SXM2-32GB",
 }
 CPU_THREAD_PEAK = 1e11
-"""Operations per second of one CPU thread in any precision: two 256-bit fused multiply-adds per cycle at 3.1 GHz."""
+"""Floating-point operations per second of one CPU thread in any precision: two 256-bit fused multiply-adds per cycle at
+3.1 GHz.
+"""
 
 
 @dataclass(frozen=True)
 class PlanSettings(Settings):
-    """On what an experiment is planned to run, and what a run keeps on disk."""
+    """Devices for which an experiment's cost is estimated, and the checkpoints that a run keeps on disk."""
 
     device: PlannedDevice
     devices: Count
-    # CPU threads of a run; counts where the device is "cpu".
+    # CPU threads per device; used only if the device is "cpu".
     threads: Count
-    # Share of the device's peak that training is taken to reach.
+    # Share of the device's peak speed that training is assumed to reach.
     mfu: ShareAboveZero
     keep_checkpoints: int
     milestones: tuple[float, ...]
@@ -66,12 +68,14 @@ class PublishedRun:
 
     @property
     def flops(self) -> float:
-        """6 N D with all parameters, including embeddings; attention scores are excluded."""
+        """Training operations as 6 N D, where N counts all parameters, including embeddings; attention scores are
+        excluded.
+        """
         return kaplan_flops(self.parameters, self.tokens)
 
     @property
     def mfu(self) -> float:
-        """The share of the devices' peak that the run reached by this count."""
+        """The share of the devices' peak speed that the run reached, from `flops` and `seconds`."""
         share = mfu(self.flops, self.seconds, self.devices, peak_flops(DEVICES[self.device], self.precision))
         assert share is not None, "the peak of the device is in the table"
         return share
@@ -91,7 +95,8 @@ LTG_BERT_RUN = PublishedRun(
 
 
 def precision_and_peak(requested: str, plan: PlanSettings) -> tuple[str, float]:
-    """Return a run's precision on the planned device, and the operations per second of all planned devices together.
+    """Return a run's precision on the planned device, and the peak speed of all planned devices together, in operations
+    per second.
 
     `requested` is "auto", "fp32", "bf16" or "fp16". Raises ConfigError for a precision that the device does not
     support.
@@ -116,7 +121,7 @@ Word = Annotated[str, Text(r"^\S+$", "text without spaces")]
 Minutes = Annotated[int, Range(ge=5)]
 Megabytes = Annotated[int, Range(ge=256)]
 
-# Options of sbatch that the executor sets itself, with the key of the block that determines them.
+# Options of sbatch that the executor sets itself, with the key of `cluster` that determines them.
 MANAGED = {
     ("--account", "-A"): "account",
     ("--partition", "-p"): "partition",
@@ -129,7 +134,7 @@ MANAGED = {
     ("--cpus-per-task", "-c", "--cpus-per-gpu"): "cpus_per_gpu",
     ("--requeue", "--no-requeue"): "requeue",
 }
-# Options that the executor sets without a key of the block.
+# Options that the executor sets, and that no key of `cluster` determines.
 WITHOUT_KEY = frozenset(
     [
         "--ntasks",
@@ -173,9 +178,9 @@ class JobTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings(Settings):
-    """The machines that jobs are sent to; ignored where jobs run at once. A key that begins with `gpu_` is for jobs
-    that compute with models, null there takes the key without `gpu_`. No result depends on any of them; estimated costs
-    do, and the page and cards that show them."""
+    """Machines to which jobs are submitted; ignored if jobs run on this machine. A key that begins with `gpu_` applies
+    to jobs that compute with models; if it is null, the key without `gpu_` applies. No result depends on these keys;
+    only estimated costs do, and the page and cards that show the costs."""
 
     account: Word | None = None
     """Account that is charged (sbatch -A); null uses Slurm's default."""
@@ -225,9 +230,9 @@ class ClusterSettings(Settings):
     pretraining_minutes: Minutes | None = None
     """Requested duration of one attempt of a pretraining, in minutes; null uses the estimated duration."""
     planned_device: PlannedDevice | None = None
-    """Device for the cost estimate of an experiment (results/<experiment>/cost.md); mi250x is one of its two dies. null
-    uses the device that gpu_type names; without gpu_type, h100 if jobs compute on GPUs (gpus_per_node above 0, or a GPU
-    in this machine), otherwise the processor of this machine."""
+    """Device for the cost estimate of an experiment (results/<experiment>/cost.md); mi250x means one of the two dies of
+    an MI250X. null uses the device that gpu_type names; without gpu_type, h100 if jobs compute on GPUs (gpus_per_node
+    above 0, or a GPU in this machine), otherwise the processor of this machine."""
     planned_mfu: ShareAboveZero = 0.3
     """Share of the device's peak speed that the cost estimate assumes for training."""
 
@@ -267,7 +272,7 @@ class ClusterSettings(Settings):
 
 
 def _check_extra(key: str, extra: str) -> None:
-    """Refuse options that a key of the block or the executor itself sets."""
+    """Refuse options that a key of `cluster` or the executor itself sets."""
     try:
         arguments = shlex.split(extra)
     except ValueError as error:
@@ -294,7 +299,8 @@ def planned_device(cluster: ClusterSettings, device: DeviceName) -> str:
     if cluster.planned_device is not None:
         return cluster.planned_device
     if cluster.gpus_per_node:
-        # Names of GPU types on clusters: `a100`, `nvidia_a100_80gb`, `mi250`.
+        # Clusters name GPU types `a100`, `nvidia_a100_80gb` or `mi250`, so the device's name is searched for in the
+        # type.
         named = (cluster.gpu_type or "").lower()
         return next((device for device in DEVICES if device != CPU and device.removesuffix("x") in named), GPU)
     match device:

@@ -35,7 +35,7 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """The name in paths."""
+        """The name of the model in paths, such as `ltg_bert-s42`."""
         return SeededRun.from_seed(self.run, self.seed).name
 
 
@@ -70,7 +70,8 @@ def origin_of(project: "Project", experiment: str, run: str, seed: int) -> Origi
 
 
 def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: int, where: str) -> Origin:
-    """Return the run that `chosen`, at the place `where`, names for a run of `experiment` with the seed `seed`.
+    """Return the run that `chosen` names as the initial model of a run of `experiment` with this seed; `where` is the
+    file and key of `chosen`, for messages.
 
     Raises ConfigError for an unknown experiment, run or seed.
     """
@@ -103,7 +104,9 @@ def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[
 
 
 def trained_before(project: "Project", experiment: str, run: str, seed: int) -> Origin | None:
-    """Return the nearest of the `ancestors` with steps: a run of 0 steps has seen the same words as its origin."""
+    """Return the nearest of the `ancestors` that trains: a run of 0 steps has seen the same words as its initial
+    model.
+    """
     chain = ancestors(project, experiment, run, seed)
     return next((one for one in chain if trains(pretraining_of(project, one))), None)
 
@@ -135,9 +138,9 @@ def check_continuation(name: str, experiment: "Experiment", where: str, project:
 
 
 def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
-    """Return the number of a run's steps that its initial model has done, if known when planning, else 0.
+    """Return the number of a run's steps that its initial model has already trained; 0 if unknown when planning.
 
-    For a budget of words, the number is estimated from the words of the earlier runs.
+    For a budget of words, the number is estimated from the word budget of the earlier runs.
     """
     origin = trained_before(project, experiment, run, seed)
     if origin is None:
@@ -223,7 +226,9 @@ def _check_fit(project: "Project", experiment: str, run: str, seed: int, origin:
 
 
 def _check_budget(project: "Project", experiment: str, run: str, seed: int, place: str) -> None:
-    """Check that a budget exceeds the words of the earlier runs, and that the marks which they passed are known."""
+    """Check that a budget of words exceeds the budget of the earlier runs, and that this budget is known if
+    `checkpoints_at` saves checkpoints, because earlier runs may have reached some of these word counts.
+    """
     ours = project.experiment(experiment).runs[run].pretraining
     if ours.budget is None or ours.steps == 0:
         return

@@ -1,8 +1,9 @@
-"""Finished models that a run reads: teachers, members of an ensemble, or the model whose loss orders the text.
+"""Finished models that a run reads: teachers, members of an ensemble, or the model whose loss determines the data
+order.
 
-Each is a run of the same or of another experiment, or a folder with the manifest of a model. It is an input of the job,
-as an initial model is, so the run is made again when the model changes. No run has both teachers and members.
-Impossible models are refused at planning time.
+Each model is a run of the same or of another experiment, or a folder with the manifest of a model. It is an input of
+the job, as an initial model is, so the run is pretrained again when the model changes. No run has both teachers and
+members. Impossible models are refused at planning time.
 """
 
 import json
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 
 def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
-    """Return the teachers of a run, or the members of an ensemble, in their order: runs, or manifests of folders.
+    """Return the teachers of a run, or the members of an ensemble, in the order of the file: each is a run, or the path
+    of a folder's manifest.
 
-    A run with weight 0 has no teachers.
+    A run whose distillation has weight 0 has no teachers.
 
     Raises ConfigError for an unknown experiment, run or seed.
     """
@@ -42,24 +44,25 @@ def teachers_of(project: "Project", experiment: str, run: str, seed: int) -> lis
 
 
 def _chosen(pretraining: "PretrainingSettings") -> "tuple[str, Sequence[ModelChoice]]":
-    """Return the key of the teachers or members, and their choices."""
+    """Return the configuration key of the teachers or members, and the models chosen there."""
     if pretraining.ensemble:
         return "ensemble", pretraining.ensemble
     return "distillation.teachers", () if pretraining.distillation is None else pretraining.distillation.teachers
 
 
 def teacher_runs(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
-    """Return the teachers or members of a run that are runs themselves."""
+    """Return the teachers or members of a run that are runs of experiments, not folders."""
     return [one for one in teachers_of(project, experiment, run, seed) if isinstance(one, Origin)]
 
 
 def order_place(project: "Project", experiment: str, run: str) -> str:
-    """Return the place of the model of an order in the configuration, for messages."""
+    """Return the file and key of the model whose loss determines the data order, for messages."""
     return f"{project.place('experiment', experiment)}: runs.{run}.pretraining.order.model"
 
 
 def order_model_of(project: "Project", experiment: str, run: str, seed: int) -> list[Origin | str]:
-    """Return a list with the model whose loss orders the text, a run or the manifest of a folder; empty without one.
+    """Return a list with the model whose loss determines the data order, a run or the path of a folder's manifest;
+    empty without such a model.
 
     Raises ConfigError for an unknown experiment, run or seed.
     """
@@ -72,7 +75,9 @@ def order_model_of(project: "Project", experiment: str, run: str, seed: int) -> 
 
 
 def _other_models(project: "Project", one: Origin) -> list[Origin]:
-    """Return all runs that a run reads: its initial model, its teachers or members, and the model of its order."""
+    """Return all runs that a run reads: its initial model, its teachers or members, and the model that determines its
+    data order.
+    """
     of = project, one.experiment, one.run, one.seed
     initial = origin_of(*of)
     ordering = [other for other in order_model_of(*of) if isinstance(other, Origin)]
@@ -80,7 +85,7 @@ def _other_models(project: "Project", one: Origin) -> list[Origin]:
 
 
 def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> list[dict[str, object]]:
-    """Return the keys of the models of a run's teachers, or of the members of an ensemble."""
+    """Return the model settings, by key, of each of a run's teachers, or of each member of an ensemble."""
     return [
         _values_in(Path(one))
         if isinstance(one, str)
@@ -90,7 +95,7 @@ def teacher_models(project: "Project", experiment: str, run: str, seed: int) -> 
 
 
 def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
-    """Return all runs on which the weights of a run depend, each once: initial models, teachers, members, and theirs.
+    """Return all runs on which the weights of a run depend, directly or through other runs, each once.
 
     The run itself is among them if the runs depend on each other in a circle.
     """
@@ -106,8 +111,8 @@ def taught_by(project: "Project", run: Origin) -> dict[Origin, None]:
 
 
 def check_distillation(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Check that every run of the experiment `name` can learn from its teachers, or join its members. Raises
-    ConfigError."""
+    """Check that every run of the experiment `name` can learn from its teachers, or be an ensemble of its members.
+    Raises ConfigError."""
     for run, entry in experiment.runs.items():
         _check_order(name, run, project)
         key, choices = _chosen(entry.pretraining)
@@ -131,7 +136,9 @@ def check_distillation(name: str, experiment: "Experiment", where: str, project:
 
 
 def _check_order(name: str, run: str, project: "Project") -> None:
-    """Check that the model of an order exists before the run, and that it can predict the labels of the run."""
+    """Check that the model that determines the data order does not depend on the run, and can predict the run's
+    labels.
+    """
     place = order_place(project, name, run)
     entry = project.experiment(name).runs[run]
     if entry.pretraining.order is not None and entry.pretraining.order.model is not None:
@@ -166,7 +173,7 @@ def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str)
     if reason := unable_teacher(pretraining.objective, pretraining_of(project, teacher).objective):
         raise ConfigError(f"{place}: {named} {reason}")
     limit = project.model_of(teacher.experiment, teacher.run).position_limit
-    # Planning reads this module, but loads NumPy only for a run with teachers.
+    # Planning imports this module, and needs NumPy only for a run with teachers.
     from hatchery.training.step_plan import StepPlan
 
     longest = max(StepPlan(pretraining.planned()).lengths, default=pretraining.sequence_length)
@@ -178,7 +185,7 @@ def _check_teacher(project: "Project", own: Origin, teacher: Origin, place: str)
 
 
 def _values_in(manifest: Path) -> dict[str, object]:
-    """Return the keys of the model in the folder of a manifest. Raises ConfigError naming an unreadable file."""
+    """Return the model settings, by key, in the folder of a manifest. Raises ConfigError naming an unreadable file."""
     path = manifest.parent / "config.json"
     try:
         values: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))

@@ -46,10 +46,12 @@ class Expansion:
     own: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """Pretraining keys that each run sets itself."""
     shared: set[str] = field(default_factory=set)
-    """Keys with a sweep of the experiment, for all runs."""
+    """Keys for which the experiment itself sets a sweep, for all runs."""
 
     def as_in_the_file(self, message: str) -> str:
-        """Replace the keys in an error by those of the file; errors in inherited keys are reported once."""
+        """Return an error message with the keys that the file contains instead of the keys of expanded runs; errors in
+        inherited keys are reported once.
+        """
         lines = message.splitlines()
         found: dict[str, None] = {}
         for line in lines:
@@ -65,21 +67,22 @@ class Expansion:
         return match[0] if made is None else made.place
 
     def labels(self) -> dict[str, str]:
-        """Return labels for people of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
+        """Return readable labels of the runs that sweeps or a grid made, by run: `ltg_bert, learning_rate 0.005`."""
         return {run: made.label for run, made in self.runs.items() if made.label}
 
     def swept(self) -> dict[str, str]:
-        """Return the runs that sweeps made, each with the name of the run with the sweep."""
+        """Return for each run that sweeps made the name of the run in the file that has the sweeps."""
         return {run: made.base for run, made in self.runs.items() if made.values}
 
     def sets(self) -> dict[str, str]:
-        """Return the set of each run that a grid made: `set_1`. Other runs have no set."""
+        """Return the set of each run that a grid made, such as `set_1`. Other runs have no set."""
         return {run: made.set for run, made in self.runs.items() if made.set}
 
     def swept_values(self) -> dict[str, dict[str, object]]:
-        """Return for each run of a sweep or a grid: `line`, the common name, and the swept `values` by key.
+        """Return for each run of a sweep or a grid: `line`, the name that the runs with different values share;
+        `sized`, true for a grid; and the swept `values` by key.
 
-        The values of a grid's run include its size, which its name does not contain.
+        Runs of a grid differ in their number of parameters, which `values` does not contain.
         """
         return {
             run: {
@@ -96,11 +99,11 @@ class Expansion:
 
 
 def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion:
-    """Expand the experiment `name` of the file `where`: all runs are complete, without inherited keys.
+    """Expand the experiment `name` of the file `where`: each run contains all keys that it inherits.
 
-    Rows under `published` that name a run with sweeps apply to all its runs. Raises ConfigError, with advice, for an
-    invalid grid, and for a sweep in another place, without values, with equal values, or whose runs have the name of
-    another run.
+    A row under `published` that names a run with sweeps applies to all runs that the sweeps make. Raises ConfigError,
+    with advice, for an invalid grid, and for a sweep at a key that allows none, without values, with equal values, or
+    whose runs have the name of another run.
     """
     result = Expansion(copy.deepcopy(dict(experiment)))
     document, runs, made = result.document, experiment.get("runs"), dict[str, MadeRun]()
@@ -116,7 +119,7 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
     found = swept_runs(experiment, made, shared, where)
     result.shared = {sweep.place for sweep in shared}
     for sweep in shared:
-        # Settings for all runs are removed, because every run contains them now.
+        # Replace or remove the shared sweep, because every run contains its own value now.
         _set_or_remove(document[PRETRAINING], sweep.path, sweep.values[0])
     document["runs"] = {run: entry for run, (entry, _) in found.items()}
     result.runs = {run: how for run, (_, how) in found.items()}
@@ -128,7 +131,9 @@ def write_out(name: str, experiment: Mapping[str, Any], where: str) -> Expansion
 
 
 def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any]) -> Document:
-    """Return a run with the shared settings; an inline model is named after experiment and run, as no file can be."""
+    """Return a run with the shared settings; an inline model gets the name `<experiment>.<run>`, which no file can
+    have.
+    """
     whole, shared, own = dict(entry), result.document.get(PRETRAINING), entry.get(PRETRAINING, {})
     if isinstance(own, Mapping):
         result.own[run] = own
@@ -168,9 +173,10 @@ def _set_or_remove(tree: Document, path: tuple[str, ...], value: Any) -> None:
 
 
 def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Document, MadeRun]]:
-    """Yield a run for every row of the grid in the file `where`, and for every variant of each row, with its name.
+    """Yield name, settings and origin of a run for every row of the grid in the file `where`, and for every variant of
+    each row.
 
-    Raises ConfigError for an invalid grid. Its runs are validated later, like written ones.
+    Raises ConfigError for an invalid grid. The runs are validated later, like the runs in a file.
     """
     read = validated(Grid, grid, f"{where}: grid")
     columns, taken, named = list(read.columns), dict[WrittenRow, str](), set[str]()
@@ -210,7 +216,8 @@ def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], w
         candidates = [row for row in _combinations(draw.among, columns, f"{where}.draw.among") if row not in taken]
         if len(candidates) < draw.count:
             raise ConfigError(f"{where}.draw: count: got {draw.count}, but only {len(candidates)} rows are left")
-        # Ordered by digest, so that one more value does not change the order of the others.
+        # The digest of a row is its random number, so that an additional row does not change the order of the other
+        # rows.
         yield from sorted(candidates, key=lambda row: digest(text_of([draw.seed, *row])))[: draw.count]
 
 
@@ -237,7 +244,7 @@ def _combinations(values: Mapping[str, WrittenRow], columns: list[str], where: s
 def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str, str, Document]]:
     """Yield the run of a row and its variants, as name, variant and settings.
 
-    Keys of the part override those of the grid.
+    Keys of the part override keys of the grid.
     """
     columns = {**grid.columns, **part.columns}
     sizes = {key: value for key, value in zip(columns.values(), row, strict=True) if key is not None}
@@ -252,7 +259,7 @@ def _runs_of(row: WrittenRow, part: GridRows, grid: Grid) -> Iterator[tuple[str,
 def _of_its_row(run: Document, name: str) -> Document:
     """Return the run of a variant.
 
-    If `initialise_from` names at most a step, the run starts from the run `name` of its row.
+    If `initialise_from` names neither a run nor a path, the variant starts from `name`, the run of its row.
     """
     start = run.get("pretraining", {}).get("initialise_from")
     if not isinstance(start, Mapping) or {"run", "path"} & start.keys():

@@ -78,7 +78,7 @@ class WholeRun(Run):
     """A model of an experiment with all inherited keys written out."""
 
     model: Annotated[ModelName, NAME_OR_KEYS]
-    """A file of config/models/, or a model that stands in the run: `<experiment>.<run>`."""
+    """A file of config/models/, or a model whose keys the run contains: `<experiment>.<run>`."""
     pretraining: PretrainingSettings  # type: ignore[assignment]
     """Settings of the pretraining."""
 
@@ -149,7 +149,7 @@ class Grid(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Finetuning(Settings):
-    """Tasks with labels of an experiment, and the fine-tuning protocol."""
+    """Labelled tasks of an experiment, and their fine-tuning protocol."""
 
     protocol: PartOfProtocol = field(default_factory=dict)
     """Keys that differ from the protocol named by `base`, or from the defaults."""
@@ -199,8 +199,8 @@ class Submission(Settings):
     seed: Natural | None = None
     """Pretraining seed of the submitted run; null uses its first seed."""
     age_of_acquisition: Literal["as_measured", "zero"] = "as_measured"
-    """Value of this part of the score in the file: the measured correlation or zero. The server uses the value
-    unchanged, so a negative correlation lowers the mean."""
+    """Value of the age-of-acquisition part of the score in the file: the measured correlation or zero. The server uses
+    the value unchanged, so a negative correlation lowers the mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +223,7 @@ class MultilingualSubmission(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTables(Settings):
-    """Experiment whose rows of a paper's tables a miniature fills."""
+    """Experiment whose rows in a paper's tables this miniature fills."""
 
     of: Annotated[str, Reference("experiment", inherited=True)]
     """Experiment with `published`. Runs of the same name fill the same rows."""
@@ -247,7 +247,7 @@ class ExperimentFile(OneOfKeys):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Other files to search for an unknown key, with their names for messages."""
+        """Settings classes of other files that may have an unknown key, by the files' names for messages."""
         from hatchery.experiment.kinds import MainFile
 
         return {"config/config.yaml": MainFile}
@@ -302,8 +302,8 @@ class ExperimentFile(OneOfKeys):
     """Tasks with labels on which the models are fine-tuned, and the protocol."""
     tests_against: str | None = None
     """Run or baseline with which all others are compared in significance tests on minimal pairs and tasks. null
-    compares every two models; with more than four models, all others with the first untrained run, else with the first
-    baseline, else with the first run."""
+    compares every pair of models; with more than four models, it compares all others with the first untrained run, or
+    without one with the first baseline, or else with the first run."""
     published: Published | None = None
     """Published models that the runs replicate; their scores are in config/published/values/<paper>.csv. null
     replicates no published model."""
@@ -322,12 +322,12 @@ class ExperimentFile(OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ExperimentFile):
-    """An experiment that is written out (`expansion.py`), so that every run is whole."""
+    """An experiment after its expansion (`expansion.py`), so that every run contains all keys that it inherits."""
 
     corpus: Annotated[CorpusName, NAME_OR_KEYS]
     """The corpus that the models are trained on."""
     tokenizer: Annotated[TokenizerName, NAME_OR_KEYS]
-    """Their tokenizer."""
+    """The tokenizer of the models."""
     runs: Annotated[dict[BlockName, WholeRun], MinLen(1)] = ABSENT  # type: ignore[assignment]
     """The models of the experiment by the names that the tables show."""
 

@@ -1,7 +1,7 @@
 """Fine-tuning of an experiment on a task: the protocol, the head, and the assignment of tasks to jobs.
 
-A protocol is merged from a named one, the experiment's changes and the task's changes; later values override earlier
-ones, key by key. A task with its own base uses only that base, without the experiment's changes.
+A protocol is merged from a named protocol, the experiment's changes and the task's changes; later values override
+earlier values, key by key. A task with its own base uses only that base, without the experiment's changes.
 `finetuning.tasks_per_job` sets the number of tasks per job; by default, jobs have several tasks only if there would be
 thousands of jobs. Jobs are numbered in the order of the tasks, and a task's results do not depend on its job.
 """
@@ -28,8 +28,8 @@ def resolve_protocol(
 ) -> ProtocolChoice:
     """Return all protocol settings of `task`; `where` is the experiment's file.
 
-    `metrics` are those of a task that is not in the project. Raises ConfigError for an unknown base and for
-    contradictory values.
+    `metrics` are the metrics of a task that the project does not contain. Raises ConfigError for an unknown base and
+    for contradictory values.
     """
     own, of_task = finetuning.protocol, finetuning.tasks[task]
     place = f"{where}: finetuning.tasks.{task}"
@@ -63,7 +63,7 @@ def head_of_task(finetuning: Finetuning, head: HeadSettings) -> HeadSettings:
 
 
 def _named(base: str | None, task: str, project: "Project", where: str) -> list[Mapping[str, Any]]:
-    """Return the layers of a named protocol, those of its own base first."""
+    """Return the settings that are merged to a named protocol, in order: the settings of its base come first."""
     layers: list[Mapping[str, Any]] = []
     taken: list[str] = []
     while base is not None:
@@ -78,13 +78,14 @@ def _named(base: str | None, task: str, project: "Project", where: str) -> list[
 
 
 MOST_JOBS = 4000
-"""Maximum number of jobs with one task each, if the experiment does not set it: planning takes 2 ms per job."""
+"""Maximum number of fine-tuning jobs if `tasks_per_job` is null, because planning takes 2 ms per job."""
 
 
 def task_batches(finetuning: Finetuning, models: int) -> dict[str, list[str]]:
-    """Return the tasks of each job by name, for an experiment's `finetuning` block and this number of models.
+    """Return the tasks of each job by the job's name, for the section `finetuning` of an experiment with `models`
+    models.
 
-    None if each job has one task.
+    Empty if each job has one task.
     """
     tasks = list(finetuning.tasks)
     size = finetuning.tasks_per_job or max(1, -(-models * len(tasks) // MOST_JOBS))

@@ -1,7 +1,8 @@
 """Values that override config.yaml: from `--configfile`, and then from `--config` of Snakemake's command line.
 
 Snakemake reads both with its own YAML rules: a number in `--config 'compute={corpus_threads: 2}'` becomes text, and so
-does `1e-3` of a file. Therefore both are read again by the rules of config.yaml, with the source of each value.
+does `1e-3` in a file. Therefore files and arguments are read again by the rules of config.yaml, with the source of each
+value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ def given_settings(files: Iterable[Path], arguments: Iterable[str]) -> Given:
 
 
 def place_of(key: str, given: Given) -> str:
-    """Return the source of a key (`compute.device`); for a missing key, that of the nearest key above it."""
+    """Return the source of a key (`compute.device`); for a missing key, the source of the nearest key above it."""
     parts = tuple(key.split("."))
     for length in range(len(parts), 0, -1):
         for place, values in reversed(given):

@@ -29,7 +29,7 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
     project.check("corpus", name)
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
-        # Drawn documents keep their splits.
+        # The documents of a sample keep their splits.
         return held_out_splits(project, corpus.sample.corpus)
     if corpus.made_from == "sequences":
         return _of_sequences(project, corpus.sequences)
@@ -89,7 +89,7 @@ def check_perplexity_splits(experiment: Experiment, where: str, project: "Projec
 def check_translation(name: str, experiment: Experiment, where: str, project: "Project") -> None:
     """Raise ConfigError if models, evaluations and corpora of translation do not fit, with one line for each problem.
 
-    A translating model is an encoder and a decoder, learns from pairs, and is scored on test sets of pairs alone.
+    A translating model has an encoder and a decoder, learns from pairs, and is scored only on test sets of pairs.
     """
     tests, problems = experiment.translation.tests, Problems()
     tasks = {run: entry.pretraining.objective.task for run, entry in experiment.runs.items()}
@@ -146,10 +146,12 @@ def _check_translating_model(experiment: str, run: str, task: str, where: str, p
 
 
 def _check_special_tokens(name: str, project: "Project") -> None:
-    """Raise ConfigError for a tokenizer that ends every text with the end of a paragraph, and so every translation."""
+    """Raise ConfigError for a tokenizer with a paragraph token, which would end every text, and so every
+    translation.
+    """
     tokenizer = project.tokenizer(name)
     if tokenizer.path is not ABSENT:
-        # The library takes long to import, and nearly all tokenizers are trained here.
+        # Import only here, because the library takes long to import, and nearly all tokenizers have no `path`.
         from hatchery.tokenization.tokenizer_file import load_tokenizer
 
         path = Path(tokenizer.path).expanduser()

@@ -1,7 +1,7 @@
 """The kinds of files below config/: the folder of each kind, and its settings class.
 
-The classes of suites, baselines and labelled tasks, and of config.yaml itself, are here; those of text and of
-experiments have files of their own.
+The classes of suites, baselines and labelled tasks, and of config.yaml itself, are here; the classes of text and of
+experiments are in `text_files.py` and `experiment_file.py`.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,9 @@ class SuiteVariant(SuiteSettings, OneOfKeys):
     """Folder of the generated demo data, instead of `data`."""
 
     def scored(self, name: str) -> dict[str, object]:
-        """Return the settings for scoring the suite `name` (`ScoringSettings`), without keys of other formats."""
+        """Return the settings for scoring the suite `name` (`ScoringSettings`): its name and the keys of
+        `SuiteSettings`.
+        """
         return {"suite": name, **keys_of(self, only=SuiteSettings)}
 
 
@@ -87,7 +89,9 @@ class ReadingTableFile(ReadingTableSettings, OneOfKeys):
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineFile(BaselineSettings):
-    """Pretrained model of others for comparison: a folder of the transformers library, of which no code is run."""
+    """Pretrained model of others for comparison: a folder in the format of the transformers library; code in the folder
+    is not run.
+    """
 
     description: str = ""
     """Description for readers."""
@@ -137,8 +141,8 @@ class TaskFile(Variant):
 
 @dataclass(frozen=True, kw_only=True)
 class Compute(TrainingRuntime):
-    """How to compute. Nothing here is part of a result, so changing it computes none anew; only estimated costs, and
-    the page and cards that show them, are written again, in seconds."""
+    """Settings of the computation. No result contains them, so a changed value repeats no computation; only estimated
+    costs, and the page and cards that show the costs, are written again, in seconds."""
 
     corpus_threads: Count = 2
     """Number of processes of one conversion or selection."""
@@ -158,7 +162,7 @@ class MainFile(Settings):
 
     @classmethod
     def other_files(cls) -> Mapping[str, type]:
-        """Other files to search for an unknown key, with their names for messages."""
+        """Settings classes of other files that may have an unknown key, by the files' names for messages."""
         return {"the experiment's file": ExperimentFile}
 
     experiments: tuple[Annotated[str, Reference("experiment")], ...] = ("demo",)
@@ -210,4 +214,4 @@ FILES: Mapping[str, Any] = {
     "protocol": ProtocolFile,
     "baseline": BaselineFile,
 }
-"""Folders of all kinds of files. `config` is config/config.yaml itself."""
+"""Settings class of each kind of file. `config` is config/config.yaml itself."""

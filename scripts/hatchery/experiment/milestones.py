@@ -18,14 +18,18 @@ KEY = "evaluate_milestones"
 
 
 def milestones_of(project: "Project", experiment: str, run: SeededRun) -> list[SeededRun]:
-    """Return the intermediate checkpoints of a run in their order: after steps, or after the marks of its budget."""
+    """Return the intermediate checkpoints of a run in their order: after the steps in `milestones`, or after the word
+    counts in `checkpoints_at`.
+    """
     pretraining = project.experiment(experiment).runs[run.model].pretraining
     marks = own_marks(project, experiment, run.model, run.seed)
     return [*map(run.after, pretraining.milestones), *map(run.after_words, marks)]
 
 
 def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple[int, ...]:
-    """Return the word counts after which a run saves checkpoints, without those that an earlier run has passed."""
+    """Return the word counts after which a run saves checkpoints, without the word counts that an earlier run has
+    passed.
+    """
     pretraining = project.experiment(experiment).runs[run].pretraining
     before = 0
     if (trained := trained_before(project, experiment, run, seed)) is not None:
@@ -39,9 +43,10 @@ def own_marks(project: "Project", experiment: str, run: str, seed: int) -> tuple
 
 
 def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[tuple[str, SeededRun]]:
-    """Return all checkpoints that a budget saves, with the experiment of each; those of earlier runs come first.
+    """Return (experiment, checkpoint) for all checkpoints that a run and the runs before it save after word counts;
+    checkpoints of earlier runs come first.
 
-    Each number of words appears once. Checkpoints in a folder outside of the experiments are not included.
+    Each word count appears once. Checkpoints in a folder outside of the experiments are not included.
     """
     origin = origin_of(project, experiment, run.model, run.seed)
     before: list[tuple[str, SeededRun]] = []
@@ -53,12 +58,16 @@ def chain_of_marks(project: "Project", experiment: str, run: SeededRun) -> list[
 
 
 def is_asked(experiment: Experiment, kind: str, name: str) -> bool:
-    """Return True if an evaluation is applied to milestones: its kind, or its kind and name, is listed."""
+    """Return True if an evaluation is applied to milestones: `evaluate_milestones` lists its kind, or its kind and
+    name.
+    """
     return bool({kind, f"{kind}/{name}"} & set(experiment.evaluate_milestones))
 
 
 def suite_batches(experiment: Experiment, of_milestone: bool) -> dict[str, list[str]]:
-    """Return the suites of each job by its name, of finished models or of milestones; no jobs if each suite has one."""
+    """Return the suites of each job by the job's name, for finished models or for milestones; empty if each suite has
+    its own job.
+    """
     kind, size = "minimal_pairs", experiment.suites_per_job
     suites = [one for one in experiment.minimal_pairs if not of_milestone or is_asked(experiment, kind, one)]
     if size == 1:

@@ -1,4 +1,5 @@
-"""The paper tables of an experiment: those of its own `published`, or those of the experiment that it miniaturises.
+"""The tables of a paper that an experiment fills: the tables of its own `published`, or the tables of the experiment
+that it miniaturises.
 
 A miniature repeats an experiment on other data. It uses the published rows of its original, and the original's names
 of suites, tasks and corpus. Every table states why the miniature's numbers are not comparable with the printed ones.
@@ -75,9 +76,9 @@ def check_published_rows(experiment: "Experiment", where: str) -> None:
 class Filled(TypedDict):
     """Content of an experiment's paper tables, with the keys of `PaperTablesSettings`.
 
-    `published` has the rows of the models in the experiment. `prefix` and `suites` map names of suites and tasks to
-    the paper's tables, `corpora` maps corpora to those of the paper, `caveat` states why the numbers are not
-    comparable.
+    `published` has the rows of the models in the experiment. `prefix` and `suites` map names of suites and tasks to the
+    names in the paper's tables, `corpora` maps corpora to the corpora of the paper, and `caveat` states why the numbers
+    are not comparable.
     """
 
     published: "Published"
@@ -88,7 +89,7 @@ class Filled(TypedDict):
 
 
 def paper_tables(project: "Project", experiment: str) -> Filled | None:
-    """Return the content of an experiment's paper tables; None if it repeats no paper."""
+    """Return the content of an experiment's paper tables; None if the experiment replicates no paper."""
     block = project.experiment(experiment)
     chosen = block.paper_tables
     if chosen is None:
@@ -109,23 +110,25 @@ def paper_tables(project: "Project", experiment: str) -> Filled | None:
 
 
 def _rows_of_miniature(rows: Mapping[str, str], models: Iterable[str], swept: Mapping[str, str]) -> dict[str, str]:
-    """Return the rows of an original for models of a miniature, in the original's order.
+    """Return the published row of the original for each model of a miniature, in the original's order.
 
-    A sweep's runs use their base's row.
+    Runs that a sweep made use the row of the run with the sweep.
     """
     called = {model: model if model in rows else swept.get(model, model) for model in models}
     return {model: row for run, row in rows.items() for model, name in called.items() if name == run}
 
 
 def published_files(project: "Project", name: str) -> list[str]:
-    """Return the files with the papers' numbers that an experiment, or the experiments of a study, repeat."""
+    """Return the files with the numbers of the papers that an experiment, or the experiments of a study, replicate."""
     chosen = [project.experiment(part).published for part in project.members(name)]
     papers = dict.fromkeys(block.paper for block in chosen if block is not None)
     return [f"config/{VALUES}/{paper}.csv" for paper in papers]
 
 
 def paper_of_tables(project: "Project", experiment: str) -> str | None:
-    """Return the paper whose tables an experiment has: the one that it repeats, if its tables have a layout."""
+    """Return the paper whose tables an experiment fills: the paper that it replicates, if there is a layout of these
+    tables.
+    """
     chosen = paper_tables(project, experiment)
     if chosen is None:
         return None

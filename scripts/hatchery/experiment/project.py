@@ -1,7 +1,7 @@
 """The configuration of a project: every file is read at its first request, and is an immutable object afterwards.
 
-A broken experiment affects only its own targets, because files are read on request. Errors within one file are
-reported when it is read; `check` compares it with other files and with the data on this machine, once.
+A broken experiment affects only its own targets, because files are read on request. Errors within one file are reported
+when it is read; `check` compares the file with other files and with the data on this machine, once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,7 +42,9 @@ Number = TypeVar("Number", int, float)
 
 
 def _named(kind: str, cls: type[File]) -> "Callable[[Project, str], File]":
-    """Return a method: it returns the file of this kind and name as an object of the kind's class; models by family."""
+    """Return a method that returns the block of this kind and a given name as an object of its settings class; the
+    class of a model depends on its family.
+    """
 
     def read(project: "Project", name: str) -> File:
         found: File = project.block(kind, name)
@@ -71,7 +73,7 @@ class Project:
         self._given: Given = [*given, *([("what the program says", overrides)] if overrides else [])]
         self.written = WrittenBlocks(self.folder, shipped)
         self.checked: dict[tuple[str, str], None] = {}
-        """Kinds and names of the blocks that were already checked against others, in order of the checks."""
+        """Kinds and names of the blocks that were already checked against other blocks, in order of the checks."""
         self._blocks: dict[tuple[str, str], Any] = {}
         self._raw_inputs: dict[str, SourceKeys] = {}
         self._expansions: dict[str, Expansion] = {}
@@ -116,12 +118,16 @@ class Project:
     baseline = _named("baseline", BaselineFile)
 
     def block(self, kind: str, name: str) -> Any:
-        """Return the block of this kind and name, an object of its class; `check` compares it with other files."""
+        """Return the block of this kind and name, an object of its settings class; `check` compares it with other
+        files.
+        """
         found = self._as_written(kind, name)
         return self._with_rows_that_are_here(found) if kind == "task" else found
 
     def readable(self, kind: str, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        """Yield the readable blocks of these names; errors in the others are reported by their own check."""
+        """Yield name and block of the readable blocks of these names; errors in other blocks are reported by their own
+        check.
+        """
         for name in names:
             with suppress(ConfigError):
                 yield name, self.block(kind, name)
@@ -132,7 +138,9 @@ class Project:
         return self._blocks[kind, name]
 
     def _with_rows_that_are_here(self, task: TaskFile) -> TaskFile:
-        """Return the task, with the files of its `otherwise` if config.yaml has a source of those only."""
+        """Return the task; it reads the files of its `otherwise` task if config.yaml has a source of those files
+        only.
+        """
         if task.otherwise is None or task.data is ABSENT or self._can_be_had(task.data):
             return task
         other: TaskFile = self._as_written("task", task.otherwise)
@@ -153,7 +161,8 @@ class Project:
         if stem := self.written.file_of_variant(kind, name):
             # Errors in the file are reported once, for the file itself.
             self._as_written(kind, stem)
-        # A place in another block's file ends in a key.
+        # The place of a block in another block's file already ends in a key, so its keys follow a full stop in
+        # messages.
         made = (build if ": " in place else validated)(FILES[kind], raw, place)
         return self._take_raw_input(name, made, place) if kind == "corpus" else made
 
@@ -173,7 +182,9 @@ class Project:
         return self._expansions[experiment]
 
     def _take_raw_input(self, corpus: str, block: CorpusFile, where: str) -> CorpusFile:
-        """Store the inline raw input of a corpus, and replace it by its name: the corpus's name."""
+        """Store the inline raw input of a corpus under the corpus's name, and replace it by this name in the
+        sources.
+        """
         sources = () if block.sources is ABSENT else block.sources
         own = [source for source in sources if isinstance(source.data, SourceKeys)]
         if not own:
@@ -221,7 +232,9 @@ class Project:
             self.written.require(kind, name, where)
 
     def raw_input(self, name: str) -> SourceKeys | None:
-        """Return the raw input `name` of config.yaml, or that of the corpus of this name; None if there is none."""
+        """Return the raw input `name` of config.yaml, or the inline raw input of the corpus of this name; None without
+        either.
+        """
         if name not in self.config.data and name not in self._raw_inputs and self.written.has_raw_input(name):
             self.corpus(name)
         found = self.config.data.get(name) or self._raw_inputs.get(name)
@@ -230,7 +243,7 @@ class Project:
     # Experiments and studies -----------------------------------------------------------------------------------------
 
     def sets_of(self, experiments: Iterable[str]) -> dict[str, str]:
-        """Return the sets of the runs of several experiments, by the runs' names in a study."""
+        """Return the grid's set of each run of several experiments, by the run's name in a study."""
         return {f"{part}/{run}": name for part in experiments for run, name in self.expansion(part).sets().items()}
 
     def protocol_of(self, experiment: str, task: str) -> ProtocolChoice:
@@ -259,18 +272,24 @@ class Project:
         return list(self.study(name).experiments) if self.is_study(name) else [name]
 
     def for_members(self, name: str, values_of: Callable[[str], Mapping[str, Value]]) -> dict[str, Value]:
-        """Return a mapping of an experiment, or the merged ones of a study, with the experiment in each key."""
+        """Return `values_of` an experiment, or the merged values of a study's experiments with the experiment in each
+        key.
+        """
         if not self.is_study(name):
             return dict(values_of(name))
         return {f"{part}/{key}": value for part in self.members(name) for key, value in values_of(part).items()}
 
     def cards(self, name: str) -> list[str]:
-        """Return the corpora whose cards an experiment or a study has: its own corpora first, then those of `cards`."""
+        """Return the corpora whose cards an experiment or a study has: its own corpora first, then the corpora under
+        `cards`.
+        """
         blocks = [self.experiment(part) for part in self.members(name)]
         return [*(block.corpus for block in blocks), *(corpus for block in blocks for corpus in block.cards)]
 
     def shown_runs(self, name: str) -> list[SeededRun]:
-        """Return the models of an experiment, or those of a study's experiments with the experiment in their names."""
+        """Return the models of an experiment, or the models of a study's experiments with the experiment in their
+        names.
+        """
         if not self.is_study(name):
             return self.seeded_runs(name)
         return [of_member(part, run) for part in self.members(name) for run in self.seeded_runs(part)]
@@ -316,7 +335,7 @@ class Project:
         return self._runs[experiment]
 
     def evaluated_runs(self, experiment: str) -> list[SeededRun]:
-        """Return all models that an experiment evaluates: its own and imported ones."""
+        """Return all models that an experiment evaluates: its own models and the baselines."""
         baselines = self.experiment(experiment).baselines
         return [*self.seeded_runs(experiment), *map(SeededRun.of_baseline, baselines)]
 
@@ -342,7 +361,9 @@ class Project:
         )
 
     def marks(self, experiment: str, run: SeededRun) -> tuple[int, ...]:
-        """Return the word counts after which a run saves checkpoints, without those that an earlier run has passed."""
+        """Return the word counts after which a run saves checkpoints, without the word counts that an earlier run has
+        passed.
+        """
         return own_marks(self, experiment, run.model, run.seed)
 
     def suite_batch(self, experiment: str, batch: str) -> list[str]:
@@ -354,7 +375,9 @@ class Project:
         return batches[batch]
 
     def checkpoints(self, experiment: str, run: str) -> list[tuple[str, SeededRun]]:
-        """Return the checkpoints that budgets of a run and its earlier runs save, in order, with experiments."""
+        """Return (experiment, checkpoint) for all checkpoints that a run and the runs before it save after word
+        counts.
+        """
         return chain_of_marks(self, experiment, self.seeded_run(experiment, run))
 
     def evaluated(self, experiment: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""A check whether the selections of a corpus can fill its quotas and held-out numbers.
+"""A check whether the selections of a corpus can fill its quotas and its numbers of held-out sequences.
 
-The configuration bounds the number of texts: by the windows that a selection draws per text, and by the documents that
-are downloaded of a data set of the hub. The exact numbers are only known to the job that groups sequences, after hours
-of downloads and selection.
+The configuration bounds the number of texts: by the windows that a selection draws per text, and by the number of
+documents that are downloaded from a data set of the Hugging Face hub. The exact numbers are only known to the job that
+groups sequences, after hours of downloads and selection.
 """
 
 import fnmatch
@@ -27,7 +27,9 @@ class QuotaLimit(NamedTuple):
 
 
 def check_quotas(corpus: CorpusFile, where: str, project: "Project") -> None:
-    """Raise ConfigError, with a line for each, for quotas and held-out numbers that the text cannot fill."""
+    """Raise ConfigError if the text cannot fill a quota or a number of held-out sequences, with one line for each
+    problem.
+    """
     problems = Problems()
     for index, group in enumerate(corpus.sequences.groups):
         place = f"{where}: sequences.groups.{index}"
@@ -74,7 +76,7 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
 
 
 def _most_sequences(group: Group, project: "Project") -> int | None:
-    """Return the maximum number of sequences of a level, which have at least one text each; None if unknown."""
+    """Return the maximum number of sequences of a group, which have at least one text each; None if unknown."""
     limits = [] if group.maximum_sequences is None else [group.maximum_sequences]
     texts = []
     for name in group.selections:

@@ -63,7 +63,7 @@ def check_experiment(name: str, experiment: Experiment, where: str, project: "Pr
 
 
 def check_scoring(experiment: Experiment, where: str, project: "Project") -> None:
-    """Raise ConfigError for suites and texts whose way of scoring a run or a baseline does not support."""
+    """Raise ConfigError for suites and texts whose scoring method a run or a baseline does not support."""
     problems = Problems()
     objectives = {run: entry.pretraining.objective for run, entry in experiment.runs.items()}
     asked: dict[str, tuple[Sequence[str], int]] = {
@@ -82,7 +82,7 @@ def check_scoring(experiment: Experiment, where: str, project: "Project") -> Non
 
 
 def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str, Edition]]:
-    """Yield key, way of scoring and edition of all suites and texts of an experiment."""
+    """Yield (key, scoring method, edition of BabyLM's rules) for all suites and texts of an experiment."""
     for name in experiment.minimal_pairs:
         suite = project.suite(name)
         yield f"minimal_pairs: {name!r}", suite.scoring, suite.edition
@@ -96,7 +96,7 @@ def _ways(experiment: Experiment, project: "Project") -> Iterator[tuple[str, str
 
 
 def unlearned_warnings(experiments: Iterable[str], project: "Project") -> Iterator[str]:
-    """Yield a line for each suite or text whose scoring needs predictions or shares of hidden tokens that the models
+    """Yield a warning for each suite or text whose scoring needs predictions or shares of masked tokens that the models
     were not trained for."""
     for name in experiments:
         experiment = project.experiment(name)
@@ -122,7 +122,8 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
     compute = project.config.compute
     require_zero_stage(f"{place}: compute.zero_stage", compute.zero_stage, pretraining)
     micro = compute.micro_batch_size
-    # The number of pairs in a batch of translation depends on their tokens.
+    # A translation batch need not be a multiple of micro-batches, because its number of pairs depends on the pairs'
+    # tokens.
     counts_sequences = pretraining.objective.task != "translation"
     if micro is not None and counts_sequences and pretraining.batch_size % micro:
         raise ConfigError(
@@ -132,10 +133,11 @@ def _check_run(experiment: Experiment, run: str, model: EncoderSizes, where: str
 
 
 def check_within_steps(experiment: Experiment, written: Mapping[str, Any], where: str) -> None:
-    """Raise ConfigError for a warm-up longer than its training, or an interval longer than all its trainings.
+    """Raise ConfigError for a warm-up longer than its training, or an evaluation interval longer than all trainings
+    that use it.
 
-    Each problem is reported once, at its place in the file (`written` has the keys that runs set themselves). A run
-    that saves its state may be the beginning of a longer training.
+    Each problem is reported once, at its place in the file (`written` has the keys that runs set themselves). Runs that
+    save their training state are not checked, because they may be the beginning of a longer training.
     """
     problems, trainings = Problems(), {run: entry.pretraining for run, entry in experiment.runs.items()}
     counted = {run: one for run, one in trainings.items() if one.steps is not ABSENT}
@@ -171,7 +173,8 @@ def check_positions(
 ) -> None:
     """Raise ConfigError if a model with absolute positions reads sequences longer than its number of positions.
 
-    `model` is the run's, with its changes; `finetuned` are the maximum input lengths of the tasks, in tokens.
+    `model` is the architecture of the run, with its changes; `finetuned` are the maximum input lengths of the tasks, in
+    tokens.
     """
     most = model.position_limit
     if most is None:

@@ -9,11 +9,11 @@ from hatchery.training.milestones import mark_name, step_name
 
 @dataclass(frozen=True)
 class SeededRun(Settings):
-    """One pretrained model: `model` is its name in files, `seed` the pretraining seed, `name` both of them.
+    """One pretrained model: `model` is its name in files, `seed` the pretraining seed, and `name` consists of model and
+    seed.
 
-    `label` is what people read instead of `model`, where a sweep or a grid made the run:
-    `ltg_bert, learning_rate 0.005`. A model of inside a training, after `step` steps or after `words` words of a
-    budget, names the run of that training in `milestone_of`.
+    `label` is shown to readers instead of `model` if a sweep or a grid made the run: `ltg_bert, learning_rate 0.005`.
+    An intermediate checkpoint, after `step` steps or after `words` words of a budget, names its run in `milestone_of`.
     """
 
     name: str
@@ -54,12 +54,12 @@ class SeededRun(Settings):
 
     @property
     def title(self) -> str:
-        """The name shown to people: `ltg_bert, learning_rate 0.005, seed 42`."""
+        """The name shown to readers: `ltg_bert, learning_rate 0.005, seed 42`."""
         return f"{self.label or self.model}, seed {self.seed}"
 
 
 def runs_with_seeds(seeds: Mapping[str, Iterable[int]], labels: Mapping[str, str]) -> list[SeededRun]:
-    """Return the runs of each model with each of its seeds, in their order."""
+    """Return the runs of each model with each of its seeds, in the order of `seeds`."""
     return [SeededRun.from_seed(model, seed, labels.get(model, "")) for model, each in seeds.items() for seed in each]
 
 

@@ -1,8 +1,8 @@
 """The configuration that Hatchery ships, for a project in another folder.
 
 Blocks of the project come first; missing blocks are read from the checkout. Tables and layouts of papers are inputs of
-jobs. Their paths must not contain the checkout, or results would change when it is moved: for missing files, the
-project's `config/` gets links to the checkout.
+jobs. Their paths must not contain the checkout, or results would change when the checkout is moved: for missing files,
+the project's `config/` gets links to the checkout.
 """
 
 import os
@@ -15,7 +15,7 @@ from hatchery.shipped import shipped_config
 
 SHIPPED = shipped_config()
 COPY = "shipped"
-"""Folder in a frozen configuration with a copy of the shipped one."""
+"""Folder in a frozen configuration with a copy of the shipped configuration."""
 LINKED = ("published", "paper_tables")
 
 
@@ -56,5 +56,7 @@ def _link(place: Path, target: Path) -> None:
 
 
 def _is_of_a_checkout(link: Path) -> bool:
-    """Return True if a link leads into the configuration of a checkout, including one that does not exist any more."""
+    """Return True if a link leads into the configuration of a checkout, even if this checkout does not exist any
+    more.
+    """
     return any((folder.parent / "scripts/hatchery").is_dir() for folder in link.readlink().parents)

@@ -43,7 +43,7 @@ class MadeRun:
     base: str
     """The run with the sweeps."""
     label: str = ""
-    """Label for people: `rv, H 256 L 8, untrained`; empty for a run of the file."""
+    """Label for readers: `rv, H 256 L 8, untrained`; empty for a run of the file."""
     set: str = ""
     variant: str = ""
     """The set of the grid that contains the run's row, and the run's variant of the row."""
@@ -53,7 +53,7 @@ class MadeRun:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The values of one key; `scope` is the key above it in the run or in the experiment."""
+    """The values of one key; `scope` is the key above it, `pretraining` or `model_changes`."""
 
     scope: str
     path: Path
@@ -61,7 +61,7 @@ class Sweep:
 
     @property
     def place(self) -> str:
-        """The key in the run or in the experiment."""
+        """The full key in the run or in the experiment, such as `pretraining.optimizer.learning_rate`."""
         return ".".join((self.scope, *self.path))
 
 
@@ -102,7 +102,7 @@ def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Seque
     changed = copy.deepcopy(run)
     name, label, values = made.base, made.label or made.base, Document()
     for sweep, value in zip(sweeps, chosen, strict=True):
-        # An empty `pretraining:` is null.
+        # An empty `pretraining:` is null in YAML, so the mapping is created here.
         if changed.get(sweep.scope) is None:
             changed[sweep.scope] = {}
         set_value(changed[sweep.scope], sweep.path, value)

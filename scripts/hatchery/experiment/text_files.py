@@ -129,8 +129,8 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     description: str = ""
     """Description for readers."""
     languages: Annotated[tuple[Language, ...], Unique()] = ()
-    """Languages of the text, as two- or three-letter codes (ISO 639); recorded in exported models. If the list is en
-    alone, paragraphs of plain text are split into sentences. An empty list means unknown."""
+    """Languages of the text, as two- or three-letter codes (ISO 639); recorded in exported models. If the list contains
+    only en, paragraphs of plain text are split into sentences. An empty list means unknown."""
     byte_premium: BytePremium | dict[BlockName, BytePremium] | None = None
     """Number of UTF-8 bytes of this language that correspond to one byte of English: a number, the name of a language
     and script (eng_latn, nld_latn, zho_hans, zho_hant), or one of these for each source. A mixture uses the premiums
@@ -173,7 +173,9 @@ class CorpusFile(ConversionKeys, OneOfKeys):
         return WordCounting(word_count="adjusted", byte_premium=single, byte_premiums=premiums)
 
     def _check_premiums(self) -> None:
-        """Refuse a premium next to those of a mixture, premiums of unknown sources, and a missing premium."""
+        """Refuse a byte premium next to the premiums of a mixture's languages, premiums of unknown sources, and a
+        missing premium.
+        """
         mixed = self.sample is not ABSENT and self.sample.languages is not ABSENT
         if mixed and self.byte_premium is not None:
             raise refused(

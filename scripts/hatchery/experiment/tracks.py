@@ -1,7 +1,7 @@
 """The tracks of the BabyLM challenge; broken rules of a track are reported before any job starts.
 
-Source: docs/babylm.md, "What is allowed". Where the calls of 2025 and 2026 differ, the stricter rule applies. The job
-counts the words of the text itself, before its first step.
+Source: docs/babylm.md, "What is allowed". Where the calls for papers of 2025 and 2026 differ, the stricter rule
+applies. The job counts the words of the text itself, before its first step.
 """
 
 from collections.abc import Iterator
@@ -30,13 +30,15 @@ class Track:
     """The limits of a track."""
 
     words_seen: int | None
-    """Words shown to the model, repetitions included, over all trainings that it comes from; None for any number."""
+    """Words shown to the model, repetitions included, over all trainings from which the model results; None for any
+    number.
+    """
     corpus_words: int
     """Words of the training text."""
     epochs: int | None = 10
     """Number of passes over the text; None for any number."""
     word_count: WordCountName = "white_space"
-    """The rule for counting all these words."""
+    """The rule for counting the words of both limits."""
 
 
 TRACKS: dict[TrackName, Track] = {
@@ -171,7 +173,7 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
         if origin.experiment != name:
             yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
     last = next((one for one in (run, *chain) if trains(pretraining_of(project, one))), run)
-    # The last training counts words and epochs of a text, those of earlier trainings included.
+    # The last training counts the words and epochs of its text, including the words and epochs of earlier trainings.
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
             f"{last.run!r} of {last.experiment} is the last training, whose words are not counted, because "
@@ -182,8 +184,8 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
 def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
     """Yield the broken rules of a run with teachers, directly or through the runs on which it depends.
 
-    The words of all these trainings count, each training once. A budget of words counts those of the models that a
-    training starts from, so a training has its budget without that of the training before.
+    The words of all these trainings count, each training once. A budget includes the words of the models from which a
+    training starts, so each training adds its budget minus the budget of the training before.
     """
     everything = [run, *(one for one in taught_by(project, run) if one != run)]
     if not any(teachers_of(project, one.experiment, one.run, one.seed) for one in everything):
@@ -234,7 +236,9 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
 
 
 def _increment(project: "Project", run: Origin, key: str) -> float | None:
-    """Return the words or the epochs of a budget without those of the training before; None if either is unknown."""
+    """Return the words or the epochs (`key`) of a run's budget minus the budget of the training before; None if either
+    budget is unknown.
+    """
     before = trained_before(project, run.experiment, run.run, run.seed)
     own = _budgeted(project, run, key)
     earlier = 0 if before is None else _budgeted(project, before, key)

@@ -1,9 +1,10 @@
-"""The blocks of a configuration before validation: the place of each block, and the merge with its base.
+"""The blocks of a configuration (the settings of one corpus, tokenizer, experiment and so on) before validation: the
+place of each block, and the merge with its base.
 
-Most blocks are a file each. A task or a suite can also be a variant in the file of another one. An experiment's file
-can contain its corpus and its tokenizer, which then have the experiment's name. A block is merged with its base key by
-key. Its name is a folder of `results/` and a part of patterns, so files with other names are ignored; a request for
-one is answered with advice to rename it.
+Most blocks are a file each. A task or a suite can also be a variant in the file of another task or suite. An
+experiment's file can contain its corpus and its tokenizer, which then have the experiment's name. A block is merged
+with its base key by key. The name of a block is a folder of `results/` and a part of patterns, so files with disallowed
+names are ignored; a request for such a file is answered with advice to rename it.
 """
 
 import copy
@@ -34,7 +35,7 @@ _VARIED = ("task", "suite")
 
 _BASED = (*_VARIED, "reading_table", "study", "experiment")
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
-"""Places of entries with free names; a null entry leaves out the entry of the base."""
+"""Keys whose entries have freely chosen names; a null entry leaves out the entry of the base."""
 
 _INSTEAD_OF = {
     "warmup_steps": ("warmup_fraction", "warmup_steps_limit"),
@@ -49,7 +50,9 @@ _INSTEAD_OF = {
 
 @dataclass
 class _Variants:
-    """The variants of a kind by file, the names that occur twice, and the unreadable files."""
+    """The file of each variant of a kind, the messages for names that occur twice, and the problems of unreadable
+    files.
+    """
 
     files: dict[str, str] = field(default_factory=dict)
     twice: dict[str, str] = field(default_factory=dict)
@@ -102,11 +105,12 @@ class WrittenBlocks:
         if name in studies:
             allowed = ", ".join(known) or "none"
             raise ConfigError(f"{where}: got {name!r}, which is a study, expected one of the experiments {allowed}")
-        # In the place of an experiment, people may mean a study.
+        # A name in the place of an experiment may be a misspelled study.
         raise ConfigError(f"{where}: got {name!r}, no such {kind}{alternatives(name, known, also=studies)}")
 
     def read(self, kind: str, name: str, below: tuple[str, ...] = ()) -> Document:
-        """Return the keys of a block merged with its base, if it has one. Keys of other files are replaced by names.
+        """Return the keys of a block, merged with its base if it has one. Inline corpora and tokenizers are replaced by
+        names.
 
         A null key is not inherited. Raises ConfigError for a circle of bases.
         """
@@ -206,7 +210,7 @@ class WrittenBlocks:
 
 
 def _is_block(value: Any) -> bool:
-    """Return True if keys replace a name; sweeps are reported elsewhere."""
+    """Return True if a value is the keys of a block instead of its name; sweeps are reported elsewhere."""
     return isinstance(value, Mapping) and "sweep" not in value
 
 
@@ -216,7 +220,7 @@ def _without_nulls(keys: Any) -> Any:
 
 
 def _leave_out(document: Document, inherited: Document, keys: Sequence[str]) -> None:
-    """Remove null entries that the base has."""
+    """Remove null entries whose names occur in the base."""
     entries, of_base = (reduce(_below, keys, holder) for holder in (document, inherited))
     for name in [name for name, entry in entries.items() if entry is None and name in of_base]:
         del entries[name]
