@@ -1,1 +1,1 @@
-"""From the outputs of runs to tidy tables, and from tidy tables to means, verdicts and fitted laws."""
+"""Collect the outputs of runs in tidy tables, and compute means, comparisons with published values, and fitted laws."""

@@ -1,9 +1,9 @@
 """Means and deviations over runs, and the two kinds of average over tasks.
 
 A run is one combination of pretraining seed, fine-tuning seed and learning rate. Every run with a number enters the
-mean, as in the papers, including failed runs, whose answers are constant or uncorrelated (ELC-BERT, Table 9: the 61.4
-± 0.0 on WSC are in the printed averages). Failed runs are counted, and `mean_without_failed` is the mean of the
-others. A run without a number enters no mean.
+mean, as in the papers, including failed runs, whose answers are constant or uncorrelated (in ELC-BERT, Table 9, the
+averages include the constant 61.4 ± 0.0 on WSC). Failed runs are counted, and `mean_without_failed` is the mean of the
+runs that did not fail. A run without a number enters no mean.
 """
 
 import math
@@ -29,9 +29,10 @@ class Aggregate:
     `n_without_number` further runs have no number.
 
     `mean` is None if there is no number; `std`, the sample standard deviation (n - 1), is None for fewer than two.
-    `mean_without_failed` is None if all runs failed. `sampling_deviation` is the deviation over the choice of items,
-    for a single run only; `blind_guess` is the score of a guess that does not see the items, equal for all runs. If
-    known, `seeds` is the number of pretraining seeds, and `basis` that of the numbers (`evaluation.basis`).
+    `mean_without_failed` is None if all runs failed. `sampling_deviation` is the standard deviation due to the choice
+    of test items, for a single run only; `blind_guess` is the score of a guess that does not see the items, equal for
+    all runs. If known, `seeds` is the number of pretraining seeds, and `basis` describes the conditions under which the
+    numbers are comparable (`evaluation.basis`).
     """
 
     mean: float | None
@@ -49,7 +50,7 @@ class Aggregate:
     def whisker(self) -> float | None:
         """Half the length of the error bar: the deviation over runs, or half of the 95 % interval of a single run.
 
-        None if neither is known.
+        None if both are unknown.
         """
         if self.std is not None or self.sampling_deviation is None:
             return self.std
@@ -77,11 +78,11 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 SLACK = 1e-9
-"""Tolerance for rounding errors, so that a number at the limit still counts as best."""
+"""Tolerance for rounding errors, so that a number exactly at the limit of noise still counts as best."""
 
 
 def least_of_best(numbers: Iterable[tuple[float, float]]) -> float:
-    """Return the least number that may be the best up to noise; each of `numbers` has the size of its noise.
+    """Return the lower limit of the numbers that may be the best up to noise; `numbers` are pairs (number, its noise).
 
     Among several equal best numbers, the largest noise counts. Higher is better.
     """
@@ -98,7 +99,8 @@ def aggregate_runs(runs: "pl.DataFrame") -> Aggregate:
 def aggregate_values(
     runs: Sequence[tuple[float | None, str, float | None]], blind_guess: float | None = None
 ) -> Aggregate:
-    """Aggregate runs given as value, reason of failure and sampling deviation; the last is kept for a single run."""
+    """Aggregate runs given as (value, reason of failure, sampling deviation); the sampling deviation is kept only for a
+    single run."""
     numbers = [(value, failed, sampling) for value, failed, sampling in runs if value is not None]
     mean, std = mean_and_deviation([value for value, _, _ in numbers])
     sound = [value for value, failed, _ in numbers if not failed]
@@ -118,8 +120,8 @@ def average_of_tasks(tasks: Sequence[Aggregate]) -> Aggregate:
     """Average task means without weights; the deviation is the root mean square of the tasks' deviations.
 
     The papers print this deviation after an average (it is not the deviation of the average, which is smaller if tasks
-    vary independently). The mean is None if that of a task is. `n` is the smallest number of runs of a task; the other
-    counts are sums.
+    vary independently). The mean is None if the mean of any task is None. `n` is the smallest number of runs of a task;
+    other counts are sums over the tasks.
     """
     deviations = [task.std for task in tasks if task.std is not None]
     std = None
@@ -144,7 +146,8 @@ def _mean_of_all(means: Sequence[float | None]) -> float | None:
 
 
 def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None) -> Aggregate:
-    """Average the `tasks` within each run, then take mean and deviation over the runs with a number for all tasks.
+    """Average over the tasks (`tasks` is their number) within each run, then take mean and deviation over the runs that
+    have a number for all tasks.
 
     `runs` are rows of measurements with the index of their `task`. A run fails if it failed on any task.
     """
@@ -157,8 +160,8 @@ def average_per_run(runs: "pl.DataFrame", tasks: int, blind_guess: float | None)
 def by_run(runs: "pl.DataFrame") -> "GroupBy":
     """Group rows of measurements of several tasks by run.
 
-    Runs are matched over tasks by their two seeds and by the rank of the learning rate among those of the task,
-    because a protocol may set different rates for different tasks.
+    Runs are matched over tasks by pretraining seed, fine-tuning seed and the rank of the learning rate among the task's
+    rates, because a protocol may set different rates for different tasks.
     """
     import polars as pl
 

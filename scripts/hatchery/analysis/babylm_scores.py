@@ -1,7 +1,7 @@
 """The parts of a BabyLM score and their means, by the rules of a year (docs/papers/babylm-2026.md, "Leaderboard").
 
-2026: the mean of nine parts. 2025: the macro average, the mean of language tasks and of likeness to people. A missing
-part counts 0 in both.
+2026: the mean of nine parts. 2025: the macro average of two means, over language tasks and over measures of human
+likeness. A missing part counts 0 in 2025 and 2026.
 """
 
 import math
@@ -26,7 +26,9 @@ Parts = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Rules:
-    """The parts of an edition: `language` tasks, `likeness` to people; `chance` has the scores of a blind guess."""
+    """The parts of BabyLM's score in one year: `language` tasks, and `likeness`, measures of human likeness.
+
+    `chance` has the scores of a blind guess by part."""
 
     name: str
     language: tuple[str, ...]
@@ -45,7 +47,7 @@ class Rules:
         return tuple(part for part in self.parts if part not in (GLUE, READING, ACQUISITION))
 
     def mean(self, parts: Parts, acquisition: bool = True) -> float:
-        """Return the overall score; without `acquisition`, this part counts 0."""
+        """Return the overall score; if `acquisition` is False, the part on age of acquisition counts 0."""
         found = {part: parts.get(part) or 0.0 for part in self.parts}
         if not acquisition:
             found[ACQUISITION] = 0.0
@@ -91,12 +93,13 @@ SUITES = {
     "global_piqa_parallel": "global_piqa_parallel",
     "global_piqa_nonparallel": "global_piqa_nonparallel",
 }
-"""Names of the suites without their prefix, by the keys of the submission."""
+"""Names of our suites, without their prefix, by the keys in the submission."""
 
 
 @dataclass(frozen=True)
 class RowCount(Record):
-    """Number of rows of a block: of a paradigm or task, of the whole block (`uid` is empty), or of each checkpoint."""
+    """Number of official rows of a block (a benchmark in the submission): of a paradigm or task, of the whole block
+    (`uid` is empty), or of each checkpoint."""
 
     set: Literal["full", "checkpoint"]
     block: str
@@ -105,7 +108,7 @@ class RowCount(Record):
 
 
 def suites_of(part: str) -> tuple[str, ...]:
-    """Return the names of a part's suites, without the prefix of their edition."""
+    """Return the names of a part's suites, without the prefix of the year's suites."""
     return PIQA if part == "global_piqa" else (part,)
 
 
@@ -145,10 +148,12 @@ def parts_of(measurements: "pl.DataFrame", suites: str, tasks: str, edition: Edi
 def official_parts(
     measurements: "pl.DataFrame", suites: str, tasks: str, counts: Sequence[RowCount]
 ) -> dict[str, bool]:
-    """Return, by part of a run's score, whether it is measured on the official rows of 2026 by the official rules.
+    """Return for each part of a run's score whether it was measured on the official rows of 2026 with the official
+    rules.
 
-    `measurements` as in `parts_of`; `counts` are those of the official files, by paradigm or task. The words of the
-    age of acquisition can be chosen, so this part counts as official if all others do.
+    `measurements` as in `parts_of`; `counts` are the numbers of rows of the official files, by paradigm or task. The
+    word list of the part on age of acquisition is not fixed, so this part counts as official if all other parts are
+    official.
     """
     import polars as pl
 
@@ -163,7 +168,7 @@ def official_parts(
         of_suite = accuracies.filter(pl.col("suite") == f"{suites}_{suite}")
         found[block] = dict(of_suite.select("task", "items").rows())
         if of_suite.filter(pl.col("settings").str.contains("BabyLM 2025", literal=True)).height:
-            # The same rows scored by other rules.
+            # These are the official rows, but scored by other rules, so the block does not count as official.
             expected.pop(block, None)
         if found[block] and set(expected.get(block, ())) == {""}:
             found[block] = {"": sum(found[block].values())}
@@ -182,7 +187,8 @@ def official_parts(
 
 
 def _same(found: Mapping[str, int], expected: Mapping[str, int], some: bool) -> bool:
-    """Return True if the numbers of rows are official; with `some`, only the measured tasks are compared."""
+    """Return True if the measured numbers of rows equal the official ones; with `some`, only the measured tasks are
+    compared."""
     return all(expected.get(uid) == rows for uid, rows in found.items()) and (some or len(found) in (0, len(expected)))
 
 

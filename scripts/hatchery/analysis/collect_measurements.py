@@ -1,8 +1,8 @@
 """The `collect_measurements` stage: all results of an experiment's runs as four tidy tables.
 
 Only this stage opens the outputs of single pretrainings and evaluations; later stages read the tables (`read_tables`).
-The record of a kind of evaluation defines its rows. Curves are written run by run, so memory grows with the
-evaluations only.
+The declaration of each kind of evaluation defines its rows. Learning curves are written run by run, so memory grows
+only with the number of evaluations.
 """
 
 from collections.abc import Mapping
@@ -37,24 +37,25 @@ from hatchery.units import bits_per_byte
 
 
 class HeldOutText:
-    """The held-out text of a corpus: its size and the loss of a blind guess, each number computed once.
+    """The held-out text of a corpus: its size and the loss of a blind guess; each number is computed once.
 
-    The blind guess is the unigram distribution: every token has the share of its type among the targets of the
-    training text, with one added to each count. A model learns it long before any grammar ("A Natural Bias for
-    Language Generation Models", Section 1).
+    The blind guess is the unigram distribution: the probability of a token is the share of its type among the targets
+    of the training text, with 1 added to each count. A model learns this distribution long before any grammar ("A
+    Natural Bias for Language Generation Models", Section 1).
     """
 
     def __init__(self, tokens: Manifest | None, corpus: Manifest | None = None) -> None:
-        """Initialise with the manifests of the corpus's token shards and of its documents; None if unknown."""
+        """`tokens` and `corpus` are the manifests of the corpus's token shards and documents; None if unknown."""
         self._tokens, self._corpus = tokens, corpus
         self._bytes: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._counts: dict[tuple[str, ...], np.ndarray] = {}
 
     def n_bytes(self, made: Manifest, split: str) -> int | None:
-        """Return the bytes (UTF-8) of a split for imported models: the sentences of a document, joined by blanks.
+        """Return the number of bytes (UTF-8) of a split, for imported models; the sentences of a document are joined by
+        spaces.
 
-        None if `made`, an evaluation, read other documents.
+        None if `made`, the manifest of an evaluation, read other documents.
         """
         if self._corpus is None or self._corpus.digest not in made.inputs.values():
             return None
@@ -67,23 +68,25 @@ class HeldOutText:
         return self._bytes[split]
 
     def tokens_per_byte(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
-        """Return the number of predicted tokens of a split per byte of their text.
+        """Return the number of predicted tokens of a split, divided by the bytes of their text.
 
-        None if `made`, a training or an evaluation, read other shards, and if bits per byte are undefined.
+        None if `made`, the manifest of a training or an evaluation, read other token shards, and if bits per byte are
+        undefined.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
-        # Common masks hide only text. A training has no such setting: its loss is that of its own objective.
+        # Common masks (the setting `masking` of an evaluation) mask only text. Trainings lack this setting: their
+        # development loss is the loss of their own objective.
         common = made.settings.get("masking") == "common" and objective.kinds[0] == "masked"
         if not (common or objective.predicts_text_alone):
             return None
         return TokenShards.open(self._tokens.path, split).tokens_per_byte(self._counted(split, objective))
 
     def name(self, made: Manifest, split: str) -> str:
-        """Return the name of the documents of a split that a training or an evaluation read.
+        """Return a name for the documents of a split that a training or an evaluation read, for comparisons.
 
-        If the documents are known, the name is equal for all tokenizers, and for corpora that differ in their training
-        text only.
+        If the documents are known, the name is equal for all tokenizers, and for corpora that differ only in their
+        training text.
         """
         if self._corpus is not None and self._texts & set(made.inputs.values()):
             if split not in self._names:
@@ -93,7 +96,7 @@ class HeldOutText:
 
     @cached_property
     def _texts(self) -> set[str]:
-        """Return the digests of the documents, and of the shards made from them."""
+        """Return the digests of the corpus's manifest and of the manifest of its token shards."""
         found = set() if self._corpus is None else {self._corpus.digest}
         is_of_them = self._tokens is not None and bool(found & set(self._tokens.inputs.values()))
         return found | ({self._tokens.digest} if self._tokens is not None and is_of_them else set())
@@ -101,7 +104,8 @@ class HeldOutText:
     def loss(self, made: Manifest, objective: ObjectiveKeys, split: str) -> float | None:
         """Return the loss of a blind guess on a split in nats per predicted token of an objective.
 
-        None if `made`, a training or an evaluation, read other shards. Raises the errors of `Objective.target_counts`.
+        None if `made`, the manifest of a training or an evaluation, read other token shards. Raises the errors of
+        `Objective.target_counts`.
         """
         if self._tokens is None or made.inputs.get("tokens") != self._tokens.digest:
             return None
@@ -110,7 +114,8 @@ class HeldOutText:
 
     def _counted(self, split: str, objective: ObjectiveKeys) -> np.ndarray:
         assert self._tokens is not None
-        # The counts do not depend on the share of masked tokens: on average, models predict the same tokens.
+        # One loss serves all shares of masked tokens, because masks are random: on average, the distribution of
+        # predicted tokens does not depend on the share.
         ends = "ends" if objective.appends_end_token else ""
         key = (split, objective.asked_as, ends, getattr(objective, "direction", ""))
         if key not in self._counts:
@@ -128,8 +133,8 @@ def collect(
 ) -> None:
     """Write the tidy tables of an experiment; see the stage `collect_measurements`.
 
-    `models` and `evaluated` are its inputs `model` and `evaluation`, `shards` is the manifest of the tokens,
-    `documents` that of the corpus.
+    `models` and `evaluated` are the stage's inputs `model` and `evaluation`; `shards` is the manifest of the token
+    shards, `documents` the manifest of the corpus.
     """
     named = runs_by_name(settings.runs)
     text = HeldOutText(*(None if path is None else read_manifest(path) for path in (shards, documents)))
@@ -147,7 +152,8 @@ def collect(
                 runs.append(place | {"label": label} | imported_run(manifest))
                 continue
             if training := named[name].milestone_of:
-                # Milestones follow their training runs, whose facts are known here. The time until a milestone is not.
+                # Milestones come after their training runs, whose manifest entries are known here. The time until a
+                # milestone is unknown.
                 known = milestones.get((trained[training].digest, named[name].milestone), {})
                 unshared = {"label": label, "manifest": manifest.digest, "seconds": None, "day": None}
                 own = {fact: value for fact, value in manifest.measures.items() if fact in RUNS.names}
@@ -179,7 +185,7 @@ def collect(
                 one = Evaluated(evaluation_of(path, model), model, result.name)
                 one = replace(one, text=partial(text.name, one.manifest))
                 if named[result.run].is_baseline:
-                    # The tokens of their tokenizers were not counted.
+                    # The tokens of imported models' tokenizers were not counted, only bytes.
                     one = replace(one, n_bytes=partial(text.n_bytes, one.manifest))
                 else:
                     its = one.manifest, objective_of_model(model)
@@ -192,7 +198,7 @@ def collect(
         # The duration of a milestone's part of the run is unknown.
         known = milestones.get(milestone, {})
         runs[index] |= {name: value for name, value in known.items() if name not in ("manifest", "seconds", "day")}
-    # Written together after all inputs were checked.
+    # All tables except the curves are written here, after all inputs were checked.
     write_rows(RUNS.in_folder_of(output), RUNS, runs)
     write_rows(LAYERS.in_folder_of(output), LAYERS, layers)
     write_rows(output, MEASUREMENTS, measurements)
@@ -217,7 +223,7 @@ def _of_kind(kind: str, evaluated: Mapping[str, Path]) -> list[tuple[Result, Pat
 
 
 def _whole(place: TidyRow, kind: str, row: TidyRow, manifest: Manifest) -> TidyRow:
-    """Complete a row of measurements by the columns that are common to all kinds."""
+    """Add to a row of measurements the columns that all kinds of evaluations have."""
     return {**place, "kind": kind, **row, "manifest": manifest.digest}
 
 

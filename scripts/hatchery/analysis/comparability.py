@@ -20,7 +20,7 @@ from hatchery.evaluation.basis import (
 )
 
 BETWEEN_TWO = "between two trained models each"
-"""End of a heading of differences between models with one pretraining seed each."""
+"""End of a heading over differences between models that have one pretraining seed each."""
 ONE_SEED = (
     "A model with one pretraining seed is one trained model: a difference is between these two trained models and not "
     "bold, and what another seed would give is not known. A claim about models needs several pretraining seeds."
@@ -49,19 +49,21 @@ _CURES = {
     RULES: "numbers by the same rules",
 }
 _READABLE = (ASKED, WINDOW, SCORING, PRECISION, RULES)
-"""Aspects with readable values; the others are digests and numbers."""
+"""Aspects of a basis whose values are words; the values of other aspects are digests and numbers."""
 _MOST_NAMED, _MOST_VALUES = 3, 4
 
 
 def why(different: Mapping[str, Sequence[str]]) -> str:
-    """Return why numbers with bases that differ in these aspects are not comparable, and which would be."""
+    """Return a sentence: why numbers whose bases differ in these aspects are not comparable, and which numbers are.
+    `different` has their values by aspect."""
     reasons = [_REASONS.get(aspect, aspect) + _values(aspect, values) for aspect, values in different.items()]
     cures = [_CURES[aspect] for aspect in different if aspect in _CURES]
     return f"{' and '.join(reasons)}. What would compare: {', and '.join(cures)}"
 
 
 def distinguishing_labels(bases: Iterable[str]) -> dict[str, str]:
-    """Return by basis the values of differing aspects, for people; empty texts if all numbers are comparable."""
+    """Return for each basis a label with the values of the differing aspects; empty labels if all numbers are
+    comparable."""
     listed = list(dict.fromkeys(bases))
     different = differing(listed)
     return {basis: ", ".join(_value_of(name, aspects_of(basis)) for name in different) for basis in listed}
@@ -83,7 +85,7 @@ def _values(aspect: str, values: Sequence[str]) -> str:
 def not_compared(found: Mapping[str, Mapping[str, Sequence[str]]]) -> list[str]:
     """Return the note that numbers are not ranked, with a sentence for each reason; empty if all are comparable.
 
-    `found` are the differing aspects of labels; empty for labels with comparable numbers.
+    `found` has the differing aspects of the numbers under each label; empty if the numbers are comparable.
     """
     by_reason: dict[str, list[str]] = {}
     for label, different in found.items():

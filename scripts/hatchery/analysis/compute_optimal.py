@@ -1,13 +1,15 @@
-"""Development losses of runs against their cost, ours and published ones, and the compute-optimal ones among them.
+"""Development losses against training cost, for our runs and published runs, and the compute-optimal evaluations among
+them.
 
-Our FLOPs are counted as the study's settings say. A curve knows the matrix products up to each step; another count of
-the whole training is distributed in proportion, which is exact if all sequences have one length.
+The study's settings choose the method of counting our FLOPs. A learning curve has the FLOPs of matrix products up to
+each step; other methods count the whole training, and their FLOPs are distributed over the steps in proportion, which
+is exact if all sequences have one length.
 
-The compute-optimal point is that with the lowest loss in its bin of cost, lower < cost <= upper. The paper mentions
-"over 30 bins" of FLOPs. The notebook of January 2023 in the history of its repository defines them; an earlier one
-used quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier").
+The compute-optimal point of a bin of cost (lower < cost <= upper) is the point with the lowest loss. The paper mentions
+"over 30 bins" of FLOPs. The notebook of January 2023 in the history of its repository defines them; an earlier one used
+quantiles (docs/papers/reduced-vocabulary.md, "Compute-optimal frontier").
 
-Whether compute-optimal models score higher than others of their size is a question of Section 5.3 and Figure 4.
+Section 5.3 and Figure 4 ask whether compute-optimal models score higher than other models of their size.
 """
 
 import math
@@ -47,10 +49,10 @@ class ScalingPoint:
 
 
 def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequence[str] = ()) -> list[TidyRow]:
-    """Return the pretrainings in `runs.parquet`, of some experiments or of all, each model once.
+    """Return the pretrainings in `runs.parquet`, of `experiments` or of all if empty, each model once.
 
-    Several experiments may name a model of equal settings, which is trained once. `within` are columns in whose values
-    rows must agree to count as one model. Raises ManifestError for an altered table.
+    Several experiments may contain a model with equal settings, which is trained only once. Rows must also agree in the
+    columns `within` to count as one model. Raises ManifestError for an altered table.
     """
     rows = read_frame(path, RUNS, experiment=experiments or None).drop_nulls("steps")
     return rows.unique(["manifest", *within], keep="first", maintain_order=True).to_dicts()
@@ -59,11 +61,12 @@ def distinct_runs(path: Path, experiments: Collection[str] = (), within: Sequenc
 def points_of_runs(
     runs: Path, curves: Path, count: FlopsCount, experiments: Collection[str] = (), most_parameters: int | None = None
 ) -> list[ScalingPoint]:
-    """Return the points of trained models in the order of the tables; of some experiments, or of all by default.
+    """Return the points of trained models in the order of the tables; of `experiments`, or of all if empty.
 
-    A point is the mean over a model's seeds at a step at which all of them were evaluated: with the lowest losses
-    instead, laws would be fitted to the luckiest seeds. Runs without this count of FLOPs are left out, and all runs if
-    their development losses are not comparable (`why_no_points`). Raises ManifestError for an altered table.
+    A point is the mean over a model's seeds at a step at which all seeds were evaluated; with the lowest loss of the
+    seeds instead, laws would be fitted to the luckiest seeds. Runs whose FLOPs `count` cannot compute are left out. The
+    result is empty if the development losses are not comparable (`why_no_points`). Raises ManifestError for an altered
+    table.
     """
     if why_no_points(runs, experiments):
         return []
@@ -86,7 +89,7 @@ def points_of_runs(
 
 
 def why_no_points(runs: Path, experiments: Collection[str] = ()) -> list[str]:
-    """Return the note that the development losses of trained models are not comparable; empty if they are."""
+    """Return a note if the development losses of trained models are not comparable; empty if they are comparable."""
     rows = distinct_runs(runs, experiments)
     bases = [row["development_basis"] or "" for row in rows if row["development_loss"] is not None]
     return not_compared({"development loss": differing(bases)})
@@ -100,7 +103,8 @@ def _mean_point(points: Sequence[ScalingPoint]) -> ScalingPoint:
 
 
 def published_points(logged: Iterable[PublishedRun]) -> list[ScalingPoint]:
-    """Return the points of published curves; FLOPs by the study's code, tokens with padding, as in the study."""
+    """Return the points of published curves, with FLOPs by the formula in the study's code and tokens including
+    padding, as in the study."""
     return [
         ScalingPoint(
             *(run.name, updates),
@@ -121,8 +125,8 @@ Bins = Literal["january_2023", "quantiles"]
 def january_edges(costs: Sequence[float]) -> Floats:
     """Return the bin edges of January 2023: the percentiles 0, 5, ..., 100, with the first bins subdivided.
 
-    The range below the smallest cost and the first twentieth are divided into ten equal parts each, the second
-    twentieth into five. The parts below the smallest cost hold at most that cost; they are kept because the study had
+    The range below the smallest cost and the first bin (5 %) are divided into ten equal parts each, the second bin into
+    five. The parts below the smallest cost contain at most the cheapest point; they are kept because the study had
     them.
     """
     percentiles = np.percentile(np.asarray(costs, dtype=float), range(0, 101, 5))
@@ -132,7 +136,7 @@ def january_edges(costs: Sequence[float]) -> Floats:
 
 
 def quantile_edges(costs: Sequence[float], bins: int) -> Floats:
-    """Return edges of `bins` bins with about the same number of points each; the first bin is open below."""
+    """Return the edges of `bins` bins with about equal numbers of points; the first bin has no lower limit."""
     edges = np.percentile(np.asarray(costs, dtype=float), np.linspace(0, 100, bins + 1))
     return np.concatenate([[0.0], edges[1:]])
 
@@ -141,14 +145,14 @@ EDGES: dict[Bins, Callable[[Sequence[float], int], Floats]] = {
     "january_2023": lambda costs, bins: january_edges(costs),
     "quantiles": quantile_edges,
 }
-"""Edges of bins of costs, by name of the procedure; the one of January has a fixed number of bins."""
+"""Functions of (costs, number of bins) that return bin edges, by name; `january_2023` ignores the number of bins."""
 
 
 def frontier(costs: Sequence[float], losses: Sequence[float], edges: Sequence[float] | Floats) -> list[int]:
     """Return the indices of the points with the lowest loss in each non-empty bin, in the order of the bins.
 
-    Of equal losses the cheapest counts, of equal costs the first. Costs are positive; points outside the edges are
-    ignored.
+    Of points with equal losses the cheapest counts, of points with equal costs the first. Costs are positive; points
+    outside the edges are ignored.
     """
     lowest: dict[int, int] = {}
     bins = np.searchsorted(np.asarray(edges, dtype=float), np.asarray(costs, dtype=float), side="left")
@@ -165,9 +169,9 @@ LEAST_IN_A_ROW = 3
 
 
 def regions_of_one_model(models: Sequence[str]) -> list[range]:
-    """Return the ranges in which one model stays compute-optimal, as indices of a frontier's `models` by rising cost.
+    """Return the ranges in which one model stays compute-optimal, as indices of `models`, a frontier by rising cost.
 
-    The grey regions of Figures 2 and 3 of the reduced-vocabulary study.
+    These are the grey regions of Figures 2 and 3 of the reduced-vocabulary study.
     """
     ends = [place for place in range(1, len(models)) if models[place] != models[place - 1]]
     return [range(first, last) for first, last in pairwise([0, *ends, len(models)]) if last - first >= LEAST_IN_A_ROW]
@@ -202,11 +206,10 @@ def _same(first: Sequence[float], second: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of compute-optimal and other models.
+    """Comparison of the scores of compute-optimal and other models of equal size (number of parameters).
 
-    `sizes` have both kinds; at those in `ahead` the optimal ones are higher.
-
-    A size is a number of parameters; its two kinds are compared by their means.
+    `sizes` are the sizes that have both kinds of models; in `ahead` are the sizes at which the mean score of
+    compute-optimal models is higher.
     """
 
     optimal: int
@@ -218,7 +221,8 @@ class Comparison:
 
 
 def compared(models: Iterable[tuple[float | None, bool, float]]) -> Comparison | None:
-    """Compare models given as (parameters, compute-optimal, score); None if one kind is missing."""
+    """Compare models given as (parameters, whether compute-optimal, score); None if there are no compute-optimal or no
+    other models."""
     by_size: dict[float | None, tuple[list[float], list[float]]] = {}
     for parameters, optimal, score in models:
         by_size.setdefault(parameters, ([], []))[not optimal].append(score)

@@ -1,9 +1,9 @@
 """The statistics tables of a corpus: a manifest lists each table with its checksum, a dataclass defines its columns.
 
-Unlike the tables of results, these may be empty: for a corpus without rejected documents, the table has a header and
-no rows. Sizes are by source and split, as in Table 1 of the LTG-BERT paper, and are compared with published ones:
-joined by corpus, source, split and measure, numbers in millions multiplied out, the difference in percent of the
-published one.
+Unlike the tables of results, these may be empty: for a corpus without rejected documents, the table has a header and no
+rows. Sizes are by source and split, as in Table 1 of the LTG-BERT paper. They are compared with published sizes of
+equal corpus, source, split and measure; published millions are converted to numbers, and differences are in percent of
+the published size.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ MEASURES = ("documents", "sentences", "words", "characters")
 STATISTICS = "statistics.csv"
 
 Counts = dict[str, int]
-"""Numbers by measure."""
+"""Sizes by measure (documents, words, ...)."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Sample(Record):
 
 @dataclass(frozen=True)
 class Rejected(Record):
-    """Number of omissions from a source for one reason."""
+    """Number of texts of a source that were omitted for one reason."""
 
     source: str
     reason: str
@@ -62,7 +62,7 @@ class Rejected(Record):
 
 @dataclass(frozen=True)
 class Assumed(Record):
-    """Number of automatic decisions of a reader, such as on the meaning of a file's lines."""
+    """Number of automatic decisions of a corpus reader, such as on the meaning of a file's lines."""
 
     source: str
     assumption: str
@@ -82,7 +82,7 @@ class Licensed(Record):
 
 @dataclass(frozen=True)
 class Repeated(Record):
-    """Number of documents and long lines of a source and split that repeat earlier text, or training text."""
+    """Numbers of documents and long lines of a source and split that repeat earlier text or training text."""
 
     source: str
     split: Split
@@ -134,7 +134,7 @@ def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str,
 
 
 def read_rejected(manifest: Manifest) -> list[Rejected]:
-    """Read the omissions, in the order of the table."""
+    """Read the numbers of omitted texts, in the order of the table."""
     return read_records(manifest.file("rejected.csv"), Rejected, may_be_empty=True)
 
 
@@ -172,7 +172,7 @@ _SPLIT_NAMES = {"development": "dev", "validation": "dev", "valid": "dev"}
 _WHOLE = frozenset({"", "all", "total", ALL})
 
 SizeTable = dict[tuple[str, str], Counts]
-"""Counts by (source, split), with `ALL` for the sums over either or both."""
+"""Sizes by (source, split); `ALL` as source, as split or as both names sums."""
 
 
 @dataclass(frozen=True)
@@ -191,13 +191,13 @@ class PublishedSize(Record):
 
     @property
     def size(self) -> float | None:
-        """The number multiplied out."""
+        """The size as a number, with millions multiplied out."""
         return None if self.value is None else round(self.value * _SCALES[self.unit], 6)
 
 
 @dataclass(frozen=True)
 class ComparedSize:
-    """A published size and ours; `ours` is None if this corpus does not have it or it was not measured."""
+    """A published size and our size; `ours` is None if our corpus lacks this part or it was not measured."""
 
     table: str
     source: str
@@ -209,7 +209,7 @@ class ComparedSize:
 
     @property
     def difference_percent(self) -> float | None:
-        """Ours minus published, in percent of the published size."""
+        """Our size minus the published size, in percent of the published size."""
         if self.ours is None or not self.published:
             return None
         return round(100 * (self.ours - self.published) / self.published, 1)
@@ -218,9 +218,10 @@ class ComparedSize:
 def size_table(
     counts: Mapping[tuple[str, str], Counts], subwords: Mapping[tuple[str, str], int] | None = None
 ) -> SizeTable:
-    """Return all counts with their sums; rows without documents are left out, except in an empty corpus.
+    """Return the sizes with their sums over sources and splits; rows without documents are left out, except in an empty
+    corpus.
 
-    `subwords` are added if known; then a row without subwords has 0.
+    If `subwords` is given, each row also has its number of subwords, 0 if there are none.
     """
     sources = [*dict.fromkeys(source for source, _ in counts), ALL]
     measures = [*next(iter(counts.values()), {}), *([] if subwords is None else ["subwords"])]
@@ -244,11 +245,11 @@ def splits_of(table: SizeTable) -> list[str]:
 
 
 def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTable:
-    """Return the sizes of selections by (source, level), with the sums over either or both.
+    """Return the sizes of selections by (source, level), with the sums over sources, over levels and over both.
 
-    The documents of a corpus of sequences have the names of selections as their sources, from which the numbers of
-    `documents` (sequences) and of `tokens` (if there are subwords) follow. For a selection of several sources these
-    numbers are unknown, and a sum with an unknown part is left out.
+    In a corpus of sequences, the sources of documents are names of selections, so their numbers of `documents`
+    (sequences) and `tokens` (if subwords were counted) are read from `sizes`. For a selection from several sources
+    these numbers are unknown, and sums with an unknown part are left out.
     """
     table: SizeTable = {}
     lacking: set[tuple[tuple[str, str], str]] = set()
@@ -269,16 +270,17 @@ def selection_sizes(selections: Sequence[Selection], sizes: SizeTable) -> SizeTa
 
 
 def compare_sizes(path: Path, corpus: str, table: SizeTable, selections: SizeTable) -> list[ComparedSize]:
-    """Return the published sizes of `corpus` with ours, in the order of the file `path`.
+    """Return the published sizes of `corpus` with our sizes, in the order of the file `path`.
 
     The column `split` may name a level of the selections (sentence, span); `texts`, `sentences` and `spans` are then
-    equivalent. Raises EvaluationError like `read_published_sizes`.
+    equivalent. Raises the EvaluationError of `read_published_sizes`.
     """
     return [_compared(row, table, selections) for row in read_published_sizes(path) if row.corpus == corpus]
 
 
 def read_published_sizes(path: Path) -> list[PublishedSize]:
-    """Read all printed sizes. Raises EvaluationError naming file and line if it is no table of published sizes."""
+    """Read all published sizes. Raises EvaluationError, naming file and line, if the file is not a table of published
+    sizes."""
     return read_records(path, PublishedSize, ("paper", "table", "corpus", "source", "split", "measure"))
 
 
@@ -296,7 +298,7 @@ def _compared(row: PublishedSize, table: SizeTable, selections: SizeTable) -> Co
 
 
 def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: SizeTable) -> float | None:
-    # If there are selections, the paper counts selections, not the sequences made from them.
+    # For corpora of selections, the paper counts selected texts, not the sequences made from them.
     name = "texts" if measure in ("sentences", "spans", "sentences_or_spans") else measure
     if name in selections.get(key, {}):
         return selections[key][name]
@@ -304,7 +306,7 @@ def _ours(key: tuple[str, str], measure: str, table: SizeTable, selections: Size
 
 
 def place_of(row: PublishedSize) -> tuple[str, str]:
-    """Return source, and split or level, of a published size by the names in our tables."""
+    """Return the key (source, split or level) of a published size in our tables."""
     return _place(row.source), _SPLIT_NAMES.get(row.split, _place(row.split))
 
 

@@ -1,7 +1,7 @@
 """The amount of text at which a baseline reaches a loss, by a curve fitted to its losses.
 
-The curve is L(D) = E + A D^-a, the dependence on data of Hoffmann et al. 2022 (arXiv:2203.15556) for models of one
-size; with fewer than four amounts it is A D^-a. The fit is least squares of the losses (scipy's `curve_fit`).
+The curve is L(D) = E + A D^-a with the amount of text D, as in Hoffmann et al. 2022 (arXiv:2203.15556) for models of
+one size; with fewer than four amounts, it is A D^-a. The fit is least squares of the losses (scipy's `curve_fit`).
 """
 
 import math
@@ -29,11 +29,11 @@ class DataCurve:
     coefficient: float
     exponent: float
     scale: float
-    """Geometric mean of the amounts."""
+    """Geometric mean of the fitted amounts of text."""
     deviation: float
     """Root of the mean squared residual, in the unit of the losses."""
     least: float
-    """Least amount that the curve was fitted to."""
+    """Smallest amount of text to which the curve was fitted."""
     most: float
 
     def loss(self, amount: float) -> float:
@@ -41,14 +41,15 @@ class DataCurve:
         return self.limit + self.coefficient * (amount / self.scale) ** -self.exponent
 
     def amount(self, loss: float) -> float | None:
-        """Return the text with which the baseline reaches a loss; None for a loss below the limit of the curve."""
+        """Return the amount of text with which the baseline reaches a loss; None for a loss at or below the curve's
+        limit."""
         if loss <= self.limit:
             return None
         return float(self.scale * ((loss - self.limit) / self.coefficient) ** (-1 / self.exponent))
 
 
 def different_amounts(amounts: Sequence[float]) -> int:
-    """Return the number of amounts that differ by more than SAME_AMOUNT."""
+    """Return the number of distinct amounts; amounts that differ by at most SAME_AMOUNT count as one."""
     ordered = sorted(amounts)
     apart = (more > less * (1 + SAME_AMOUNT) for less, more in pairwise(ordered))
     return bool(ordered) + sum(apart)

@@ -1,7 +1,7 @@
-"""FLOPs of a training by each of the counts that a study may select, with the name of the count.
+"""FLOPs of a training by each of the methods of counting that a study may select.
 
-The formulas are in `modeling.flops`, the appendix is that of the reduced-vocabulary paper; this module applies them to
-the sizes and sequences of a run in `runs.parquet`.
+The formulas are in `modeling.flops`; some are from the appendix of the reduced-vocabulary paper. This module applies
+them to the sizes and sequences of a run in `runs.parquet`.
 """
 
 from collections.abc import Mapping
@@ -19,13 +19,15 @@ COUNT_NAMES: dict[FlopsCount, str] = {
     "complete": "appendix A with the sequence length in the feed-forward block",
     "six_n_d": "6 N D",
 }
-"""Names for people. N in 6 N D excludes the word embedding, which is a lookup; D counts tokens without padding."""
+"""Names of the methods, for readers. N in 6 N D excludes the word embedding (a lookup), and D counts tokens without
+padding."""
 
 Run = Mapping[str, Any]
 
 
 def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
-    """Return the FLOPs of one training sequence of a row of `runs.parquet`; None if the length of sequences changes."""
+    """Return the FLOPs of one training sequence of `run`, a row of `runs.parquet`; None if the sequence length changes
+    during training."""
     if count not in get_args(StudyFormula):
         total, sequences = training_flops(run, count), run["sequences"]
         return None if total is None or not sequences else total / sequences
@@ -37,12 +39,12 @@ def flops_per_sequence(run: Run, count: FlopsCount) -> float | None:
 
 
 def training_flops(run: Run, count: FlopsCount) -> float | None:
-    """Return the FLOPs of the whole training of a row of `runs.parquet`."""
+    """Return the FLOPs of the whole training of `run`, a row of `runs.parquet`."""
     if count == "products":
         return float(run["training_flops"])
     if count == "six_n_d":
         looked_up = run["vocabulary_rows"] * run["embedding_size"]
-        # A tied matrix is multiplied in the output layer.
+        # A tied word embedding counts in N, because the output layer multiplies by it.
         return kaplan_flops(run["parameters"] - (0 if run["tied"] else looked_up), run["tokens"])
     each = flops_per_sequence(run, count)
     return None if each is None else each * run["sequences"]

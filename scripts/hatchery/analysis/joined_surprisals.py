@@ -1,6 +1,7 @@
-"""The table of all words: the outputs of `measure_surprisal` for all models and sets of texts, concatenated.
+"""The table of the surprisals of all words: the outputs of `measure_surprisal` for all models and sets of texts,
+concatenated.
 
-The user's own columns are text. A column of only some sets of texts is null in the rows of the others.
+Columns from the user's texts are strings. A column that only some sets of texts have is null in the rows of the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from hatchery.evaluation.surprisal.measurements import WORDS_FILE
 from hatchery.sanitize import csv_text
 
 PLACE = {"experiment": pl.String, "model": pl.String, "run": pl.String, "seed": pl.Int64, "texts": pl.String}
-"""Columns that name the model and the set of texts; the names are those of the tidy tables."""
+"""Columns that identify the model and the set of texts, named as in the tidy tables."""
 ROWS_AT_ONCE = 1 << 16
 
 

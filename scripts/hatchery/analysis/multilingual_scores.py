@@ -3,7 +3,8 @@
 Source: docs/papers/babylm-2026.md, "The multilingual track". A missing part counts 0; the overall score is the mean of
 the three languages. The printed means of the organisers' baselines determine the numbers of parts: 6, 7 and 6 in
 zero-shot, where both tasks of GlobalPIQA are one part and Hanzi is excluded, and 8, 8 and 9 in fine-tuning. Inferred:
-the score of a language is the mean over the parts of both; Hanzi and MECO, which the server scores, are not in it.
+the score of a language is the mean over its zero-shot and fine-tuning parts; Hanzi and MECO, which the server scores,
+are not included.
 """
 
 import math
@@ -42,10 +43,10 @@ FINETUNED: Mapping[str, tuple[str, ...]] = {
 }
 """Fine-tuned tasks by language."""
 READING = {"meco_l1": ("eng", "nld", "zho"), "meco_l2": ("nld", "zho")}
-"""Texts of MECO by set."""
+"""Languages of MECO's texts, by set of texts."""
 GROUPS = ("zero-shot", "fine-tuning")
 Parts = Mapping[str, Mapping[str, Mapping[str, float | None]]]
-"""Points from 0 to 100 by language, group and part; None if not measured."""
+"""Points from 0 to 100 by language, group (zero-shot or fine-tuning) and part; None if not measured."""
 
 
 def zero_shot_tasks() -> tuple[str, ...]:
@@ -54,7 +55,8 @@ def zero_shot_tasks() -> tuple[str, ...]:
 
 
 def finetuned_names() -> tuple[str, ...]:
-    """Return the names of all fine-tuned tasks with their languages, such as `arc_nl`; parts of speech are one task."""
+    """Return the names of all fine-tuned tasks with their languages, such as `arc_nl`; part-of-speech tagging is one
+    task for all languages."""
     return (*(f"{task}_{language}" for language, tasks in FINETUNED.items() for task in tasks if task != POS), POS)
 
 

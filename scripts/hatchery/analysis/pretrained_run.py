@@ -1,7 +1,7 @@
-"""The facts of one pretraining: its sizes and losses, its curve, and its layer weights.
+"""The table rows of one pretraining: its sizes and losses, its learning curve, and its layer weights.
 
-Read only from outputs of the `pretrain` stage that its manifest lists, except for the time and the day, which are in
-`provenance.json`.
+All values are read from outputs of the `pretrain` stage that its manifest lists, except for duration and date, which
+are in `provenance.json`.
 """
 
 import json
@@ -63,7 +63,7 @@ class _Config(Record):
 
 
 def metric_rows(manifest: Manifest) -> list[TidyRow]:
-    """Return the rows of `metrics.jsonl` by the columns of `CURVES`; empty for an untrained model (0 steps).
+    """Return the rows of `metrics.jsonl` with the columns of `CURVES`; empty for an untrained model (0 steps).
 
     Raises EvaluationError naming file and line for a row that is not an object of finite numbers, or that repeats a
     step.
@@ -74,8 +74,8 @@ def metric_rows(manifest: Manifest) -> list[TidyRow]:
 def read_layer_weights(manifest: Manifest) -> LayerWeights:
     """Return the layer weights of a model, from `config.json` and, with layer weighting, from `layer_weights.json`.
 
-    None if the weights are no shares of layers. Raises EvaluationError naming the file if it is not a table of layer
-    weights, or a pair of layers is missing.
+    None if the model's weights are not weights of whole layers. Raises EvaluationError, naming the file, if it is not a
+    table of layer weights or lacks a pair of layers.
     """
     config = json_record(manifest.file(CONFIG_FILE), _Config)
     layers = config.num_hidden_layers
@@ -93,21 +93,23 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
 
 
 def _pairs(consumers: int) -> list[tuple[int, int]]:
-    """Return all (consumer, layer below it), in order."""
+    """Return all pairs (index of a layer, index of a layer below that it reads), sorted; `consumers` is the number of
+    reading layers."""
     return [(n, i) for n in range(1, consumers + 1) for i in range(n)]
 
 
 @dataclass(frozen=True)
 class PretrainedRun:
-    """A row of `RUNS` and those of `CURVES` and `LAYERS`, without the columns that identify the run."""
+    """A pretraining's row of `RUNS` and its rows of `CURVES` and `LAYERS`, without the columns that identify the
+    run."""
 
     facts: TidyRow
     curve: list[TidyRow]
     layers: list[TidyRow]
     milestones: dict[str, TidyRow]
-    """The facts of its intermediate checkpoints, by folder name."""
+    """The columns of `RUNS` for intermediate checkpoints, by folder name."""
     taken: tuple[str, str] | None
-    """The manifest and the folder of the milestone, if the run is a milestone."""
+    """(Manifest, folder name) of the intermediate checkpoint that the run is; None for a finished model."""
 
 
 def pretrained_run(manifest: Manifest) -> PretrainedRun:
@@ -174,16 +176,17 @@ def pretrained_run(manifest: Manifest) -> PretrainedRun:
 
 
 def imported_run(manifest: Manifest) -> TidyRow:
-    """Return the row of `RUNS` of an imported model: its sizes, without facts of its training."""
+    """Return the row of `RUNS` of an imported model: its sizes; columns about its training are missing."""
     measured = {name: manifest.measures[name] for name in RUNS.names if name in manifest.measures}
     return measured | {"initial": "", "manifest": manifest.digest}
 
 
 def _model(path: Path) -> tuple[Mapping[str, object], ModelConfig]:
-    """Read a model's configuration: as written, without the size of the vocabulary, and as an object of its class."""
+    """Read a model's configuration; return its keys without the vocabulary size, and the object of its class."""
     try:
         values = json.loads(path.read_bytes())
-        # This key describes the model (`modeling.store.description`); no configuration class has it.
+        # `causal` describes the model's use (`modeling.store.description`), and is no field of the configuration
+        # classes.
         values.pop("causal", None)
         return {name: value for name, value in values.items() if name != "vocab_size"}, model_config(values)
     except (OSError, ValueError, TypeError, AttributeError, HatcheryError) as error:
@@ -202,13 +205,14 @@ def _sizes(config: ModelConfig) -> TidyRow:
 
 
 def _sequences(plan: StepPlan, steps: int) -> dict[str, int | None]:
-    """Return the number of sequences in the first steps, and their length if all have the same."""
+    """Return the number of sequences in the first `steps` steps, and their length, None if lengths differ."""
     length = plan.lengths[0] if len(plan.lengths) == 1 else None
     return {"sequence_length": length, "sequences": round(plan.sequences(0, steps))}
 
 
 def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the models of the teachers, as written, which judge no pairs and have the vocabulary of their student."""
+    """Return the configurations of a run's teachers in the manifest's `measures`, without a pair head and with the
+    student's vocabulary size."""
     excluded = ("vocab_size", "sentence_pair_head")
     return [{key: one[key] for key in one if key not in excluded} for one in measures.get("teachers", ())]
 
@@ -216,10 +220,10 @@ def _teachers(measures: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _flops_after(
     plan: StepPlan, model: Mapping[str, Any], config: ModelConfig, teachers: Sequence[Mapping[str, Any]]
 ) -> Callable[[int], float]:
-    """Return the operations of the first steps, as a function of their number.
+    """Return a function of a number of steps that returns the FLOPs of these first steps.
 
-    They are those of the model, forward and backward, and those of the teachers, forward alone. A step's operations
-    are those of its full sequences.
+    FLOPs include the model's forward and backward passes, and the teachers' forward passes. Every sequence counts as a
+    full sequence.
     """
 
     @cache

@@ -25,7 +25,7 @@ from hatchery.modeling.roberta.config import RobertaConfig
 from hatchery.modeling.roberta.encoder import roberta_parameters
 
 DEFAULT_RATE = 5e-4
-"""The peak learning rate of all runs except the trials of a lower one and the larger models."""
+"""The peak learning rate of all runs, except for the larger models and for trials of a lower rate."""
 TIED = "tied,no projection"
 
 Shape = tuple[int, int, int, int, int]
@@ -43,12 +43,12 @@ def shape_of(row: str) -> Shape:
 
 
 def shape_row(shape: Sequence[int]) -> str:
-    """Return the name of a shape in the published values."""
+    """Return the row name of a shape in the tables of published values."""
     return "_".join(["rv", *map(str, shape)])
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """Return the sizes in the notation of the paper."""
+    """Return the sizes of a model in the paper's notation."""
     return f"({', '.join(map(str, shape))})"
 
 
@@ -74,7 +74,7 @@ class _LossRow(Record):
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A run; `curve` holds (updates, development loss in nats)."""
+    """A published run; `curve` contains pairs (number of updates, development loss in nats)."""
 
     name: str
     group: str

@@ -1,9 +1,9 @@
-"""All printed numbers of the papers' models, and the selection of those that an experiment is compared with.
+"""All printed numbers of the papers' models, and the selection of the numbers with which an experiment is compared.
 
 One table per paper, `config/published/values/<paper>.csv`, holds every printed number once, in our units and under the
 names of `summary.csv` if it has an equivalent row (docs/papers/babylm-evaluation.md, "Doubtful printed numbers").
-Numbers that are not comparable have a reason. The verdict on agreement can be checked with a pocket calculator: the
-difference against two combined standard deviations.
+Numbers that are not comparable with ours have a reason. Our number agrees with a published number if their difference
+is at most two combined standard deviations.
 """
 
 import math
@@ -21,7 +21,8 @@ from hatchery.settings.problems import ALLOWED, alternatives
 
 DEVIATIONS = 2.0
 TOLERANCE_WITHOUT_DEVIATION = 0.5
-# Most tables print one decimal: half a unit of it is no difference, even if all published runs agree (std 0.0).
+# Most tables print one decimal. Differences up to half a unit of it are rounding, even if all published runs agree (std
+# 0.0).
 PRINTED_ROUNDING = 0.05
 
 Verdict = Literal["within", "above", "below", "not comparable", ""]
@@ -45,10 +46,10 @@ def half_of_last_digit(number: str) -> float:
 
 
 def combined_deviation(published: float | None, ours: float | None, sampling: float | None) -> float | None:
-    """Return the root of the sum of squares of the published standard deviation and of ours.
+    """Return the combined standard deviation: the root of the sum of squares of the published deviation and ours.
 
-    Ours is the deviation over runs; for a single run, the binomial deviation `sampling` replaces it. None if neither
-    side has a deviation.
+    Ours is the deviation over runs; for a single run, the binomial deviation `sampling` replaces it. None if all
+    deviations are None.
     """
     known = [deviation for deviation in (published, ours if ours is not None else sampling) if deviation is not None]
     return math.sqrt(math.fsum(deviation**2 for deviation in known)) if known else None
@@ -57,10 +58,11 @@ def combined_deviation(published: float | None, ours: float | None, sampling: fl
 def judge(difference: float, deviation: float | None, rounding: float = PRINTED_ROUNDING) -> Verdict:
     """Return `within` if |difference| (ours minus published) is at most two `deviation`s, else `above` or `below`.
 
-    Without a deviation, half a point is allowed; the `rounding` of the printed number is always allowed.
+    If `deviation` is None, a difference of half a point is allowed; the `rounding` of the printed number is always
+    added.
     """
     tolerance = TOLERANCE_WITHOUT_DEVIATION if deviation is None else max(DEVIATIONS * deviation, rounding)
-    # The slack keeps a difference equal to the tolerance from exceeding it by a rounding error.
+    # 1e-9 because floating-point errors must not make a difference equal to the tolerance exceed it.
     if abs(difference) <= tolerance + 1e-9:
         return "within"
     return "above" if difference > 0 else "below"
@@ -76,7 +78,8 @@ PAPERS = {
 }
 KEY = ("table", "track", "row", "suite", "task", "metric")
 
-# Metrics that relate a row to another one: a printed change from it, and epsilon_min of "better than" it.
+# Infixes of metrics that relate a row to another row: a printed change from the other row, and epsilon_min of "better
+# than the other row".
 MINUS = "_minus_"
 OVER = "epsilon_minimum_over_"
 
@@ -85,10 +88,10 @@ OVER = "epsilon_minimum_over_"
 class PublishedNumber(Record):
     """One printed number in the unit of `metric`.
 
-    `row` is the published model in its variant. `track` is empty if a paper has no tracks, or the number belongs to
-    all of them. `spread` is the number after ±, of the kind `spread_kind`; `runs` is None if the number of runs is not
-    stated; `rounding` is half a unit of the last printed digit. `note` holds errata, and the reason if the number is
-    not comparable with ours.
+    `row` is the published model with its variant. `track` is empty if a paper has no tracks, or if the number belongs
+    to all tracks. `spread` is the number after ±, whose meaning is `spread_kind`; `runs` is None if the number of runs
+    is not stated; `rounding` is half a unit of the last printed digit. `note` holds errata, and the reason if the
+    number is not comparable with ours.
     """
 
     paper: str
@@ -114,7 +117,7 @@ class PublishedNumber(Record):
 
     @property
     def source(self) -> str:
-        """Place of the number for people: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
+        """Place of the number in print, for readers: `ELC-BERT Table 9`, `Reduced vocabulary, text`."""
         title = PAPERS[self.paper]
         return f"{title} Table {self.table}" if self.table.isdigit() else f"{title}, {self.table}"
 
@@ -135,9 +138,10 @@ def read_numbers(path: str | Path) -> list[PublishedNumber]:
 
 
 def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str) -> dict[Key, PublishedValue]:
-    """Return the published values of all models that repeat published ones; `tables` are those of their papers.
+    """Return the published values of all our models that replicate published models; `tables` are the paths of the
+    papers' tables.
 
-    Raises ConfigError if settings and tables do not belong together, EvaluationError for an invalid table.
+    Raises ConfigError if `published` names other papers than `tables`, EvaluationError for an invalid table.
     """
     choices, given = published_choices(published), {table.stem: table for table in tables}
     if {choice.paper for choice in choices} != set(given):
@@ -156,10 +160,10 @@ def for_experiment(
 ) -> dict[Key, PublishedValue]:
     """Return the published values for the rows of an experiment's summary, by (our model, suite, task, metric).
 
-    `rows` maps our models to published ones; several models may repeat the same one. If several tables print the same
-    number, the one with the most digits counts, then the later one. A number that is only printed as a change from
-    another model's (LTG-BERT Table 2) is added to that number. Raises ConfigError naming the nearest known name for an
-    unknown paper, track or published row.
+    `rows` maps our models to published models; several of our models may replicate one published model. If several
+    tables print one number, the version with the most digits counts, then the later table. A number that is printed
+    only as a change from another model's number (LTG-BERT Table 2) is converted by adding that number. Raises
+    ConfigError naming the nearest known name for an unknown paper, track or published row.
     """
     known = list(numbers)
     _check("published.paper", paper, {number.paper for number in known})
@@ -183,7 +187,7 @@ def check_choice(numbers: Iterable[PublishedNumber], track: str, rows: Mapping[s
     """Raise ConfigError for an unknown track and for unknown published rows, one line each with the nearest."""
     known = list(numbers)
     tracks = {number.track for number in known if number.track} or {""}
-    # For an unknown track only the rows of all tracks are known, so errors in the others would be false.
+    # The track is checked first, because the rows of an unknown track would all be reported as unknown.
     _check("published.track", track, tracks)
     names = {number.row for number in known if number.track in ("", track)}
     lines = []
@@ -202,7 +206,8 @@ def _check(key: str, name: str, known: set[str]) -> None:
 
 
 def _preferred(numbers: Iterable[PublishedNumber]) -> dict[Key, PublishedNumber]:
-    """Return one number for each (row, suite, task, metric): most digits first, then the later table, text last."""
+    """Return one number for each (row, suite, task, metric): the one with the most digits, then from the later table;
+    numbers in the text count last."""
     chosen: dict[Key, PublishedNumber] = {}
     for number in numbers:
         key = (number.row, number.suite, number.task, number.metric)
@@ -227,7 +232,8 @@ def _value(number: PublishedNumber) -> PublishedValue:
 
 
 def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metric: str, row: str) -> PublishedNumber:
-    """Return the number that a change is relative to: in the same table, because others round it differently."""
+    """Return the number to which a printed change refers, from the table of the change, because other tables round this
+    number differently."""
     for number in numbers:
         if (number.table, number.row, number.suite) == (change.table, row, change.suite) and (
             (number.task, number.metric) == (change.task, metric)
@@ -242,7 +248,8 @@ def _changed(change: PublishedNumber, start: PublishedNumber) -> PublishedValue:
     rounding = start.rounding + change.rounding
     remark = f"printed as {change.value:+g} from {start.value:g}"
     return PublishedValue(
-        # Both are decimal numbers of few digits; without rounding, 85.1 - 0.5 would not be one.
+        # Rounded, because the sum of two decimal numbers with few digits has few digits, but not in floating point
+        # (85.1 - 0.5).
         mean=round(start.value + change.value, 6),
         std=change.spread,
         source=change.source,

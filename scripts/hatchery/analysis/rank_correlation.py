@@ -1,4 +1,4 @@
-"""Spearman's rank correlation with its p value, which counts all orders of a few pairs."""
+"""Spearman's rank correlation with its p value; for few pairs, the p value is exact and counts all permutations."""
 
 import math
 from collections.abc import Sequence
@@ -8,16 +8,18 @@ from hatchery.errors import EvaluationError
 
 LEAST_PAIRS = 3
 MOST_PERMUTED = 7
-"""Maximum number of pairs for which all orders are counted: 5,040 orders. Above it, the t distribution is accurate."""
+"""Maximum number of pairs for which all permutations are counted (7! = 5,040). Above it, the t distribution is
+accurate."""
 
 
 @dataclass(frozen=True)
 class Correlation:
     """Spearman's rho over `pairs` pairs and its two-sided p value; both None if one side is constant.
 
-    `exact` is true if p counts all orders of one side, and false if p is from the t distribution with n - 2 degrees of
-    freedom. Counted, p is twice the smaller of two shares, at most 1: the orders with at least, and with at most, the
-    observed rho. With ties rho is not symmetric around 0, so this is not the share with at least the absolute rho.
+    `exact` is true if p counts all permutations of one side, and false if p is from the t distribution with n - 2
+    degrees of freedom. An exact p is twice the smaller of two shares, at most 1: the share of permutations with at
+    least the observed rho, and the share with at most the observed rho. With ties, rho is not symmetric around 0, so p
+    differs from the share of permutations with at least the absolute rho.
     """
 
     rho: float | None
@@ -27,7 +29,7 @@ class Correlation:
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
-    """Return the correlation of pairs. Raises EvaluationError for fewer than three."""
+    """Return the correlation of the pairs (xs[i], ys[i]). Raises EvaluationError for fewer than three pairs."""
     from scipy import stats
 
     if len(xs) < LEAST_PAIRS:
@@ -38,8 +40,8 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> Correlation:
     found = stats.spearmanr(xs, ys)
     p_value = float(found.pvalue)
     if exact:
-        # Permutes one side only, because scipy would permute every sample. Rho increases with this sum, which is
-        # exact.
+        # Permutes only the first side, because scipy would otherwise permute both. The statistic is the sum of products
+        # of ranks, which is exact and increases with rho.
         first, second = stats.rankdata(xs), stats.rankdata(ys)
         test = stats.permutation_test(
             (first,), lambda x, axis: (x * second).sum(axis=axis), permutation_type="pairings", n_resamples=math.inf

@@ -1,8 +1,8 @@
 """Functions that read the tidy tables for views; `tidy_tables` declares their columns.
 
-The contribution of layers to probes is that of LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md, "Edge
-probing"): the softmax weights of the probe in percent, averaged over both poolers of a task with two spans; the slope
-is that of the least-squares line over layers 1 to L.
+The contribution of layers to probes is computed as in LTG-BERT, Appendix C and Table 5 (docs/papers/ltg-bert.md, "Edge
+probing"): the probe's softmax weights of layers in percent, averaged over both poolers of a task with two spans; the
+slope is the slope of the least-squares line over layers 1 to L.
 """
 
 import math
@@ -36,7 +36,7 @@ class LayerWeights:
     """Scaled weights n x alpha by (consuming layer n, producing layer i), n from 1 and i from 0, the embedding.
 
     `plain` is true of a model without layer weighting: every layer reads the sum of all outputs below it, each with
-    weight 1. Consumer `layers` + 1, if it exists, is the input of the heads.
+    weight 1. Consuming layer `layers` + 1, if it exists, is the input of the heads.
     """
 
     layers: int
@@ -46,7 +46,8 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class LayerContribution:
-    """Shares in percent of layers 1 to L, summing to 100; a mean over `probes` trained probes."""
+    """Contributions of layers 1 to L to a probing task in percent, summing to 100; means over `probes` trained
+    probes."""
 
     model: str
     task: str
@@ -55,7 +56,7 @@ class LayerContribution:
 
     @property
     def slope(self) -> float:
-        """Percent per layer of the least-squares line; negative if early layers contribute more."""
+        """Slope of the least-squares line in percent per layer; negative if early layers contribute more."""
         return least_squares_slope(self.percent)
 
 
@@ -97,7 +98,8 @@ def read_measurements(
     kind: str | None = None,
     levels: Collection[Level] | None = None,
 ) -> pl.DataFrame:
-    """Read the measurements of `runs`, in the order of the table, optionally of one kind and of some levels.
+    """Read the measurements of `runs`, in the order of the table, optionally only of one kind of evaluation and of some
+    levels.
 
     Raises ManifestError for an altered table.
     """

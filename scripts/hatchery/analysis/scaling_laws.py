@@ -1,8 +1,8 @@
 """Fits to compute-optimal points: power laws y = C x^e, with intervals, and a break between two laws.
 
-Laws are fitted as in the study: least squares of y itself, by Levenberg and Marquardt. A line through the logarithms
-is another fit, which gives small losses more weight; it is the start of the search. Sources: the reduced-vocabulary
-study, Section 5.1; docs/papers/reduced-vocabulary.md, "Power laws".
+Laws are fitted as in the study: least squares of y itself, by Levenberg and Marquardt. The search starts from a line
+fitted to the logarithms, which would give small losses more weight. Sources: the reduced-vocabulary study, Section 5.1;
+docs/papers/reduced-vocabulary.md, "Power laws".
 
 For a break, the points in the order of x are split where two laws, each fitted by itself, leave the smallest sum of
 squared residuals. Two laws count as better than one if the Bayesian information criterion falls by more than 10 ("very
@@ -27,15 +27,15 @@ from hatchery.analysis.scaling_settings import PowerLawsSettings, RegionSettings
 from hatchery.errors import EvaluationError
 
 LEAST_POINTS = 3
-"""Minimum number of points: two points give a law without any deviation from it."""
+"""Minimum number of points, because a law through two points has no residuals."""
 
 
 @dataclass(frozen=True)
 class PowerLaw:
     """y = `coefficient` x^`exponent`, and the quality of the fit to `points` points.
 
-    `r_squared` is 1 - (sum of squared residuals) / (sum of squares about the mean), of y itself; `residual` is that
-    sum of squared residuals.
+    `r_squared` is 1 - (sum of squared residuals) / (sum of squares about the mean), of y itself; `residual` is the sum
+    of squared residuals.
     """
 
     coefficient: float
@@ -53,13 +53,13 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
     x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
     if len(x) < LEAST_POINTS or len(np.unique(x)) < 2:
         raise EvaluationError(f"a power law through {len(x)} points: expected {LEAST_POINTS} or more, not all at one x")
-    # Without the scale, 1e15 to a power underflows in the first steps of the search.
+    # x is scaled, because otherwise powers of 1e15 underflow in the first steps of the search.
     scale = float(np.exp(np.log(x).mean()))
     slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
     start = float(np.exp(constant)), float(slope)
     try:
         with warnings.catch_warnings():
-            # A perfect fit has no covariance; it is not used.
+            # scipy warns that a perfect fit has no covariance, which is not used here.
             warnings.simplefilter("ignore", OptimizeWarning)
             (coefficient, exponent), _ = curve_fit(lambda x, c, e: c * x**e, x / scale, y, p0=start, method="lm")
     except RuntimeError as error:
@@ -73,14 +73,17 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
 
 DECISIVE = 10.0
 LEAST_ON_A_SIDE = 4
-"""Minimum number of points on each side: three leave one degree of freedom for a law of two parameters."""
+"""Minimum number of points on each side of a break, because three points leave only one degree of freedom for a law of
+two parameters."""
 
 
 @dataclass(frozen=True)
 class BreakPoint:
-    """The best split: between `below` and `above`, the last x of the one law and the first of the other.
+    """The best split into two laws, between `below`, the last x of the lower law, and `above`, the first x of the upper
+    law.
 
-    `gain` is the decrease of the criterion by two laws; `decisive` is true if the gain is sufficient for a break.
+    `gain` is the decrease of the information criterion by two laws; `decisive` is true if the gain is sufficient for a
+    break.
     """
 
     below: float
@@ -128,17 +131,19 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
 
 
 def _criterion(residual: float, points: int, parameters: int) -> float:
-    # Residuals of a perfect law are those of rounding.
+    # The residual of a perfect law is 0 up to rounding, and log(0) is undefined.
     return points * math.log(max(residual, 1e-300) / points) + parameters * math.log(points)
 
 
 LEAST_SHARE = 0.5
-"""Minimum share of the draws with a number: with fewer, the interval would represent the easy draws."""
+"""Minimum share of bootstrap draws in which the quantity is defined; with fewer, the interval would represent only the
+easy draws."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The percentile interval of a quantity; `draws` is the number of draws with a number."""
+    """The percentile interval of a quantity; `draws` is the number of bootstrap draws in which the quantity is
+    defined."""
 
     low: float
     high: float
@@ -155,8 +160,8 @@ def bootstrap_interval(
 ) -> Interval | None:
     """Return the bootstrap interval of a quantity of points; `groups` are the indices of points drawn together.
 
-    Groups are drawn with replacement, as many as there are. A draw for which `quantity` raises EvaluationError is
-    ignored. None if half of the draws or more are ignored, or if there is only one group.
+    Each draw has `len(groups)` groups, with replacement. A draw for which `quantity` raises EvaluationError is ignored.
+    None if half of the draws or more are ignored, or if there is only one group.
     """
     if len(groups) < 2:
         return None
@@ -182,7 +187,8 @@ WHOLE = "all"
 
 @dataclass(frozen=True)
 class Law:
-    """The law of the loss against one axis within a region; `law` is None if there are too few points."""
+    """The law of the loss against one axis (FLOPs, tokens or parameters) within a region; `law` is None if there are
+    too few points."""
 
     axis: Axis
     region: str
@@ -194,7 +200,8 @@ class Law:
 
 @dataclass(frozen=True)
 class Laws:
-    """`optimal` are the indices of the points on the frontier; `found_break` is None with too few of them."""
+    """All laws of a set of points. `optimal` are the indices of the compute-optimal points; `found_break` is None if
+    there are too few of these."""
 
     optimal: list[int]
     laws: list[Law]
@@ -202,7 +209,7 @@ class Laws:
 
 
 def scaling_laws(points: Sequence[ScalingPoint], settings: PowerLawsSettings) -> Laws:
-    """Return frontier, laws and break of points.
+    """Return the frontier of `points`, its laws and its break point.
 
     FLOPs are fitted in every region and over the whole frontier, tokens and parameters over the whole frontier. For an
     interval, models are resampled with all of their points, and their frontier is computed in the same bins.

@@ -1,4 +1,5 @@
-"""The numbers of an experiment by model and measure, for all views: existing ones, best ones, headline."""
+"""The numbers of an experiment by model and measure, for all views: available numbers, best numbers, headline
+numbers."""
 
 import math
 from collections import Counter
@@ -36,9 +37,9 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Measure:
-    """One number per model: the row of `suite`, `task` and `metric`, shown as `label`.
+    """A measure: one number per model, identified by `suite`, `task` and `metric`, and shown as `label`.
 
-    With `objective`, it is shown only for models trained for that objective.
+    If `objective` is set, the measure is shown only for models trained for that objective.
     """
 
     label: str
@@ -52,7 +53,7 @@ class Measure:
 class Scores:
     """The rows of a summary, and the labels of its models.
 
-    `models` are in the order of display, `labels` their names for people, `objectives` the tasks of those that were
+    `models` are in the order of display, `labels` their names for readers, `objectives` the tasks of models that were
     not trained on masked text.
     """
 
@@ -66,7 +67,7 @@ class Scores:
         object.__setattr__(self, "by_key", {row.selectors: row for row in self.rows})
 
     def label(self, model: str) -> str:
-        """Return the label of a model for people."""
+        """Return the label of a model for readers."""
         return self.labels.get(model, model)
 
     def objective(self, model: str) -> str:
@@ -74,11 +75,11 @@ class Scores:
         return self.objectives.get(model, DEFAULT_TASK)
 
     def row(self, model: str, suite: str, task: str, metric: str) -> SummaryRow | None:
-        """Return the row of one number, or None."""
+        """Return the summary row of one number; None if there is none."""
         return self.by_key.get((model, suite, task, metric))
 
     def row_for(self, measure: Measure, model: str) -> SummaryRow | None:
-        """Return the number of a model for a measure, or None."""
+        """Return the summary row of a model for a measure; None if there is none."""
         if measure.objective not in ("", self.objective(model)):
             return None
         return self.row(model, measure.suite, measure.task, measure.metric)
@@ -92,13 +93,15 @@ class Scores:
         return sorted(dict.fromkeys(suite for suite, _, _ in self.keys()), key=lambda suite: suite not in HELD_OUT)
 
     def with_numbers(self, measures: Collection[Measure]) -> list[str]:
-        """Return the models with any of the numbers: not all models are translated."""
+        """Return the models that have at least one of the measures; for example, only some models are scored on
+        translation."""
         return [model for model in self.models if any(self.row_for(measure, model) for measure in measures)]
 
     def present(self, measures: Iterable[Measure]) -> list[Measure]:
         """Return the measures that any model has.
 
-        A measure that depends on the objective is split by objective if several objectives have it.
+        A measure whose meaning depends on the training objective becomes one measure per objective, if there are
+        several.
         """
         found = []
         for measure in measures:
@@ -109,13 +112,13 @@ class Scores:
         return found
 
     def best(self, measure: Measure) -> set[str]:
-        """Return the models with the best displayed number, and those whose difference from it may be noise.
+        """Return the models with the best displayed number, and the models whose difference from it may be noise.
 
-        Noise is the root of the sum of squares of the noise of both numbers; if that of the other is unknown, it
-        counts as that of the best. If runs failed, a number is below the best only if it is so with and without the
-        failed runs. There is no best among numbers that are not comparable, if the noise of the best is unknown, if
-        noise could explain all differences, and if the best is not beyond a blind guess. The best model has several
-        pretraining seeds, and there is no best if noise may have kept a model with one seed from it.
+        The noise of a difference is the root of the sum of squares of the noise of both numbers; if one model's noise
+        is unknown, the noise of the best is used. If runs failed, a number must be below the best with and without the
+        failed runs. The result is empty if the numbers are not comparable, if the noise of the best is unknown, if
+        noise could explain all differences, and if the best does not exceed a blind guess. Only a model with several
+        pretraining seeds can be best; the result is also empty if a model with one seed may be better within noise.
         """
         sign, decimals = direction(measure.metric), decimals_of(measure.metric)
         rows = self.with_means(measure)
@@ -140,19 +143,19 @@ class Scores:
     def not_compared(self, measures: Iterable[Measure]) -> list[str]:
         """Return the note on measures whose numbers are not comparable, with reasons and alternatives.
 
-        Empty if there are none.
+        Empty if all measures are comparable.
         """
         ranked = (measure for measure in measures if direction(measure.metric))
         return not_compared({m.label: differing(row.basis for row in self.with_means(m).values()) for m in ranked})
 
     def blind_guesses(self, measure: Measure) -> list[str]:
-        """Return the scores of blind guesses in ascending order, without duplicates as displayed."""
+        """Return the displayed scores of blind guesses in ascending order, without duplicates."""
         rows = [self.row_for(measure, model) for model in self.models]
         known = sorted({row.blind_guess for row in rows if row is not None and row.blind_guess is not None})
         return list(dict.fromkeys(f"{guess:.{decimals_of(measure.metric)}f}" for guess in known))
 
     def verdicts(self) -> dict[str, int]:
-        """Return the number of rows by verdict; empty without published values."""
+        """Return the number of rows by verdict on agreement with published values; empty without published values."""
         counts = Counter[str](row.verdict for row in self.rows)
         return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
@@ -182,7 +185,7 @@ class Scores:
             shown = BLEU if suite == TRANSLATION_SUITE else AVERAGE_METRIC
             averages = [key for key in keys if key[0] == suite and key[2] == shown]
             if not averages and suite not in (*pairs, TRANSLATION_SUITE):
-                # A suite without an average, of one task for example, represents itself.
+                # A suite without an average, for example of one task, is represented by its first number.
                 averages = [key for key in keys if key[0] == suite][:1]
             found += averages
         return [Measure(name_of(key), *key) for key in found]
@@ -213,7 +216,7 @@ def depends_on_objective(suite: str, metric: str) -> bool:
 
 
 def direction(metric: str) -> int:
-    """Return 1 if higher is better, -1 if lower is, 0 if neither is known."""
+    """Return 1 if higher values of a metric are better, -1 if lower values are better, 0 if unknown."""
     if metric.endswith("_nats") or metric == PERPLEXITY_OF_WORDS:
         return -1
     if metric.endswith(("_percent", *METRICS)) or metric in GAINS:
@@ -239,5 +242,5 @@ def metric_name(metric: str) -> str:
 
 
 def average_name(task: str, metric: str) -> str:
-    """Return the name of an average over tasks for people: the tasks, and the way of taking its deviation."""
+    """Return the name of an average over tasks for readers: the tasks, and how its deviation was computed."""
     return f"{readable(task)}, by {'run' if metric == RUN_AVERAGE_METRIC else 'task'}"

@@ -1,12 +1,12 @@
 """Almost stochastic order: the violation of one sample of scores dominating another, with a confidence bound.
 
-The measure is that of del Barrio et al. (2018), its use for comparing trained models that of Dror et al. (2019) and
-Ulmer et al. (2022); ELC-BERT, Appendix E, prints it. The quantile functions of samples are step functions, so their
-integrals are computed exactly, for all bootstrap draws at once.
+The measure is from del Barrio et al. (2018); Dror et al. (2019) and Ulmer et al. (2022) use it to compare trained
+models, and ELC-BERT, Appendix E, prints it. The quantile functions of samples are step functions, so their integrals
+are computed exactly, for all bootstrap draws at once.
 
 Each cell of a matrix of models is one of many tests, so each needs a higher confidence for the matrix as a whole to
 have the requested one. Every pair of models draws from its own random stream, so more models change other cells by the
-correction only.
+correction for multiple tests only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,13 +41,14 @@ class QuantileSteps:
 
 def exact_steps(n: int, m: int) -> QuantileSteps:
     """Return all intervals on which the quantile functions of samples of n and m scores are both constant."""
-    # Integers in units of 1 / (n m), because equal fractions i/n and j/m could differ by rounding.
+    # Edges are integers in units of 1 / (n m), because equal fractions i/n and j/m could differ by rounding.
     edges = np.union1d(np.arange(n + 1) * m, np.arange(m + 1) * n)
     return QuantileSteps(edges[:-1] // m, edges[:-1] // n, np.diff(edges).astype(np.float64))
 
 
 def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
-    """Return the quantile functions at 1/intervals, 2/intervals, ... below 1 with equal weights."""
+    """Return the steps that evaluate both quantile functions at 1/intervals, 2/intervals, ... below 1, with equal
+    weights."""
     points = np.arange(1, intervals)
     first, second = (-(-points * size // intervals) - 1 for size in (n, m))
     return QuantileSteps(first, second, np.ones(len(points)))
@@ -55,7 +56,8 @@ def grid_steps(n: int, m: int, intervals: int = 200) -> QuantileSteps:
 
 @dataclass(frozen=True)
 class OrderEstimate:
-    """The violation ratio of "a dominates b" on the samples, and its standard deviation over bootstrap draws."""
+    """The violation ratio of "a dominates b" on two samples of scores, and its standard deviation over bootstrap
+    draws."""
 
     violation: float
     deviation: float
@@ -90,7 +92,8 @@ def estimate_order(
     random: np.random.Generator,
     steps: QuantileSteps | None = None,
 ) -> OrderEstimate:
-    """Return violation ratio and its bootstrap deviation; both samples are resampled with replacement, at their sizes.
+    """Return the violation ratio and its bootstrap deviation; each draw resamples both samples with replacement, at
+    their sizes.
 
     `steps` replaces the exact integration. Raises EvaluationError for invalid samples or a single score, ConfigError
     for fewer than two draws.
@@ -98,7 +101,7 @@ def estimate_order(
     if draws < 2:
         raise ConfigError(f"draws: {draws} bootstrap draws have no deviation; at least 2 are needed")
     first, second = sorted_scores(a), sorted_scores(b)
-    # A resampled single score never varies, and its deviation of 0 would look like certainty.
+    # Resampling a single score never changes it, and the resulting deviation of 0 would look like certainty.
     if min(len(first), len(second)) < 2:
         raise EvaluationError("a confidence of a stochastic order needs at least two scores on each side, not one")
     steps = steps or exact_steps(len(first), len(second))
@@ -107,7 +110,8 @@ def estimate_order(
 
 
 def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Return the scores as float64, ascending. Raises EvaluationError if there are none or one is not finite."""
+    """Return the scores as float64, ascending. Raises EvaluationError if there are no scores or a score is not
+    finite."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise EvaluationError(f"stochastic order needs a list of scores, one per run, not an array of {values.shape}")
@@ -118,7 +122,7 @@ def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.ndarray:
-    # The sample is sorted: sorted positions give sorted draws, and integers sort faster than scores.
+    # The sample is sorted, so sorting the drawn positions sorts the draws, and integers sort faster than floats.
     positions = random.integers(len(values), size=(draws, len(values)), dtype=np.int32)
     positions.sort(axis=1)
     return values[positions]
@@ -127,10 +131,10 @@ def _redraw(values: np.ndarray, draws: int, random: np.random.Generator) -> np.n
 def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps) -> np.ndarray:
     """Return the share of the squared distance of sorted samples that contradicts "first dominates second".
 
-    Higher scores are better. Samples [..., n] and [..., m] give shape [...]. With F and G their quantile functions, it
-    is the integral of (F - G)^2 over {F < G}, divided by that over (0, 1). 0: the first dominates; 1: the second
-    dominates; exchanged, the ratio is 1 minus this one. Samples with equal quantile functions give 0/0, which is
-    defined as 0.5: no evidence for either.
+    Higher scores are better. Samples [..., n] and [..., m] give shape [...]. With quantile functions F and G of the two
+    samples, the ratio is the integral of (F - G)^2 over {F < G}, divided by its integral over (0, 1). 0: the first
+    dominates; 1: the second dominates; exchanged, the ratio is 1 minus this one. Samples with equal quantile functions
+    give 0/0, which is defined as 0.5: no evidence for either.
     """
     differences = first[..., steps.first] - second[..., steps.second]
     distances = differences**2 * steps.weights
@@ -140,15 +144,15 @@ def violation_ratios(first: np.ndarray, second: np.ndarray, steps: QuantileSteps
 
 
 THRESHOLD = 0.5
-"""Below it the row is better than the column, which matches the bold face of the published tables."""
+"""Below this epsilon_min the row is better than the column; the published tables print such cells in bold."""
 
 
 @dataclass(frozen=True, eq=False)
 class OrderMatrix:
     """epsilon_min of "row better than column" for k models; lower is better, 1 is no evidence.
 
-    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is that of the whole matrix, `cell_confidence`
-    that of each of the `comparisons`. `runs` is the number of scores of each model.
+    `epsilon` is float64 [k, k] with NaN on the diagonal. `confidence` is the confidence of the whole matrix,
+    `cell_confidence` the confidence of each of the `comparisons`. `runs` is the number of scores of each model.
     """
 
     names: tuple[str, ...]
@@ -182,10 +186,10 @@ def order_matrix(
     """Compare all models, given one score per run; higher is better (see `run_scores`).
 
     "corrected" integrates exactly and corrects by Bonferroni over the k (k - 1) cells, each of which gets a confidence
-    of 1 - (1 - confidence) / comparisons. "as_published" is the computation of the package used for ELC-BERT:
-    quantiles on a grid of 0.005 and, for the k (k - 1) / 2 pairs, a confidence of confidence + (1 - confidence) /
-    pairs, which rises less with more comparisons (docs/papers/elc-bert.md, "Significance"); a single pair is not
-    corrected. `comparisons` sets another number, such as that of a family of matrices.
+    of 1 - (1 - confidence) / comparisons. "as_published" is the computation of the package used for ELC-BERT: quantiles
+    on a grid of 0.005 and, for the k (k - 1) / 2 pairs, a confidence of confidence + (1 - confidence) / pairs, which
+    rises less with more comparisons (docs/papers/elc-bert.md, "Significance"); a single pair is not corrected.
+    `comparisons` replaces the number of comparisons, for example by the number in a family of matrices.
 
     The correction is as good as the single bounds, which are too low for few runs (see `OrderEstimate.bound`): among
     five equal models with nine runs each, some cell is below 0.5 in about 6 of 10 matrices (9 of 10 as published), and
@@ -202,7 +206,7 @@ def order_matrix(
         comparisons = cells if reading == "corrected" else cells // 2
     cell_confidence = corrected_confidence(confidence, comparisons, reading)
     epsilon = np.full((len(names), len(names)), np.nan)
-    # The two directions of a pair share their draws, so that two models cannot both be better than the other.
+    # The two directions of a pair share their draws, so that no two models can each be better than the other.
     for first, second in combinations(sorted(names), 2):
         steps = grid_steps(len(scores[first]), len(scores[second])) if reading == "as_published" else None
         random = generator(seed, PURPOSE, first, second)

@@ -22,7 +22,8 @@ PUBLISHED = "published"
 
 @lru_cache(maxsize=64)
 def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
-    """Return the settings of the analyses of a study by entry, or of those that an experiment has without a study.
+    """Return by entry the settings of the analyses of a study, or of the analyses that a single experiment has without
+    a study.
 
     Raises ConfigError with a line for each problem.
     """
@@ -39,9 +40,9 @@ def analyses_of(project: "Project", name: str) -> dict[str, AnalysisSettings]:
 
 
 def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSettings:
-    """Return an entry of the analyses of a study or an experiment.
+    """Return the settings of one analysis of a study or an experiment.
 
-    Raises ConfigError with the nearest name if unknown.
+    Raises ConfigError with the nearest name for an unknown analysis.
     """
     entries = analyses_of(project, name)
     if analysis not in entries:
@@ -50,7 +51,7 @@ def analysis_entry(project: "Project", name: str, analysis: str) -> AnalysisSett
 
 
 def _own_analyses(experiment: "Experiment") -> dict[str, AnalysisSettings]:
-    """Return the analyses that an experiment has without being part of a study, in the order of the page."""
+    """Return the analyses that a single experiment has without a study, in the order of its page."""
     declared = {name: analysis_called(name) for name in analysis_names()}
     asked = {name: analysis.own(experiment) for name, analysis in declared.items()}
     return {

@@ -28,16 +28,17 @@ from hatchery.rendering.escaping import readable
 DIGEST_LENGTH = 12
 SHOWN_OF_PAIRS = (ACCURACY, AT_BEST_TEMPERATURE, CORRELATION)
 SUMMARISED_LEVELS: tuple[Level, ...] = ("split", "phenomenon", "average", "task")
-"""Levels in the summary. Paradigms, whole suites of minimal pairs, and bins of a split are only in the tidy table."""
+"""Levels of measurements in the summary. Paradigms, whole suites of minimal pairs, and bins of a split are only in the
+tidy table."""
 ORDER = ("seed", "finetuning_seed", "learning_rate")
 Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """A task that fine-tuned models were scored on: its suite, and its main metric.
+    """A task on which fine-tuned models were scored: its suite, and its main metric.
 
-    `main` is true if models were fine-tuned on the task and scored on its own rows.
+    `main` is true if models were fine-tuned on the task itself, and not only scored on it.
     """
 
     suite: str
@@ -48,12 +49,12 @@ class FinetunedTask:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Scores):
-    """The rows sorted by model, suite, task and metric, and the facts for tables for people.
+    """The rows sorted by model, suite, task and metric, and further values for the tables for readers.
 
     `kinds` has the kind of evaluation of every suite. `models`, `pair_suites` (of minimal pairs) and `finetuned` keep
     the order of the configuration; baselines come after the experiment's own models. `failures` are the rows of
-    measurements of runs that failed or have no number, with the `title` of the run, `incomplete` the averages without
-    a number, with their tasks without numbers. `unmatched` are the published values without a row of ours,
+    measurements of runs that failed or have no number, with the `title` of the run; `incomplete` are the averages
+    without a number, with the tasks that lack numbers. `unmatched` are the published values for which we have no row,
     `published_notes` the remarks in the published table, and `settings` describe the measurement of each suite.
     `trained_otherwise` are the models that were not trained with the masks of the perplexity, with their own masks.
     """
@@ -74,7 +75,7 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
     """Compute the summary of the tidy table of measurements; the order of its rows does not matter."""
     measured = shown_pairs(measured).sort(*SELECTORS, *ORDER, maintain_order=True)
     runs = (*settings.runs, *baseline_runs(settings.baselines, settings.runs))
-    # In a study, the experiment of the model.
+    # The experiment of each model; in a study, models are from several experiments.
     experiments = dict(measured.select("model", "experiment").unique().iter_rows())
     rows = {
         key: _row(experiments[key[0]], key, aggregate, manifests, published)
@@ -112,9 +113,9 @@ def summarised(settings: SummarySettings, measured: pl.DataFrame, published: Map
 
 
 def _settings(measured: pl.DataFrame) -> dict[str, str]:
-    """Return the description of the measurement of each suite.
+    """Return for each suite a description of how it was measured.
 
-    If tasks differ, a sentence for the tasks of each description.
+    If descriptions differ between tasks, each is a sentence that names its tasks.
     """
     found: dict[str, dict[str, list[str]]] = {}
     described = measured.filter(pl.col("settings") != "").select("suite", "settings", "task").unique().sort("task")
@@ -131,9 +132,9 @@ def _settings(measured: pl.DataFrame) -> dict[str, str]:
 def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
     """Select the rows of minimal pairs for a summary: phenomena and averages; other measurements are kept.
 
-    Ties counted as right, as the pipelines of BabyLM count identical sentences, are shown for the two averages of a
-    suite if a model has a tie: for every model, so that the numbers of a column are comparable. Elsewhere they would
-    repeat the averages.
+    The accuracy in which ties count as correct, as BabyLM's pipelines count identical sentences, is shown for the two
+    averages of a suite if any model has a tie: then for every model, so that the numbers of a column are comparable.
+    Without ties it would equal the other accuracy.
     """
     averages = measured.filter(pl.col("kind") == "minimal_pairs", pl.col("level") == "average")
     strict, generous = (
@@ -154,7 +155,8 @@ def shown_pairs(measured: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(measured: pl.DataFrame) -> Iterator[tuple[Key, Aggregate, str]]:
-    """Yield every number over the runs of its model: its key, mean and deviations, and manifests."""
+    """Yield every number, aggregated over the runs of its model: its key, mean and deviations, and the digests of the
+    manifests."""
     grouped = measured.group_by(SELECTORS, maintain_order=True).agg(
         # Means are computed by `fsum`, which is exact, so they do not depend on polars.
         "value",
@@ -180,7 +182,7 @@ def _joined(manifests: Iterable[str]) -> str:
 def _finetuned(tasks: Sequence[str], tuned: pl.DataFrame) -> list[FinetunedTask]:
     """Return the tasks in the order of the configuration.
 
-    Other tasks on which a task's models were scored follow it.
+    Each task is followed by the other tasks on which models fine-tuned on it were scored.
     """
     found: dict[tuple[int, bool, str, str], FinetunedTask] = {}
     columns = ("suite", "task", "metric", "main", "origin")

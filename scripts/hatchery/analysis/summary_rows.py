@@ -1,7 +1,7 @@
-"""A row of an experiment's summary: a number of a model, its texts for people, and its anchor on a page.
+"""A row of an experiment's summary: a number of a model, its texts for readers, and its anchor on a page.
 
-`summary.csv` and the same rows as Parquet hold no time, host or duration, and numbers are fixed to four decimals, so
-that repeating the work gives the same bytes.
+`summary.csv` and `summary.parquet` contain no time, host or duration, and numbers have four decimals, so that repeating
+the work gives identical bytes.
 """
 
 import math
@@ -24,7 +24,7 @@ DECIMALS = 4
 """Decimals of all numbers of a summary."""
 
 PROVENANCE_ROWS = 3000
-"""Rows of a summary that its page of provenance shows; `make trace` follows all rows."""
+"""Maximum number of rows of a summary on its page of provenance; `make trace` follows all rows."""
 SELECTORS = ("model", "suite", "task", "metric")
 
 
@@ -32,13 +32,13 @@ SELECTORS = ("model", "suite", "task", "metric")
 class SummaryRow:
     """One row of `summary.csv`; the fields are its columns, in order, and None is an empty field.
 
-    `mean` and `std` are those of the `n` runs with a number. `n_failed` of them failed (`aggregates`), and
-    `mean_without_failed` is the mean of the others; `n_without_number` further runs have no number.
-    `sampling_deviation` is the deviation of a single run over the choice of items; `blind_guess` is the score of a
-    guess that does not see them. `seeds` is the number of pretraining seeds among the runs, and `basis` describes the
-    conditions that comparable numbers share (`evaluation.basis`). `difference` is `mean` minus published, in the unit
-    of the metric. `manifests` holds the first 12 hexadecimal digits of the SHA-256 of every manifest that the row was
-    computed from, sorted and joined by semicolons.
+    `mean` and `std` are over the `n` runs with a number. `n_failed` of these runs failed (`aggregates`), and
+    `mean_without_failed` is the mean of the runs that did not fail; `n_without_number` further runs have no number.
+    `sampling_deviation` is the deviation of a single run over the choice of test items; `blind_guess` is the score of a
+    guess that does not see the items. `seeds` is the number of pretraining seeds among the runs, and `basis` describes
+    the conditions that comparable numbers share (`evaluation.basis`). `difference` is `mean` minus published, in the
+    unit of the metric. `manifests` holds the first 12 hexadecimal digits of the SHA-256 of every manifest that the row
+    was computed from, sorted and joined by semicolons.
     """
 
     experiment: str
@@ -84,7 +84,8 @@ class SummaryRow:
         return "" if value is None else f"{value:.{DECIMALS}f}" if isinstance(value, float) else str(value)
 
     def whole(self) -> str:
-        """Return mean, deviation, runs and the comparison with the published value, as far as known."""
+        """Return a text with mean, deviation, number of runs and the comparison with the published value, as far as
+        known."""
         parts = [self.printed("mean") or "no value"]
         parts += [f"± {self.printed('std')}"] if self.std is not None else []
         parts.append(f"(n = {self.runs()})")
@@ -95,7 +96,7 @@ class SummaryRow:
         return " ".join(parts)
 
     def published(self, decimals: int | None = None) -> str:
-        """Return the published value with its deviation; empty if there is none to compare with."""
+        """Return the published value with its deviation; empty if there is no published value."""
         if not self.verdict or self.published_mean is None:
             return ""
         digits = decimals_of(self.metric) if decimals is None else decimals
@@ -103,7 +104,7 @@ class SummaryRow:
         return f"{self.published_mean:.{digits}f}{deviation}"
 
     def runs(self, decimals: int | None = None) -> str:
-        """Return `5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
+        """Return the number of runs as text: `5`, or `5, 2 failed (64.0 without), 1 more without a number`."""
         parts = [str(self.n)]
         if self.n_failed:
             without = self.mean_without_failed
@@ -124,15 +125,15 @@ class SummaryRow:
 
     @property
     def starred(self) -> bool:
-        """True if runs failed or have no number."""
+        """True if any run failed or has no number, so that tables mark the row with an asterisk."""
         return bool(self.n_failed or self.n_without_number)
 
     @property
     def noise(self) -> float:
         """Return the noise of the number: infinity for a single run with unknown noise.
 
-        Over several runs it is their standard deviation. For a single run it is half of its 95 % interval over the
-        choice of the items.
+        The noise is the standard deviation over several runs or, for a single run, half the width of its 95 % interval
+        over the choice of test items.
         """
         if self.std is not None:
             return self.std
@@ -140,7 +141,7 @@ class SummaryRow:
 
     @property
     def readings(self) -> tuple[float, ...]:
-        """Return the mean, and if runs failed, also the mean of the others; empty without a number."""
+        """Return the mean and, if runs failed, also the mean of the runs that did not fail; empty without a number."""
         failed = self.mean_without_failed if self.n_failed else None
         return tuple(mean for mean in (self.mean, failed) if mean is not None)
 
@@ -149,15 +150,15 @@ COLUMNS = tuple(column.name for column in fields(SummaryRow))
 
 
 def summarised_text(value: float, decimals: int = 1) -> str:
-    """Return the number as tables show it: the four decimals of `summary.csv`, rounded to `decimals`.
+    """Return the number as in tables: rounded to the four decimals of `summary.csv`, then to `decimals`.
 
-    Figures use this function, because rounding 50.74999 at once gives 50.7 and rounding in two steps gives 50.8.
+    Figures use this function to match the tables, because 50.74999 rounds directly to 50.7, but in two steps to 50.8.
     """
     return f"{round(value, DECIMALS):.{decimals}f}"
 
 
 def decimals_of(metric: str) -> int:
-    """Return the decimals for people: one for percentages, two for other units."""
+    """Return the number of decimals in tables for readers: one for percentages, two for other units."""
     return 1 if metric.endswith("_percent") else 2
 
 

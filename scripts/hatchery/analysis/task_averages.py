@@ -1,10 +1,11 @@
 """The averages over fine-tuned tasks in a summary: within one suite, never across suites.
 
-If a suite has all tasks of a published average, `average` is that average: eleven tasks of BabyLM's GLUE, the six
-ambiguous tasks of MSGS, LTG-BERT's fourteen tasks with their metrics joined first, its five probes. If tasks are
-missing, `average_of_<n>_tasks` is the plain mean of the existing ones; suites that no paper averages have the plain
-mean as `average`. Each average comes with both deviations. A suite with the layout and the name of one of the papers
-is averaged like it: `my_msgs` with the tasks `my_msgs_...`.
+If a suite has all tasks of a published average, `average` is computed like the published average: over eleven tasks of
+BabyLM's GLUE, the six ambiguous tasks of MSGS, LTG-BERT's fourteen tasks (the metrics of a task are averaged first), or
+its five probes. If tasks are missing, `average_of_<n>_tasks` is the unweighted mean over the existing tasks; suites
+that no paper averages have the unweighted mean as `average`. Each average comes with two kinds of deviation
+(`aggregates`). A suite whose name contains the name of a paper's suite is averaged like the paper's suite: `my_msgs`
+with the tasks `my_msgs_...`.
 
 The choice of tasks, units and joined metrics changes an average more than the models do (docs/papers/elc-bert.md,
 "Averages"; docs/papers/babylm-evaluation.md, "Statistics").
@@ -58,7 +59,8 @@ MSGS_AMBIGUOUS_TASKS = (
     "msgs_syntactic_category_relative_position",
 )
 EDGE_PROBING_TASKS = ("probe_pos", "probe_dp", "probe_srl", "probe_ner", "probe_coref")
-# LTG-BERT Table 6: for each task, the metrics that are averaged before the tasks are; HANS is not among them.
+# LTG-BERT Table 6: for each task, the metrics that are averaged before the average over tasks; HANS is not in the
+# average.
 LTG_GLUE_METRICS: tuple[tuple[tuple[str, str], ...], ...] = (
     (("superglue_boolq", "accuracy"),),
     (("superglue_cb", "accuracy"), ("superglue_cb", "macro_f1")),
@@ -92,7 +94,8 @@ def dynabench_score(averages: Mapping[str, float]) -> float:
     return math.fsum(weight * averages[name] for name, weight in DYNABENCH_WEIGHTS.items())
 
 
-# In the order of ELC-BERT's Figure 3, rows from top to bottom, columns from left to right.
+# Features of MSGS in the order of ELC-BERT's Figure 3: linguistic features are its rows from top to bottom, surface
+# features its columns from left to right.
 LINGUISTIC_FEATURES = {
     "main_verb": "main verb",
     "syntactic_category": "syntactic category",
@@ -111,13 +114,13 @@ _SURFACE_ENDINGS = {
 
 
 def bias_features(task: str) -> tuple[str, str] | None:
-    """Return linguistic and surface feature of an ambiguous task of MSGS, as keys of the tables above.
+    """Return (linguistic feature, surface feature) of an ambiguous task of MSGS, as keys of the tables above.
 
-    None for any other.
+    None for any other task.
 
     The features (docs/papers/babylm-evaluation.md, "MSGS"; ELC-BERT, Figure 3) are derived from the names, which are
-    irregular: `relative_token_position` twice, `relative_position` once. The task may be in a suite of another name:
-    `demo_msgs_main_verb_lexical_content_the` is also one.
+    irregular: `relative_token_position` twice, `relative_position` once. Other prefixes of the suite are allowed:
+    `demo_msgs_main_verb_lexical_content_the`.
     """
     found = _TASK.search(task)
     if found is None:
@@ -133,8 +136,8 @@ RUN_AVERAGE_METRIC = "run_score_percent"
 WITHOUT_WSC = "average_without_wsc"
 LTG_TABLE_3 = "average_of_ltg_bert_table_3"
 
-# A member of an average: one or more (task, metric) whose values are averaged first; the metric "" is the first metric
-# of the task.
+# A member of an average: one or more pairs (task, metric) whose values are averaged first; the metric "" is the first
+# metric of the task.
 Member = tuple[tuple[str, str], ...]
 
 
@@ -160,10 +163,11 @@ PUBLISHED_AVERAGES: dict[str, dict[str, tuple[Member, ...]]] = {
 
 @dataclass(frozen=True)
 class TaskAverage:
-    """One row over tasks: its name as a task, its metric (one per way of taking the deviation), and its value.
+    """One average over tasks: its name in the column `task`, its metric (one for each kind of deviation), and its
+    value.
 
-    `manifests` are those that it was computed from. `without_number` lists the tasks of which no run has a number, so
-    that there is no average.
+    `manifests` are the manifests from which the average was computed. `without_number` lists the tasks for which no run
+    has a number, so that there is no average.
     """
 
     task: str
@@ -199,16 +203,16 @@ def task_averages(suite: str, measured: "pl.DataFrame") -> list[TaskAverage]:
 
 
 def _runs_of(members: Sequence[Member], numbers: "pl.DataFrame") -> "pl.DataFrame":
-    """Return one row per member, with its index as `task`, and run: the mean of the values in all parts of the member.
+    """Return one row for each member and run, with the member's index as `task` and the mean of the member's values.
 
-    The row is a failure if any part failed, and has no value if a part has none.
+    The row counts as failed if any of the member's tasks failed, and has no value if any of them has no value.
     """
     import polars as pl
 
     parts = [(place, len(member), *key) for place, member in enumerate(members) for key in member]
     wanted = pl.DataFrame(parts, ["member", "parts", "task", "metric"], orient="row")
     rows = wanted.join(numbers, on=["task", "metric"], maintain_order="left_right")
-    # A mean of at most two values is exact.
+    # Polars may compute these means, because a mean of at most two values has no rounding that depends on the order.
     means = [
         pl.when(pl.col(column).count() == pl.col("parts").first()).then(pl.col(column).mean()).alias(column)
         for column in ("value", "blind_guess")
@@ -237,7 +241,8 @@ def _averages(
         return complete
     tasks = sorted(measured.filter("main")["task"].unique())
     if original == "msgs":
-        # Control tasks are judged by generalisation, ambiguous ones by their bias: a mean of both has no meaning.
+        # Control tasks measure generalisation and ambiguous tasks measure bias, so a mean over both would be
+        # meaningless.
         tasks = [task for task in tasks if task.removeprefix(prefix) in MSGS_AMBIGUOUS_TASKS]
     if len(tasks) < 2:
         return complete
@@ -245,6 +250,6 @@ def _averages(
 
 
 def original_suite(suite: str) -> str:
-    """Return the suite of the papers whose name this one contains; the suite itself if there is no such suite."""
+    """Return the paper's suite whose name is contained in `suite`; `suite` itself if there is none."""
     named = [name for name in PUBLISHED_AVERAGES if f"_{suite}".endswith(f"_{name}")]
     return max(named, key=len, default=suite)

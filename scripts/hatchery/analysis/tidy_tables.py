@@ -27,8 +27,8 @@ _ARROW = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "t
 class Column:
     """One column; `unit` is empty if `meaning` or another column names it. Missing values are null.
 
-    `measured_anew` is true of times and speeds; all other columns are equal whenever the same configuration runs
-    again.
+    `measured_anew` is true of times and speeds, which differ each time; all other columns are equal if a configuration
+    runs again.
     """
 
     name: str
@@ -48,7 +48,7 @@ class TidyTable:
     columns: tuple[Column, ...]
 
     def in_folder_of(self, other: str | Path) -> Path:
-        """Return the path of this table of an experiment, given another table of the experiment."""
+        """Return the path of this table, given the path of another table of the experiment."""
         return Path(other).with_name(f"{self.name}.parquet")
 
     @property
@@ -261,7 +261,7 @@ TABLES = (MEASUREMENTS, RUNS, CURVES, LAYERS)
 def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows as a table, and its checksum next to it; a column that a row lacks is null.
 
-    Rows with an unknown column are a defect of ours: KeyError.
+    Raises KeyError for a row with an unknown column, which is a programming error.
     """
     write_table(path, _arrow(table, rows))
     write_checksums([path])
@@ -269,9 +269,9 @@ def write_rows(path: str | Path, table: TidyTable, rows: Sequence[Mapping[str, A
 
 @contextmanager
 def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
-    """Write a table in parts, of which only one is in memory.
+    """Yield a `RowGroups` that writes a table in parts, of which only one is in memory.
 
-    The file appears, with its checksum, when the block ends.
+    The file appears, with its checksum, when the `with` block ends.
     """
     with atomic_path(path) as partial, TableWriter(partial, table.schema) as writer:
         yield RowGroups(table, writer)
@@ -279,19 +279,19 @@ def growing(path: str | Path, table: TidyTable) -> Iterator["RowGroups"]:
 
 
 class RowGroups:
-    """A table written in parts; rows that are added together are read together."""
+    """A table that is written in parts; each call of `add` writes one part, which `read_parts` yields again."""
 
     def __init__(self, table: TidyTable, writer: TableWriter) -> None:
         """Initialise with an open `writer`."""
         self._table, self._writer = table, writer
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows."""
+        """Write rows as one part."""
         if rows:
             self.add_table(_arrow(self._table, rows))
 
     def add_table(self, rows: pa.Table) -> None:
-        """Add rows that have the columns of the table."""
+        """Write rows that have the columns of the table as one part."""
         self._writer.write_table(rows)
 
 
@@ -304,7 +304,7 @@ def _arrow(table: TidyTable, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def read_parts(path: str | Path, table: TidyTable) -> Iterator[pa.Table]:
-    """Yield a table in the parts in which it was written. Raises ManifestError like `read_frame`."""
+    """Yield a table in the parts in which it was written. Raises the ManifestError of `read_frame`."""
     try:
         with pq.ParquetFile(verified_view(path)) as file:
             if file.schema_arrow.names != table.names:
@@ -324,8 +324,8 @@ def read_frame(
 ) -> pl.DataFrame:
     """Read the rows of a table, in its order, with all columns or with some.
 
-    `among` maps a text column to the values of the rows to keep. Raises ManifestError for a file that was altered, has
-    no checksum, or is no table with these columns.
+    `among` maps string columns to the values of the rows to keep; None keeps all rows. Raises ManifestError for a file
+    that was altered, has no checksum, or lacks these columns.
     """
     try:
         rows = pl.scan_parquet(verified_view(path))

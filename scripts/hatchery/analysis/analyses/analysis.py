@@ -1,7 +1,8 @@
-"""The record of an analysis (`ANALYSIS` in its file): the needed files, the settings class, and the function to run.
+"""The declaration of an analysis (`ANALYSIS` in its file): the needed files, the settings class, and the function to
+run.
 
-An analysis has the name of its file, which is imported when a study names it. Its settings are checked while Snakemake
-plans, so the file imports no large libraries at its top; the function that runs imports them.
+An analysis has the name of its file, which is imported when a study names the analysis. Settings are checked while
+Snakemake plans, so the file imports no large libraries at its top; the function that runs the analysis imports them.
 """
 
 import csv
@@ -72,9 +73,10 @@ def paper_files(paper: str) -> list[str]:
 class Study:
     """The input of an analysis.
 
-    `runs` are all pretrained models in the order of the configuration, `sets` the set of a model from a grid,
-    `published` the rows that the models repeat. `tables` are the files that the analysis needs, tables and manifests,
-    by the names that its needs give them. `files` are the published ones, by path below `config/published/`.
+    `runs` are all pretrained models in the order of the configuration. `sets` maps models of a grid to the names of
+    their sets. `published` are the papers' rows that the models replicate. `tables` are the tables and manifests that
+    the analysis needs, by the names from `Analysis.needs`. `files` are the tables of published values, by path below
+    `config/published/`.
     """
 
     name: str
@@ -95,11 +97,12 @@ Numbers = dict[str, Any]
 
 @dataclass(frozen=True)
 class Findings:
-    """The result of an analysis: `rows` of numbers for programs, all with the same keys; the rest is for people.
+    """The result of an analysis: `rows` of numbers for programs, all with the same keys; all other fields are for
+    readers.
 
-    `answer` contains the sentences that a page shows before all tables; each sentence is made of rows. `notes` say how
-    the numbers were computed; in a note, `this` is code. Numbers are written unrounded, so an analysis rounds numbers
-    whose last digits differ between machines.
+    `answer` contains the sentences that a page shows before all tables; they are generated from the rows. `notes` say
+    how the numbers were computed; text in backquotes is code. Numbers are written unrounded, so an analysis rounds
+    numbers whose last digits differ between machines.
     """
 
     rows: Sequence[Mapping[str, Any]] = ()
@@ -110,16 +113,16 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """An analysis; its name is that of its file.
+    """An analysis; its name is the name of its file.
 
-    `needs` are functions that return the paths of the files that the analysis reads (`needs.py`). `published` returns,
-    for settings, the names of the tables below `config/published/` that the analysis reads, without their suffix.
-    `check` raises ConfigError at planning time for settings that do not fit the runs of the study; the study has no
-    tables then. Increase `version` when the code changes the findings. `of_translations` is true of an analysis that
-    has no findings without translated test sets.
+    `needs` are functions that return the paths of the files that the analysis reads (`needs.py`). `published` maps the
+    settings to the names, without suffix, of the tables below `config/published/` that the analysis reads. `check`
+    raises ConfigError at planning time, before there are tables, for settings that do not fit the runs of the study.
+    Increase `version` when a change of the code changes the findings. `of_translations` is true of an analysis that
+    needs translated test sets.
 
-    Experiments have the analysis without being part of a study if `own` returns settings for the experiment. `place`
-    orders these analyses on the page of the experiment.
+    A single experiment has the analysis, without a study, if `own` returns settings for the experiment. `place` is the
+    position of the analysis on the page of the experiment.
     """
 
     title: str
@@ -139,19 +142,19 @@ _BEGINNING = "\nANALYSIS = Analysis("
 
 @cache
 def analysis_names() -> tuple[str, ...]:
-    """Return the names of the files here that hold an analysis, without importing the files."""
+    """Return the names of the files in this folder that define an analysis, without importing the files."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return tuple(path.stem for path in files if _BEGINNING in path.read_text(encoding="utf-8"))
 
 
 def analysis_called(name: str) -> Analysis:
-    """Return the analysis of a name in `analysis_names`."""
+    """Return the analysis called `name`, which must be one of `analysis_names()`."""
     found: Analysis = import_module(f"hatchery.analysis.analyses.{name}").ANALYSIS
     return found
 
 
 def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
-    """Return the analysis of the entry `name`.
+    """Return the name of the analysis of the entry `name` under `analyses`.
 
     Raises ConfigError with the nearest name if there is no such analysis.
     """
@@ -174,7 +177,8 @@ NUMBERS_FILE, FINDINGS_FILE, TABLE = "numbers.csv", "findings.json", "table_"
 
 @dataclass(frozen=True)
 class ShownFindings:
-    """An analysis on the page: its tables, notes and answer, the file of its numbers, and the files of its tables."""
+    """The findings that a page shows: tables, notes and answer, the path of the numbers, and the paths of the tables as
+    files."""
 
     title: str
     tables: tuple[Table, ...]
@@ -239,7 +243,7 @@ def read_findings(manifest: Path) -> ShownFindings:
 
 
 def read_numbers(manifest: Path) -> list[dict[str, str]]:
-    """Read the rows of numbers.csv as texts, with empty ones for missing values.
+    """Read the rows of numbers.csv as strings; missing values are empty strings.
 
     Raises ManifestError for an altered file.
     """

@@ -1,4 +1,5 @@
-"""The models of an experiment as rows of BabyLM's leaderboard, with published rows, chance and intervals.
+"""The models of an experiment as rows of BabyLM's leaderboard, with published rows, scores of chance, and 95 %
+intervals.
 
 Source: docs/papers/babylm-2026.md, "Leaderboard". Every experiment with `submission` has this analysis.
 """
@@ -19,7 +20,7 @@ from hatchery.typed import keys_of
 
 PUBLISHED, ROW_COUNTS = "babylm/leaderboard", "babylm/row_counts"
 OTHER_DATA = "*"
-"""Mark after a number measured on other than the official data."""
+"""Mark after a number that was not measured on the official data."""
 OTHER = f"this experiment; {OTHER_DATA} not the official data, does not compare with published rows"
 NONE_OFFICIAL = (
     "No part is measured on the official data of 2026 (all rows, by its rules), so there are no published rows here."
@@ -55,7 +56,7 @@ class LeaderboardSettings(AnalysisSettings):
 
 @dataclass(frozen=True)
 class PublishedScore(Record):
-    """A published score of a part, or `overall`, as the source printed it."""
+    """A published score of a part of the benchmark, or of `overall`, as printed in the source."""
 
     track: Track
     row: str
@@ -65,12 +66,12 @@ class PublishedScore(Record):
 
 
 def read_published(path: Path) -> list[PublishedScore]:
-    """Read the published scores of the edition of 2026. Raises EvaluationError naming file and line."""
+    """Read the published scores of BabyLM 2026. Raises EvaluationError naming file and line."""
     return read_records(path, PublishedScore, ("track", "row", "part"))
 
 
 def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
-    """Return rows of models, published rows and chance. Raises ManifestError or EvaluationError."""
+    """Return the rows of our models, published rows, and the row of chance. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
     rules = RULES[settings.edition]
@@ -120,7 +121,8 @@ def leaderboard(settings: LeaderboardSettings, study: Study) -> Findings:
 
 @dataclass(frozen=True)
 class _Entry:
-    """A row of the table: points and half intervals by part, and the number of seeds."""
+    """A row of the table: points and half widths of 95 % intervals by part of the benchmark, and the number of
+    seeds."""
 
     name: str
     values: Mapping[str, float | None]
@@ -130,7 +132,7 @@ class _Entry:
 
 
 def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _Entry:
-    """Return the means of a model over its seeds."""
+    """Return the row of a model, whose points are means over its seeds."""
     rules = RULES[settings.edition]
     whole = [{**parts, MEAN: rules.mean(parts), WITHOUT: rules.mean(parts, acquisition=False)} for parts in runs]
     values, intervals = dict[str, float | None](), dict[str, float]()
@@ -143,7 +145,7 @@ def _model(name: str, runs: Sequence[Parts], settings: LeaderboardSettings) -> _
 
 
 def half_interval(values: Sequence[float]) -> float:
-    """Return half of the 95 % interval of the mean of at least two values, by Student's t."""
+    """Return half the width of the 95 % interval of the mean of at least two values, by Student's t."""
     from scipy.stats import t
 
     from hatchery.analysis.aggregates import mean_and_error
@@ -154,9 +156,9 @@ def half_interval(values: Sequence[float]) -> float:
 
 
 def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSettings) -> _Entry:
-    """Return a published row with its printed mean, else the mean of its parts.
+    """Return a published row with its printed mean or, if no mean is printed, the mean of its parts.
 
-    Without acquisition, that part counts 0.
+    In the second mean, the part on age of acquisition counts 0.
     """
     rules = RULES[settings.edition]
     parts = {part: found.get(part) for part in rules.parts}
@@ -168,7 +170,8 @@ def _printed(name: str, found: Mapping[str, float], settings: LeaderboardSetting
 
 
 def _cells(row: _Entry, parts: Sequence[str], other: Collection[str] = ()) -> list[Content]:
-    """Return the cells of a row; parts measured on `other` data, and means with these parts, are marked."""
+    """Return the cells of a row; parts in `other`, which were not measured on official data, and means that include
+    them are marked."""
 
     def cell(key: str) -> Content:
         value = row.values.get(key)

@@ -1,4 +1,5 @@
-"""The models of an experiment in BabyLM's multilingual track: their parts by language, and the means of the track.
+"""The models of an experiment in BabyLM's multilingual track: their scores by language and part of the benchmark, and
+the means of the track.
 
 Source: docs/papers/babylm-2026.md, "The multilingual track". Every experiment with `multilingual_submission` has this
 analysis.
@@ -48,7 +49,8 @@ class MultilingualSettings(AnalysisSettings):
 
 
 def multilingual(settings: MultilingualSettings, study: Study) -> Findings:
-    """Return rows of models: the overall score, and for each language its means and parts. Raises EvaluationError."""
+    """Return a row for each model: the overall score, and for each language the means and the parts. Raises
+    EvaluationError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, read_frame
 
     frame = read_frame(study.tables["measurements"], MEASUREMENTS)

@@ -1,6 +1,8 @@
-"""Training text of the models of a study: selected texts and tokens by corpus and level, sequences by split.
+"""Training text of the models of a study: selected texts and tokens by corpus and level (sentence or span), sequences
+by split.
 
-Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`, printed sizes are next to ours.
+Source: the reduced-vocabulary study, Section 3.2 and Table 1. With `published`, the paper's sizes are shown next to
+ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,7 @@ SELECTED = {"texts": "sentences or spans", "tokens": "tokens"}
 GROUPED = {"documents": "sequences", "tokens": "tokens"}
 """Measures of the two tables, with their headings."""
 SizeKey = tuple[str, str]
-"""Source, and level or split; `(all)` names the sum over either."""
+"""(source, level) or (source, split); `(all)` in either place names the sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +46,7 @@ class CorpusSizesSettings(AnalysisSettings):
 
 
 def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
-    """Return counts of every corpus, printed ones first. Raises ManifestError or EvaluationError."""
+    """Return the sizes of every corpus, the paper's sizes first. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.corpus_statistics import ALL, read_published_sizes
     from hatchery.corpora.documents import SPLITS
 
@@ -67,7 +69,8 @@ def analyse(settings: CorpusSizesSettings, study: Study) -> Findings:
 
 
 def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeTable"], dict[str, "SizeTable"]]:
-    """Return the selected text of each experiment by source and level, and its sequences by source and split."""
+    """Return for each experiment the sizes of its selected text by (source, level), and of its sequences by (source,
+    split)."""
     from hatchery.analysis.corpus_statistics import (
         ALL,
         read_selections,
@@ -96,7 +99,7 @@ def _ours(settings: CorpusSizesSettings, study: Study) -> tuple[dict[str, "SizeT
 
 
 def _printed(rows: Sequence["PublishedSize"], selected: bool) -> "SizeTable":
-    """Return the printed sizes under our names of sources, levels and measures."""
+    """Return the paper's sizes under our names of sources, levels and measures."""
     from hatchery.analysis.corpus_statistics import ALL, place_of
     from hatchery.corpora.documents import SPLITS
 
@@ -127,9 +130,9 @@ def _table(
     sizes: Mapping[str, "SizeTable"],
     groups: Sequence[Sequence[SizeKey]],
 ) -> Table:
-    """Return a table with a row for each place and a column for each measure and origin of numbers.
+    """Return a table with a row for each key in `groups` and a column for each measure and origin of numbers.
 
-    A place is named by its last words.
+    Origins are the paper and the experiments. A row shows the last words of its key.
     """
     shown = [(measure, of) for measure in measures for of in sizes]
     columns = [Column(text, words=True) for text in header]

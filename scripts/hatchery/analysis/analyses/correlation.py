@@ -1,9 +1,10 @@
-"""Spearman's correlation between perplexity and scores after fine-tuning, with its n and p.
+"""Spearman's correlation between perplexity and scores after fine-tuning, with number of models n and p value.
 
-Do models with a lower perplexity score higher? Do compute-optimal models score higher than others of their size?
-Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, the printed values are next to ours, with
-the p value for the stated number of models, and the correlation of its Table 3. The printed p values do not fit the
-stated number of models (docs/papers/reduced-vocabulary.md, "Correlation"), so n and p are always reported together.
+Do models with a lower perplexity score higher? Do compute-optimal models score higher than other models of their size?
+Source: the reduced-vocabulary study, Section 5.3 and Figure 4. With `paper`, the paper's values are shown next to ours,
+with the p value for the stated number of models, and the correlation over the paper's Table 3. The printed p values do
+not fit the stated number of models (docs/papers/reduced-vocabulary.md, "Correlation"), so n and p are always reported
+together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 SMALL_P = 1e-3
 TABLE = "3"
-"""The paper's table of the models that it fine-tuned."""
+"""Number of the paper's table of fine-tuned models."""
 OURS, TABULATED, PRINTED = "ours", "published Table 3", "printed"
 STATED_PAIRS = 32
 """Number of models of the printed correlation: the reduced-vocabulary study, Section 5.3."""
@@ -85,7 +86,7 @@ def _fits(model: str, pattern: str) -> bool:
 
 
 def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], bool]:
-    """Return a function that is true of the names of models that enter the correlation."""
+    """Return a predicate over model names: whether the model enters the correlation."""
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.models and not settings.tabulated:
@@ -104,9 +105,9 @@ def counting(settings: CorrelationSettings, study: Study) -> Callable[[str], boo
 
 @dataclass(frozen=True)
 class Pair:
-    """A trained model with its perplexity and the average of a suite.
+    """A trained model with its perplexity and its average score on a suite.
 
-    For published models it is unknown whether they are compute-optimal.
+    Whether a published model is compute-optimal is unknown.
     """
 
     source: str
@@ -118,12 +119,12 @@ class Pair:
     flops: float | None
     optimal: bool | None = None
     basis: str = ""
-    """The basis of the perplexity."""
+    """Conditions under which the perplexity is comparable (`evaluation.basis`)."""
     score_basis: str = ""
 
 
 def analyse(settings: CorrelationSettings, study: Study) -> Findings:
-    """Return the pairs and their correlations. Raises ManifestError or EvaluationError."""
+    """Return the pairs (perplexity, score) and their correlations. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.compute_optimal import compared
 
     ours = [*_our_pairs(settings, study)]
@@ -156,7 +157,8 @@ def analyse(settings: CorrelationSettings, study: Study) -> Findings:
 
 
 def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return means over seeds of all trained models from the summary; models without both numbers are left out."""
+    """Return the pairs of all trained models from the summary, with means over seeds; models that lack perplexity or
+    score are left out."""
     from hatchery.analysis.compute_optimal import distinct_runs, optimal_models, points_of_runs
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
@@ -178,7 +180,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
             perplexities.setdefault(row.model, {})[row.task] = row.mean, row.basis
         wanted = row.suite in settings.suites or not settings.suites
         if wanted and row.metric == "score_percent" and row.task.startswith("average"):
-            # The main average of a suite comes first; its other averages are used in single tables only.
+            # The first average of a suite is its main average; other averages are used in single tables only.
             averages.setdefault(row.suite, {}).setdefault(row.model, (row.mean, row.basis))
     held_out = all(settings.split in perplexities.get(model, {}) for model in trained)
     split = settings.split if held_out else "development"
@@ -193,7 +195,7 @@ def _our_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
 
 
 def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pair]:
-    """Return the models of Table 3 with both averages; sizes and FLOPs are computed, not the printed ones."""
+    """Return the pairs of the paper's Table 3; sizes and FLOPs are computed, not taken from the paper."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_of
     from hatchery.analysis.published_values import read_numbers
     from hatchery.modeling.flops import STUDY_SEQUENCES, reduced_vocabulary_flops
@@ -211,7 +213,7 @@ def _published_pairs(settings: CorrelationSettings, study: Study) -> Iterable[Pa
 
 
 def _printed(settings: CorrelationSettings, study: Study) -> dict[str, tuple[float, float]]:
-    """Return rho and p as printed in the text, by the name of the suite in the published values."""
+    """Return rho and p as printed in the paper's text, by the name of the suite in the published values."""
     from hatchery.analysis.published_values import read_numbers
 
     if not settings.paper:
@@ -313,7 +315,7 @@ def _texts(found: "Correlation") -> list[str]:
 
 
 def p_value_text(value: float) -> str:
-    """Format a p value with two digits; small ones with a power of ten."""
+    """Format a p value with two digits; a small p value with a power of ten."""
     return f"{value:.2g}" if value >= SMALL_P else power(value)
 
 

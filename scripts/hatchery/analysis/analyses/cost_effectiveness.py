@@ -1,9 +1,9 @@
 """Incremental cost-effectiveness: perplexity saved per 1e9 FLOPs of a training sequence by the next larger size.
 
-Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. With `paper`, the printed ratios are next to
-ours, and the ratios of the perplexities that its authors logged (docs/papers/reduced-vocabulary.md,
-"Cost-effectiveness"). Positive is a reduction. The unit is 1e9 FLOPs, counted without the projection from E to H; the
-text of the paper mentions both billions and millions.
+Source: the reduced-vocabulary study, Section 4.4, Equation 1 and Table 2. With `paper`, the printed ratios, and ratios
+computed from the perplexities that the authors logged, are shown next to ours (docs/papers/reduced-vocabulary.md,
+"Cost-effectiveness"). Positive ratios are reductions of perplexity. The unit is 1e9 FLOPs, counted without the
+projection from E to H; the text of the paper mentions both billions and millions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,10 +60,10 @@ class Step:
 
 
 def steps(options: Sequence[Option], sizes: Sequence[str]) -> list[Step]:
-    """Return every step between neighbours along one of `sizes`, in that order.
+    """Return every step between neighbouring values of one of `sizes`, in the order of `sizes`.
 
-    Of models with equal sizes, the first counts. If several rows of models vary the same size, they are in the order
-    of their first models.
+    Of models with equal sizes, the first counts. Several series of models that vary the same size are in the order of
+    their first models.
     """
     distinct = {tuple(option.sizes.values()): option for option in reversed(options)}
     first = [option for option in options if distinct[tuple(option.sizes.values())] is option]
@@ -121,7 +121,8 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:
-    """Return the ratios of all steps. Raises ManifestError or EvaluationError."""
+    """Return the cost-effectiveness ratios of all steps to the next larger size. Raises ManifestError or
+    EvaluationError."""
     ours, split, apart = _our_options(settings, study)
     printed = _printed(settings, study)
     found: dict[tuple[str, str], list[Step]] = {
@@ -187,7 +188,7 @@ def _our_options(settings: CostEffectivenessSettings, study: Study) -> tuple[dic
 
 
 def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[Option]:
-    """Return the logged runs at the default rate: those of set-1 and others that vary one size."""
+    """Return the authors' logged runs with the default learning rate that vary one size: set-1 and further runs."""
     from hatchery.analysis.published_curves import DEFAULT_RATE, read_published_curves, shape_row
     from hatchery.analysis.published_values import read_numbers
 
@@ -209,7 +210,7 @@ def _logged_options(settings: CostEffectivenessSettings, study: Study) -> list[O
 
 
 def _printed(settings: CostEffectivenessSettings, study: Study) -> dict[tuple[str, tuple[int, ...]], float]:
-    """Return the printed ratios by (size, sizes of the larger model)."""
+    """Return the printed ratios by (varied size, sizes of the larger model)."""
     from hatchery.analysis.published_curves import shape_of
     from hatchery.analysis.published_values import read_numbers
 
@@ -241,7 +242,7 @@ def _table(
     found: Mapping[tuple[str, str], Sequence[Step]],
     printed: Mapping[tuple[str, tuple[int, ...]], float],
 ) -> Table:
-    """Return a table with a row for each step of any source and a column for each source."""
+    """Return a table with a row for each step and a column for each source (paper, logged runs, experiments)."""
     places: dict[tuple[str, tuple[int, ...], tuple[int, ...]], dict[tuple[str, str], Step]] = {}
     for key, each in found.items():
         for step in each:

@@ -1,7 +1,7 @@
-"""Exact tests of differences between models on the same fine-tuned tasks, over the scored rows.
+"""Exact tests of differences between models fine-tuned on the same tasks, over the scored rows of a task.
 
-An experiment with several fine-tuned models has this analysis; `paired_tests` computes it. A run is one pretraining
-seed, one fine-tuning seed and one learning rate, as in the summary.
+An experiment with several fine-tuned models has this analysis; `paired_tests` does the computation. A run is one
+pretraining seed, one fine-tuning seed and one learning rate, as in the summary.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 BY_ROW = ("accuracy", "mcc", "f1", "macro_f1", "mean_of_accuracy_and_f1")
-"""Metrics whose answers are right or wrong row by row.
+"""Metrics of tasks whose answers are correct or incorrect row by row.
 
-Numbers, questions with several answers, and spans with several labels have other metrics.
+Tasks with numbers, with several answers to a question, or with several labels of a span have other metrics.
 """
 
 
@@ -48,7 +48,8 @@ NOUNS = Nouns(
 
 
 def compare(settings: FinetuningTestsSettings, study: Study) -> Findings:
-    """Return a row for each task and two models. Raises EvaluationError if models answered different rows of a task."""
+    """Return a row for each task and pair of models. Raises EvaluationError if models answered different rows of a
+    task."""
     found = manifests_of(study, FINETUNING)
     judged = {task: models for task, models in found.items() if _metric(next(iter(models.values()))[0]) in BY_ROW}
     answered = {task: read_answers(models, _read, NOUNS.items) for task, models in judged.items()}
@@ -76,7 +77,7 @@ def _read(path: Path) -> "tuple[Any, np.ndarray, np.ndarray]":
         pl.scan_parquet(made.file("predictions.parquet"))
         .filter(pl.col("rows") == MAIN_SET, "scored")
         .select(columns)
-        # A diverged run has no answers.
+        # Runs without any answer have diverged, and are left out.
         .filter(pl.col("prediction").is_not_null().any().over("seed", "learning_rate"))
         .collect()
     )

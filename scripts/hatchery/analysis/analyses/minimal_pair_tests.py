@@ -1,6 +1,6 @@
-"""Exact tests of differences between models on the same minimal pairs, over the pairs.
+"""Exact tests of differences between models that judged the same minimal pairs, over the pairs.
 
-An experiment with several models scored on the same pairs has this analysis; `paired_tests` computes it.
+An experiment with several models scored on the same pairs has this analysis; `paired_tests` does the computation.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ NOUNS = Nouns(
 
 
 def compare(settings: MinimalPairTestsSettings, study: Study) -> Findings:
-    """Return a row for each suite and two models.
+    """Return a row for each suite and pair of models.
 
     Raises EvaluationError if models scored different pairs of a suite.
     """

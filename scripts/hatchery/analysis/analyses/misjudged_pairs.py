@@ -1,8 +1,8 @@
-"""Minimal pairs that models misjudge, and biased pairs that can be distinguished without grammar.
+"""Minimal pairs that models misjudge, and biased pairs, which can be distinguished without knowing grammar.
 
 Source: inferred. An untrained model knows no grammar. If its accuracy is far from 50 %, the good and the bad sentences
-differ in a property that it reacts to, most often in their length; then chance is not 50 %. Every experiment with
-minimal pairs has this analysis.
+differ in a property to which it reacts, most often in their length; then the score of chance is not 50 %. Every
+experiment with minimal pairs has this analysis.
 """
 
 from collections import Counter
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 FAR_FROM_HALF, BY_LENGTH, CHANCE = 0.1, 0.25, 0.001
 """Thresholds for biased paradigms.
 
-The accuracy of an untrained model differs from a half by this much, with a probability below CHANCE over all
-paradigms; or the accuracy of choosing the shorter sentence differs by this much.
+A paradigm is biased if the accuracy of an untrained model differs from 0.5 by FAR_FROM_HALF, with a p value below
+CHANCE after correction for the number of paradigms, or if the accuracy of choosing the shorter sentence differs from
+0.5 by BY_LENGTH.
 """
 PARADIGMS_SHOWN, PAIRS_SHOWN, OF_ONE_PARADIGM, PAIRS_LISTED = 20, 20, 3, 1000
 NAMED_UP_TO, HALF_OF_SEEDS = 4, 0.5
@@ -53,10 +54,10 @@ class MisjudgedPairsSettings(AnalysisSettings):
 class _Suite:
     """A suite with the judgements of its models.
 
-    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. All others are float64 [pairs]:
-    `wrong` is, for each trained model, the share of its seeds that misjudge a pair, `margins` the mean preference for
-    the bad sentence in nats, `guessed` the share of untrained models that judge it correctly, None without untrained
-    models.
+    `pairs` has the columns paradigm, pair_id, good, bad, tokens_good, tokens_bad. All other fields have float64
+    [pairs]: `wrong`, for each trained model, the share of its seeds that misjudge a pair; `margins` the mean preference
+    for the bad sentence in nats; `guessed` the share of untrained models that judge a pair correctly, None if there are
+    no untrained models.
     """
 
     pairs: "pl.DataFrame"
@@ -66,9 +67,9 @@ class _Suite:
 
 
 def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
-    """Return rows of the kinds `paradigm` and `pair`.
+    """Return rows of two kinds: `paradigm` for biased paradigms, `pair` for misjudged pairs.
 
-    Raises EvaluationError if files hold other pairs than were scored.
+    Raises EvaluationError if the files of a suite have other pairs than were scored.
     """
     untrained = set(settings.untrained)
     judged = {
@@ -84,7 +85,8 @@ def find(settings: MisjudgedPairsSettings, study: Study) -> Findings:
 
 
 def are_pairs(models: Mapping[str, Sequence[Path]]) -> bool:
-    """Return True if all items of a suite have two candidates; tables of other suites have other columns."""
+    """Return True if all items of a suite have two candidates; suites with more candidates have tables with other
+    columns."""
     import polars as pl
 
     from hatchery.artifacts.manifests import read_manifest
@@ -177,7 +179,7 @@ def _paradigms(suite: str, judged: _Suite) -> Iterator[Numbers]:
 
 
 def _misjudged(suite: str, judged: _Suite) -> list[Numbers]:
-    """Return the pairs that trained models misjudge: those of most models first, then by margin."""
+    """Return the misjudged pairs: sorted by the number of trained models that misjudge them, then by margin."""
     import numpy as np
 
     if not judged.wrong:

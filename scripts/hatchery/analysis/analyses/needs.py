@@ -1,7 +1,7 @@
-"""Input files of analyses: a function for each kind of files, named in the `needs` of an analysis's record.
+"""Input files of analyses: a function for each kind of files, for the field `needs` of an `Analysis`.
 
 A function receives the paths of results, the name of a study or an experiment, and the settings of the analysis. It
-returns paths by the names under which `Study.tables` holds them. An analysis that reads other files defines its own
+returns a mapping from names, the keys of `Study.tables`, to paths. An analysis that reads other files defines its own
 function.
 """
 
@@ -21,14 +21,14 @@ MINIMAL_PAIRS, FINETUNING, TRANSLATION = "minimal_pairs", "finetuning", "transla
 
 
 def tables(*names: str) -> "Need":
-    """Return a need for tidy tables, or the summary, by their names."""
+    """Return a function for `needs` that returns the paths of these tidy tables, or of the summary."""
     return lambda results, name, settings: {table: results.of.table(table, experiment=name) for table in names}
 
 
 def evaluated(kind: str) -> "Need":
-    """Return a need for the manifests of all evaluations of a kind.
+    """Return a function for `needs` that returns the manifests of all evaluations of a kind.
 
-    Keys are `<kind>/<experiment>/<run>:<suite or task>`; those of a single experiment leave its name out.
+    Keys are `<kind>/<experiment>/<run>:<suite or task>`, without `<experiment>/` for a single experiment.
     """
 
     def manifests(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
@@ -39,7 +39,8 @@ def evaluated(kind: str) -> "Need":
 
 
 def corpora(results: "ResultPaths", name: str, settings: object) -> dict[str, str]:
-    """Return the manifests of each experiment's documents (`corpus/<experiment>`) and ids (`tokens/<experiment>`)."""
+    """Return the manifests of each experiment's corpus (`corpus/<experiment>`) and token shards
+    (`tokens/<experiment>`)."""
     parts = results.project.members(name)
     return {f"{CORPUS}/{part}": results.corpus(part) for part in parts} | {
         f"{TOKENS}/{part}": results.tokens(part) for part in parts

@@ -1,10 +1,12 @@
-"""Effects of switches relative to a baseline and its noise, and the amount of text with the same effect.
+"""Effects of changed settings relative to a baseline and its noise over seeds, and the amount of text with an equal
+effect.
 
-For each number: the mean of the differences of runs with the same pretraining seed, its 95 % interval by the t
-distribution, and whether it exceeds twice the standard deviation of the baseline over at least three seeds. For
-losses: the text with which the baseline's loss would differ as much, by a curve fitted to baselines with other amounts
-of text, divided by the text of the switch. The factor per second is the same text divided by the text of the baseline
-and by the ratio of training times.
+For each number: the mean difference between model and baseline over runs with equal pretraining seeds, the 95 %
+interval of this mean by the t distribution, and whether the mean exceeds twice the standard deviation of the baseline
+over at least three seeds. For losses, also a data factor: the amount of text with which the baseline's loss would
+change by the mean difference, by a curve fitted to baselines with other amounts of text, divided by the changed model's
+amount of text. The factor per second is this amount of text divided by the baseline's amount of text and by the ratio
+of training times.
 """
 
 from collections.abc import Mapping
@@ -43,7 +45,7 @@ SIZES = (
     "tied",
     "sequence_length",
 )
-"""Columns of runs.parquet in which a baseline of the curve has to equal the baseline."""
+"""Columns of runs.parquet in which all models of the curve have to equal the baseline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,17 +74,18 @@ def check(settings: NoiseFloorSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class SeededValues:
-    """The numbers of one key by model and pretraining seed, and their bases by model."""
+    """The numbers of one (suite, task, metric) by model and pretraining seed, and by model the basis of its number
+    (`evaluation.basis`)."""
 
     values: Mapping[str, Mapping[int, float]]
     bases: Mapping[str, set[str]]
 
 
 def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
-    """Return a row for each model and number that the baseline has, too. Raises ManifestError."""
+    """Return a row for each model and each number that both model and baseline have. Raises ManifestError."""
     from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame
 
-    # Milestones of a run have rows of their own.
+    # Only finished runs: the table has further rows for their milestones.
     names = runs_by_name(study.runs)
     runs = read_frame(study.tables["runs"], RUNS, run=names)
     amounts, seconds = _by_model(runs, "words"), _by_model(runs, "seconds")
@@ -134,7 +137,7 @@ def compare(settings: NoiseFloorSettings, study: Study) -> Findings:
 
 
 def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
-    """Return all numbers of held-out text and minimal pairs, by key."""
+    """Return all numbers of held-out text and minimal pairs, by (suite, task, metric)."""
     import polars as pl
 
     chosen = frame.filter(
@@ -154,7 +157,8 @@ def _values(frame: "pl.DataFrame") -> dict[Key, SeededValues]:
 
 
 def _resized(runs: "pl.DataFrame", settings: NoiseFloorSettings) -> dict[str, list[str]]:
-    """Return the columns of SIZES in which models of the curve differ from the baseline, by model."""
+    """Return by model of the curve the columns of SIZES in which it differs from the baseline; empty for models that
+    fit."""
     sizes = {row["model"]: row for row in runs.select("model", *SIZES).iter_rows(named=True)}
     own = sizes.get(settings.baseline)
     if own is None:
@@ -178,9 +182,10 @@ def _curve(
     key: Key,
     notes: list[str],
 ) -> "DataCurve | None":
-    """Fit the curve of the baselines and add a note on the fit; None without baselines of other amounts of text.
+    """Fit the loss of the baselines to their amounts of text and add a note on the fit; None if there is only one
+    amount.
 
-    Baselines whose number is not comparable with that of the baseline are left out.
+    Models of the curve whose number is not comparable with the baseline's number are left out.
     """
     from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 
@@ -251,7 +256,8 @@ def _row(
 
 
 def paired_difference(differences: list[float]) -> tuple[float | None, float | None]:
-    """Return the mean and half of the width of its 95 % interval; None for the width of fewer than two differences."""
+    """Return the mean difference and half the width of its 95 % interval; the width is None for fewer than two
+    differences, both for none."""
     from scipy import stats
 
     if not differences:

@@ -1,4 +1,4 @@
-"""Settings of the tests of differences that an experiment has without being part of a study."""
+"""Settings of the tests of differences between the models of a single experiment, without a study."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -10,16 +10,18 @@ if TYPE_CHECKING:
 
 
 def own_tests(experiment: "Experiment", items: Collection[str]) -> dict[str, Any] | None:
-    """Return the settings of tests on suites or tasks (`items`); None without items and for fewer than two models."""
+    """Return the settings of tests on suites or tasks (`items`); None if there are no items or fewer than two
+    models."""
     several = len([*experiment.runs, *experiment.baselines]) > 1
     return {"against": tested_against(experiment)} if several and items else None
 
 
 def tested_against(experiment: "Experiment") -> str | None:
-    """Return the model that all others of an experiment are tested against; None if every two models are.
+    """Return the model against which all other models of an experiment are tested; None if all pairs of models are
+    tested.
 
-    Without `tests_against`, and with more than a few models, it is the first untrained model, else the first baseline,
-    else the first run.
+    If `tests_against` is not set and the experiment has more than a few models, this is the first untrained model, else
+    the first baseline, else the first run.
     """
     models = [*experiment.runs, *experiment.baselines]
     if experiment.tests_against is not None or len(models) <= EVERY_TWO_UP_TO:

@@ -1,8 +1,9 @@
-"""Paired bootstrap over test sentences: could a difference between two starts come from the choice of sentences?
+"""Paired bootstrap over test sentences: could a difference between two initialisations come from the choice of
+sentences?
 
-Source: inferred, as "A Natural Bias for Language Generation Models" names no test; Koehn (2004), as computed by
-sacreBLEU. Runs of the same pretraining seed are paired: they have the same matrix and the same order of the data. The
-variation over seeds is not tested; `starts` has standard errors over seeds.
+Source: the test of Koehn (2004), as computed by sacreBLEU; its use is inferred, because "A Natural Bias for Language
+Generation Models" names no test. Runs with equal pretraining seeds are paired, because they have equal initial output
+matrices and data order. The variation over seeds is not tested; the analysis `starts` has standard errors over seeds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ class BootstrapSettings(StartsSettings):
 
 
 def compare(settings: BootstrapSettings, study: Study) -> Findings:
-    """Return a row for each pair of runs, test set and metric."""
+    """Return a row for each combination of paired runs, test set and metric."""
     rows = list(_rows(settings, study))
     titles = {run.name: run.title for run in study.runs}
     columns = [Column("score", words=True), Column("difference"), Column("95 % interval"), Column("p")]
@@ -68,7 +69,7 @@ def _rows(settings: BootstrapSettings, study: Study) -> Iterator[Numbers]:
 
 
 def _texts(manifest: Path) -> Mapping[str, tuple[list[str], list[str]]]:
-    """Return translations and references by test set."""
+    """Return (translations, references) by test set."""
     from hatchery.artifacts.manifests import read_manifest
 
     made = read_manifest(manifest)

@@ -1,4 +1,4 @@
-"""Sentences about exact tests between models: the answer of an analysis, and its notes; each is made of rows."""
+"""Sentences about exact tests between models, generated from the rows of the findings: answer and notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,16 @@ from typing import Any
 from hatchery.analysis.comparability import ONE_SEED
 
 MOST_NAMED = 6
-"""Maximum number of comparisons on one set of items that the answer names; above it, the answer has their number."""
+"""Maximum number of comparisons on one set of items that the answer lists; longer lists are replaced by their
+length."""
 BEYOND_CHANCE = 0.05
 
 
 @dataclass(frozen=True)
 class Nouns:
-    """Names of sets of items, items and runs, in columns of `numbers.csv` and for people.
+    """Nouns for sets of items, items and runs, in columns of `numbers.csv` and in sentences.
 
-    `runs_of` names the repetitions of a model, `what` the numbers, `nothing` is the message without numbers.
+    `runs_of` names the repetitions of a model, `what` the compared numbers; `nothing` is the message if there are none.
     """
 
     title: str
@@ -28,15 +29,15 @@ class Nouns:
 
 
 def has_single(row: Mapping[str, Any]) -> bool:
-    """Return True if a model of a comparison was pretrained with one seed."""
+    """Return True if one of the two models of a comparison was pretrained with a single seed."""
     return min(row["seeds"], row["against_seeds"]) < 2
 
 
 def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
-    """Return True if a difference exceeds both the choice of the items and its deviation over runs.
+    """Return True if a difference is significant over the items and exceeds its deviation over runs.
 
-    Both models need several pretraining seeds. If runs failed, the difference must also exceed both without the failed
-    runs, in the same direction.
+    Both models need several pretraining seeds. If runs failed, both conditions must also hold without the failed runs,
+    with the same sign of the difference.
     """
     if has_single(row):
         return False
@@ -50,9 +51,9 @@ def is_beyond_chance(row: Mapping[str, Any], runs: str) -> bool:
 
 
 def answer(rows: Sequence[Mapping[str, Any]], labels: Mapping[str, str], nouns: Nouns) -> list[str]:
-    """Return sentences on the models that differ on each set of items.
+    """Return sentences that name the significantly different models on each set of items.
 
-    Their number if there are more than MOST_NAMED.
+    If there are more than MOST_NAMED, the sentence has their number.
     """
     from hatchery.analysis.summary_rows import summarised_text
     from hatchery.rendering.escaping import listed, readable

@@ -1,7 +1,8 @@
 """Exact tests over items: could a difference between two models on the same items be chance?
 
-Source: inferred, because no paper tests its differences in this way; for single runs it is the test of McNemar (1947).
-The analyses that use this module define the items and read the answers: minimal pairs, rows of fine-tuned tasks.
+Source: inferred, because none of the papers tests its differences in this way; for single runs it is McNemar's test
+(1947). The analyses that use this module define the items (minimal pairs, rows of fine-tuned tasks) and read the
+answers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +46,7 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of a model on one set of items: `True` where a run has an item right, bool [runs, items].
+    """Answers of a model on one set of items: `True` where a run answers an item correctly, bool [runs, items].
 
     `trainings` int64 [runs] is the index of each run's pretraining, `failed` bool [runs] is true of collapsed runs;
     None if runs cannot collapse.
@@ -62,12 +63,12 @@ class Answers:
 
     @property
     def correct(self) -> "np.ndarray":
-        """Return the number of runs that have an item right, int64 [items]."""
+        """Return for each item the number of runs that answer it correctly, int64 [items]."""
         return self.right.sum(axis=0)
 
     @property
     def shares(self) -> "np.ndarray":
-        """Return the share of the runs that have an item right, float64 [items]."""
+        """Return for each item the share of the runs that answer it correctly, float64 [items]."""
         return self.correct / self.runs
 
     @property
@@ -82,7 +83,7 @@ class Answers:
 
     @property
     def deviation_over_seeds(self) -> float | None:
-        """Standard deviation over pretraining seeds of the mean accuracy of a seed's runs; None for one seed."""
+        """Standard deviation over pretraining seeds of the mean accuracy of the runs of a seed; None for one seed."""
         accuracies = self.right.mean(axis=1)
         means = [float(accuracies[self.trainings == one].mean()) for one in sorted(set(self.trainings.tolist()))]
         return mean_and_deviation(means)[1]
@@ -100,9 +101,10 @@ class Answers:
 
 
 def manifests_of(study: Study, kind: str) -> dict[str, dict[str, list[Path]]]:
-    """Return the manifests of a kind by set of items and model, in the order of the study; imported models come last.
+    """Return the manifests of a kind of evaluation by set of items and model, in the order of the study; imported
+    models come last.
 
-    Suites without right answers are left out.
+    Suites that define no correct answers are left out.
     """
     from hatchery.artifacts.manifests import read_manifest
     from hatchery.evaluation.minimal_pairs.measurements import CORRELATION_FILE
@@ -127,7 +129,7 @@ def findings(
     nouns: Nouns,
     left_out: Sequence[str] = (),
 ) -> Findings:
-    """Return a row for each set of items and two models; `left_out` names the items that are not compared."""
+    """Return a row for each set of items and pair of models; `left_out` are the sets of items that are not compared."""
     from hatchery.rendering.escaping import readable
 
     rows = [
@@ -157,7 +159,7 @@ def findings(
 
 
 def _compared(settings: PairedTestsSettings, models: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each model with the model that it is compared with."""
+    """Yield (model, model that it is compared with) for each comparison."""
     if settings.against is None and len(models) <= EVERY_TWO_UP_TO:
         yield from ((model, other) for other, model in combinations(models, 2))
         return
@@ -169,7 +171,7 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
     differences = model.shares - against.shares
     spread = NORMAL_95 * differences.std() / len(differences) ** 0.5
     deviations = _deviations(model, against, nouns)
-    # Integers, so that equal differences compare equal.
+    # Differences are scaled to integers, so that equal differences compare equal.
     whole = model.correct * against.runs - against.correct * model.runs
     row: Numbers = {
         nouns.items: len(differences),
@@ -200,7 +202,8 @@ def _row(model: Answers, against: Answers, nouns: Nouns) -> Numbers:
 
 
 def _deviations(model: Answers, against: Answers, nouns: Nouns) -> dict[str, float | None]:
-    """Return the deviations of a difference in percent: over all runs, and over the means of pretrainings."""
+    """Return the standard deviations of a difference, in percent: over all runs, and over the means of pretraining
+    seeds."""
     from hatchery.analysis.published_values import combined_deviation
 
     found = {
@@ -237,8 +240,8 @@ def _line(row: Mapping[str, Any], labels: Mapping[str, str], nouns: Nouns) -> li
 def sign_flip_p(differences: "np.ndarray") -> float:
     """Return the two-sided p of the sum of integer `differences` [n] under random signs; 1 if all are 0.
 
-    Fisher's exact test of paired differences. If every difference is -1, 0 or 1, as for two single runs on the same
-    items, it is McNemar's test.
+    This is Fisher's exact test of paired differences. If every difference is -1, 0 or 1, as for two single runs on the
+    same items, it equals McNemar's test.
     """
     import numpy as np
     from scipy.signal import fftconvolve
@@ -247,9 +250,9 @@ def sign_flip_p(differences: "np.ndarray") -> float:
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if not len(sizes):
         return 1.0
-    # Only the ratios of the sizes matter, and smaller integers have fewer sums.
+    # Dividing by the common divisor does not change p, and smaller integers have fewer possible sums.
     unit = np.gcd.reduce(sizes)
-    # Probabilities of the sums of the differences with a positive sign.
+    # Probability of each possible sum of the differences with a positive sign, by convolution.
     chances = np.ones(1)
     for size, count in zip(sizes // unit, counts, strict=True):
         positive = np.zeros(size * count + 1)
@@ -261,7 +264,8 @@ def sign_flip_p(differences: "np.ndarray") -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p values for multiple tests: the chance that any falls below 0.05 under the null hypotheses is 0.05.
+    """Correct p values for multiple tests: if all null hypotheses are true, the chance that any p value is below 0.05
+    is at most 0.05.
 
     Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure".
     """
@@ -274,7 +278,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 Read = Callable[[Path], "tuple[Any, np.ndarray, np.ndarray | None]"]
-"""Function of a manifest: its items, the answers of its runs, bool [runs, items], and the failed runs, if any."""
+"""Reads a manifest and returns the items, the answers bool [runs, items], and which runs failed (bool [runs] or
+None)."""
 
 
 def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -> dict[str, Answers]:

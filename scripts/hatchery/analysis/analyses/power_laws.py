@@ -1,7 +1,7 @@
-"""Power laws of the loss of compute-optimal models in FLOPs, tokens and parameters, and breaks of these laws.
+"""Power laws of the loss of compute-optimal models in FLOPs, tokens and parameters, and break points between two laws.
 
 Source: the reduced-vocabulary study, Section 5.1 and Figures 1 to 3. With `paper`, its published learning curves are
-analysed by the same procedure, and the printed values are next to both.
+analysed by the same procedure, and the paper's printed fits are shown next to ours.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,9 @@ AXIS_NAMES = {"flops": "FLOPs", "tokens": "tokens", "parameters": "parameters"}
 
 
 def analyse(settings: PowerLawsSettings, study: Study) -> Findings:
-    """Return points, laws and breaks of the study, and of published curves. Raises ManifestError or EvaluationError."""
+    """Return the compute-optimal points, fitted laws and break points of the study's models and of published curves.
+
+    Raises ManifestError or EvaluationError."""
     from hatchery.analysis.compute_optimal import points_of_runs, published_points, why_no_points
     from hatchery.analysis.published_curves import read_published_curves
     from hatchery.analysis.scaling_laws import scaling_laws
@@ -75,7 +77,7 @@ _EMPTY: Numbers = dict.fromkeys(
 
 
 def _rows(source: str, points: Sequence["ScalingPoint"], laws: "Laws") -> Iterable[Numbers]:
-    """Yield points, laws and breaks as rows with the same columns; `kind` distinguishes them."""
+    """Yield points, laws and break points as rows with the same columns; the column `kind` distinguishes them."""
     optimal = set(laws.optimal)
     for place, point in enumerate(points):
         yield _EMPTY | {

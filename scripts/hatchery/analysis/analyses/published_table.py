@@ -1,8 +1,8 @@
 """A table of a paper with our models below its rows: sizes, FLOPs, perplexities, averages, or changes between models.
 
-For tables with columns from several evaluations of a study, such as Tables 3, 4 and 7 of the reduced-vocabulary paper,
-or with models of several experiments, such as Table 2 of GPT-BERT. The experiments name the row that each model
-repeats (`published.rows`).
+This analysis is for tables with columns from several evaluations of a study, such as Tables 3, 4 and 7 of the
+reduced-vocabulary paper, or with models of several experiments, such as Table 2 of GPT-BERT. The experiments name the
+paper's row that each model replicates (`published.rows`).
 """
 
 import math
@@ -73,7 +73,7 @@ class PublishedTableSettings(AnalysisSettings):
 
 
 def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
-    """Return printed rows with ours below them. Raises ManifestError or EvaluationError."""
+    """Return the paper's rows, each with our models below it. Raises ManifestError or EvaluationError."""
     from hatchery.analysis.published_values import read_numbers
 
     numbers = [n for n in read_numbers(study.files[f"values/{settings.paper}"]) if n.table == settings.table]
@@ -107,7 +107,7 @@ def analyse(settings: PublishedTableSettings, study: Study) -> Findings:
 
 
 def _called(settings: PublishedTableSettings, name: str) -> str:
-    """Return the label of a row for people."""
+    """Return the label of a row for readers."""
     from hatchery.analysis.published_curves import shape_of, shape_text
     from hatchery.rendering.escaping import readable
 
@@ -115,7 +115,7 @@ def _called(settings: PublishedTableSettings, name: str) -> str:
 
 
 def _is_change(settings: PublishedTableSettings, name: str) -> bool:
-    """Return True if a row has differences from another row."""
+    """Return True if a row shows differences from another row."""
     return settings.minus not in ("", name)
 
 
@@ -137,7 +137,7 @@ def _row(of: str, name: str, column: ColumnSettings, value: float | None) -> Num
 
 
 def _printed_text(number: "PublishedNumber | None", signed: bool = False) -> str:
-    """Format a number with its printed number of digits, which is derived from its rounding."""
+    """Format a published number with the number of decimals that the paper printed, which follows from its rounding."""
     if number is None:
         return "-"
     decimals = max(0, round(-math.log10(2 * number.rounding)))
@@ -149,9 +149,9 @@ def _text(column: ColumnSettings, value: float | None, signed: bool = False) -> 
 
 
 def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequence[str]) -> dict[str, str]:
-    """Return the printed millions of parameters by row.
+    """Return the printed numbers of parameters, in millions, by row.
 
-    The table of sizes has the rows of the paper's table in its order.
+    The table of sizes has the rows of the paper's table in the same order.
     """
     from hatchery.analysis.published_values import PAPERS
     from hatchery.artifacts.records import read_rows
@@ -164,7 +164,8 @@ def _printed_sizes(settings: PublishedTableSettings, study: Study, names: Sequen
 
 
 def _repeated(study: Study) -> dict[str, dict[str, str]]:
-    """Return the models of every experiment that repeat a published row, by row; of several models the first counts."""
+    """Return for every experiment its models that replicate a published row, by row; of several models the first
+    counts."""
     found: dict[str, dict[str, str]] = {}
     for choice in study.published:
         for model, row in choice.rows.items():
@@ -173,7 +174,7 @@ def _repeated(study: Study) -> dict[str, dict[str, str]]:
 
 
 def _ours(settings: PublishedTableSettings, study: Study) -> dict[tuple[str, CellKey], float]:
-    """Return our numbers by model and key; costs and sizes are those of the first seed."""
+    """Return our numbers by (model, key); costs and sizes are taken from the first seed."""
     from hatchery.analysis.flops_counts import training_flops
     from hatchery.analysis.summary_rows import read_summary
     from hatchery.analysis.tidy_tables import RUNS, read_frame
@@ -223,7 +224,7 @@ def _value(
 
 
 def _measure(place: CellKey) -> CellKey:
-    """Return the key of the number that a change refers to."""
+    """Return the key of the number of which a column shows the change."""
     suite, task, metric = place
     if not metric.endswith(CHANGE):
         return place

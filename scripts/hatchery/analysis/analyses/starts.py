@@ -1,7 +1,8 @@
-"""Comparison of starts of training: scores of every model, and their differences from those of a reference start.
+"""Comparison of initialisations ("starts"): scores of every model, and their differences from a model with a reference
+start.
 
 Source: "A Natural Bias for Language Generation Models", Figures 2, 3, 5 to 8, 10, 13 and 14, which show means over
-seeds with standard errors: sample deviation over the root of the number of seeds.
+seeds with standard errors (sample standard deviation divided by the root of the number of seeds).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +59,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
     ):
         values.setdefault((model, suite, task, metric), []).append(value)
         bases.setdefault((model, suite, task, metric), []).append(basis or "")
-    # A run without translated test sets is the first part of a run that continues it.
+    # Runs without translated test sets are left out: they are the first part of runs that continue them.
     translating = {model for model, suite, _, _ in values if suite == TRANSLATION_SUITE}
     models = [model for model in models_in_order(study.runs) if model in translating]
     different = {
@@ -82,7 +83,7 @@ def compare(settings: StartsSettings, study: Study) -> Findings:
 
 
 def _reference(key: Key, against: str) -> Key:
-    """Return the score of the reference start that is compared with a score of the same experiment."""
+    """Return the key of the reference start's score, with which the score `key` of the same experiment is compared."""
     model, suite, task, metric = key
     return f"{model.partition('/')[0]}/{against}", suite, task, metric
 
@@ -90,7 +91,7 @@ def _reference(key: Key, against: str) -> Key:
 def _rows(
     values: Mapping[Key, list[float]], against: str, models: Sequence[str], different: Mapping[Key, object]
 ) -> Iterator[Numbers]:
-    """Yield the rows; scores with aspects in `different` have no difference."""
+    """Yield the rows; scores in `different` are not comparable, and have no difference."""
     for model in models:
         for key, found in sorted(values.items()):
             of, suite, task, metric = key

@@ -1,7 +1,7 @@
 """Sentences of the suites of minimal pairs that occur in the training text of the models.
 
-Source: inferred. A model can judge a pair by memory if the good sentence is in its training text, and the bad one is
-not. A sentence occurs if its words are consecutive in a line of the training text, with equal spelling and
+Source: inferred. A model can judge a pair from memory if its training text contains the good sentence and not the bad
+sentence. A sentence occurs if its words are consecutive in a line of the training text, with equal spelling and
 punctuation. Every experiment with minimal pairs has this analysis.
 """
 
@@ -25,7 +25,7 @@ from hatchery.units import count
 
 Words = tuple[str, ...]
 _FIRST = 3
-"""Number of first words by which sentences are looked up; shorter sentences must be a whole line."""
+"""Number of initial words by which sentences are indexed; shorter sentences are found only as whole lines."""
 NOTE = (
     "A sentence stands in the training text where its words follow each other in a line of it, as they are written and "
     "with all their marks. Where the good sentence alone does, memory can stand in for grammar."

@@ -1,4 +1,5 @@
-"""The stage `analyse`: one analysis of a study, as numbers for programs and tables for its page."""
+"""The stage `analyse`: compute one analysis of a study, and write its numbers for programs and its tables for the
+study's page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +40,8 @@ class AnalyseSettings(Settings):
 
 
 def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict[str, object]:
-    """Return one entry of the analyses of a study or an experiment. Raises ConfigError for an unknown entry."""
+    """Return the stage's settings for one analysis of a study or an experiment. Raises ConfigError for an unknown
+    analysis."""
     entry = analysis_entry(project, experiment, analysis)
     declared = analysis_called(entry.analysis)
     return {
@@ -49,14 +51,15 @@ def analyse_settings(project: "Project", experiment: str, analysis: str) -> dict
         "title": entry.title or declared.title,
         "settings": entry,
         "runs": project.shown_runs(experiment),
-        # The analyses that experiments have without a study need neither.
+        # The analyses of single experiments, without a study, need neither sets nor published rows.
         "sets": project.sets_of(project.members(experiment)) if project.is_study(experiment) else {},
         "published": _repeated(project, experiment) if project.is_study(experiment) else [],
     }
 
 
 def _repeated(project: "Project", study: str) -> list["Published"]:
-    """Return the published rows that models repeat; those of a miniature replace those of its original."""
+    """Return the published rows that models replicate; the rows of a miniature experiment replace those of its
+    original."""
     chosen = {part: paper_tables(project, part) for part in project.members(study)}
     return under_names_of_study({part: tables and tables["published"] for part, tables in chosen.items()})
 
@@ -74,7 +77,7 @@ def analyse_inputs(results: "ResultPaths", experiment: str, analysis: str) -> di
 
 
 @Stage(
-    # Version of the code that all analyses share; each analysis has a version of its own, in its file.
+    # Version of the code that all analyses share; each analysis also has its own version, in its file.
     version=1,
     settings=analyse_settings,
     inputs=analyse_inputs,

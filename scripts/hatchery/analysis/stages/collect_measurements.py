@@ -17,11 +17,11 @@ TIDY_OUTPUTS = {
     **{table: f"results/{{experiment}}/{table}.parquet" for table in TIDY_TABLES},
     "checksums": [f"results/{{experiment}}/{table}.sha256" for table in TIDY_TABLES],
 }
-"""Patterns of the tables, which are equal for a study."""
+"""Path patterns of the tidy tables, for experiments and studies."""
 
 
 def collect_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the models of the tidy tables of an experiment; their evaluations follow from the inputs."""
+    """Return the stage's settings: the models in the tidy tables of an experiment. The evaluations are inputs."""
     block, runs = project.experiment(experiment), project.seeded_runs(experiment)
     milestones = project.milestones(experiment).values()
     return {
@@ -62,10 +62,10 @@ def collect_measurements(
 ) -> None:
     """Write the tidy tables of the experiment of `settings`: measurements to `output`, the others next to it.
 
-    `model` has the manifest of every run and baseline, `evaluation` those of their evaluations (`Result.key`),
-    `tokens` is that of the runs' training shards, `corpus` that of their documents. Raises ManifestError if a file
-    differs from its manifest or an evaluation belongs to another model, EvaluationError if a table is invalid. Nothing
-    is written until everything except for the curves was read.
+    All inputs are manifests: `model` of every run and baseline, `evaluation` of their evaluations (keys: `Result.key`),
+    `tokens` of the runs' token shards, `corpus` of their documents. Raises ManifestError if a file differs from its
+    manifest or an evaluation belongs to another model, EvaluationError if a table is invalid. Nothing is written until
+    all inputs except the learning curves were read.
     """
     from hatchery.analysis.collect_measurements import collect
 

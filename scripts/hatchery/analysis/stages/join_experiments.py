@@ -1,7 +1,8 @@
-"""The stage `join_experiments`: concatenate the tidy tables of several experiments to those of a study.
+"""The stage `join_experiments`: concatenate the tidy tables of several experiments to the tables of a study.
 
-The experiments keep their tables. Here `model` and `run` begin with the experiment (`demo/elc_bert`), because several
-experiments may have a model of the same name. So all code that reads the tables of an experiment reads these as well.
+In the study's tables, `model` and `run` begin with the experiment (`demo/elc_bert`), because several experiments may
+have models of one name. The columns do not change, so all code that reads the tables of an experiment can read the
+tables of a study.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JoinSettings(Settings):
-    """The study, and its experiments in their order."""
+    """The name of the study, and its experiments in the order of the configuration."""
 
     experiment: str
     experiments: tuple[str, ...]
@@ -57,7 +58,7 @@ def join_experiments(
     layers: Mapping[str, Path],
     output: Path,
 ) -> None:
-    """Write the tables of a study next to `output`; every argument is a table of its experiments, by experiment.
+    """Write the tables of a study next to `output`; arguments are the paths of each table, by experiment.
 
     One part of one table is in memory at a time. Raises ConfigError if the experiments are not those of the settings,
     ManifestError for a table that was altered or has rows of another experiment.
@@ -74,7 +75,7 @@ def join_experiments(
 
 
 def _parts(path: Path, table: "TidyTable", experiment: str) -> Iterator["pa.Table"]:
-    """Yield the parts of a table of an experiment, with its name before those of models and runs."""
+    """Yield the parts of an experiment's table, with the experiment's name as prefix of `model` and `run`."""
     import pyarrow.compute as pc
 
     from hatchery.analysis.tidy_tables import read_parts

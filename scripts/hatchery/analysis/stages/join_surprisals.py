@@ -1,4 +1,5 @@
-"""The stage `join_surprisals`: write the words of all texts under all models of an experiment as one table."""
+"""The stage `join_surprisals`: write one table of the surprisals of all words of all texts under all models of an
+experiment."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def joined_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the models of the table; the inputs name the texts of each model."""
+    """Return the stage's settings: the models in the table. The texts of each model are inputs."""
     settings = collect_settings(project, experiment)
     return {key: settings[key] for key in ("experiment", "runs")}
 
@@ -41,9 +42,9 @@ def join_surprisals(
 ) -> None:
     """Write `surprisals.parquet` to `output`, and `surprisals.csv` next to it: a row for each word and model.
 
-    `model` has the manifest of every model, `words` those of the outputs of `measure_surprisal` (`Result.key`). One
-    batch of rows is in memory at a time. Raises ManifestError for a file that differs from its manifest, and for words
-    of another model.
+    `model` has the manifest of every model, `words` the manifests of the outputs of `measure_surprisal` (keys:
+    `Result.key`). One batch of rows is in memory at a time. Raises ManifestError for a file that differs from its
+    manifest, and for words of another model.
     """
     from hatchery.analysis.joined_surprisals import join_words
 
