@@ -1,11 +1,12 @@
-"""Conversion of a BNC text to Markdown: safe parsing, a page of blocks, the title and the names of speakers.
+"""Conversion of a BNC text to Markdown: safe parsing, a list of text blocks, the title and the names of speakers.
 
 The XML is untrusted input: entities are refused in every encoding, a document type is never loaded, nothing is fetched,
 and the limits of libxml2 on depth (256 elements) and on text nodes (10 million bytes) stay on. Comments and processing
 instructions are dropped. Unreadable input gives one error with file and line.
 
-Page, title and speakers: docs/papers/ltg-bert.md, "Elements of the BNC". A block is prefix, sentences (one per line)
-and suffix; only the first line has the prefix. Elements with words that are left out are counted.
+Source of the rules: docs/papers/ltg-bert.md, "Elements of the BNC". A block (a paragraph, heading, list item or turn)
+is a prefix, sentences (one per line) and a suffix; only the first line has the prefix. Elements that contain words and
+are left out are counted.
 """
 
 import re
@@ -58,7 +59,7 @@ def parse(content: bytes, where: str) -> etree._Element:
 
 def _entity_line(content: bytes) -> int:
     """Return the line of the first entity declaration, or 0 if there is no declaration."""
-    # For this word, UTF-16 and UTF-32 are ASCII with zero bytes between the characters.
+    # In UTF-16 and UTF-32, the ASCII text `<!ENTITY` has zero bytes between its characters.
     narrow = content.replace(b"\0", b"") if b"\0" in content[:4] else content
     declared = narrow.find(b"<!ENTITY")
     return 1 + narrow.count(b"\n", 0, declared) if declared >= 0 else 0
@@ -89,9 +90,11 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def characters(element: etree._Element, between: str = "") -> str:
-    """Return the characters of the words and marks below an element, with `[UNK] ` for each gap and unclear passage.
+    """Return the characters of the words and punctuation marks below an element, with `[UNK] ` for each gap and unclear
+    passage.
 
-    Only the direct text of `w` and `c` counts; `between` follows every sentence inside the element.
+    Only the direct text of the elements `w` and `c` is read; `between` is added after every sentence inside the
+    element.
     """
     pieces = []
     for child in element:
@@ -114,12 +117,12 @@ def is_caption(element: etree._Element) -> bool:
 
 
 def is_heading(block: str) -> bool:
-    """Return whether a block of a page is a heading."""
+    """Return whether a text block is a heading."""
     return re.match(r"#+ ", block) is not None
 
 
 class Page:
-    """The blocks of one text, collected in one of the two readings."""
+    """Collects the text blocks of one BNC text, in one of the two readings (as published, corrected)."""
 
     def __init__(self, reading: ReadingName, rejections: Rejections) -> None:
         self.corrected = reading == "corrected"
@@ -160,7 +163,8 @@ class Page:
             self.blocks.append(f"{prefix}{'#' * level} {name}{suffix}")
 
     def block(self, sentences: Sequence[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool) -> bool:
-        """Add the sentences, cleaned together, as one block if `keep` holds; return whether the block was added."""
+        """Clean the sentences together, and add them as one block if `keep` is true of the cleaned text; return whether
+        the block was added."""
         text = self.clean("\n".join([sentence for sentence in sentences if sentence])) if sentences else ""
         if kept := keep(text):
             self.blocks.append(f"{prefix}{text}{suffix}")
@@ -183,7 +187,7 @@ class Page:
         self.heading(_level(division) + 1, name, prefix, suffix)
 
     def text(self) -> str:
-        """Return the blocks so far: every line stripped, a blank line after every block."""
+        """Return the text of all blocks so far, with every line stripped and a blank line after every block."""
         text = "\n".join([line.strip() for line in "\n\n".join(self.blocks).split("\n")])
         if "\n\n\n" in text:
             text = _BLANK_LINES.sub("\n\n", text)
@@ -191,7 +195,7 @@ class Page:
 
 
 def children_after_name(division: etree._Element) -> Iterator[etree._Element]:
-    """Yield the children of a division, except a first child that served as its name."""
+    """Yield the children of a division, except a first child (head or caption) that was used as its heading."""
     for index, child in enumerate(division):
         if index or not (child.tag == "head" or is_caption(child)):
             yield child
@@ -224,11 +228,12 @@ _STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
 
 
 def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
-    """Return the title without the statement about the sample. Raises SourceError if the header has no title.
+    """Return the title of a text, without the statement in it about the BNC's sample. Raises SourceError if the header
+    has no title.
 
-    `corrected` finds the statement by its words, so a title without a full stop is not emptied and a title with a full
-    stop is not truncated. If no title has a word, the result is `text_id`, because a later stage does not recognise a
-    text without a title as an article.
+    `corrected` finds the statement by its words; the published rule, which searches for full stops, empties a title
+    without and truncates a title with a full stop. If no title has a word, the result is `text_id`, because a later
+    stage does not recognise a text without a title as an article.
     """
     source = header.find("fileDesc/sourceDesc")
     children = [] if source is None else list(source)
@@ -250,8 +255,9 @@ def _finished(title: str, page: Page) -> str:
 
 
 class Speakers:
-    """The names of the speakers by `@who`. `draw` returns a random first name; a speaker who is not listed gets a name
-    at the first turn.
+    """The names of the speakers by the attribute `who`.
+
+    `draw` returns a random first name; a speaker who is not listed in the header gets a name at the first turn.
     """
 
     def __init__(self, header: etree._Element, page: Page, draw: Callable[[], str]) -> None:

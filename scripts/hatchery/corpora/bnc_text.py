@@ -114,12 +114,12 @@ def name_drawer(seed: str, names: Sequence[str]) -> Callable[[], str]:
     return lambda: rng.choice(names)
 
 
-# Elements that are left out between blocks.
+# Elements between text blocks whose content is left out.
 _SILENT = frozenset({"note", "bibl", "pb", "gap"})
 
 
 class WrittenBody:
-    """Writes the blocks of one written text on a page."""
+    """Converts the body of one written text to text blocks, which it adds to a `Page`."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -139,13 +139,14 @@ class WrittenBody:
         if self._page.corrected:
             own = own or None
         number = parent if own is None else f"{parent}.{own}" if parent else own
-        # As published, the marks around a division (of an item, of a quotation) also enclose its heading.
+        # In the published reading, the marks around a division (of a list item or a quotation) also enclose its
+        # heading.
         around = ("", "") if self._page.corrected else (prefix, suffix)
         self._page.division_heading(division, "" if own is None else number, *around)
         for child in children_after_name(division):
             self._block(child, prefix, suffix, number)
         if not self._page.corrected and (prefix or suffix):
-            # As published, a division ends with an empty block; only its marks are left.
+            # In the published reading, a division ends with a block that contains only its marks.
             self._page.blocks.append(f"{prefix}{suffix}")
 
     def _block(self, element: etree._Element, prefix: str, suffix: str, number: str) -> None:
@@ -207,7 +208,7 @@ class WrittenBody:
         self._count_unused(label, len(self._page.blocks))
 
     def _count_unused(self, name: etree._Element | None, start: int) -> None:
-        """Count a label or speaker that appears in no block from number `start` on."""
+        """Count a label or speaker as left out if no block from index `start` on contains it."""
         if name is not None and not any(self._page.name(name) in block for block in self._page.blocks[start:]):
             self._page.leave_out(name, f"<{name.tag}> without text behind it left out")
 
@@ -223,7 +224,7 @@ class WrittenBody:
         self._count_unused(label, start)
 
     def _mark_first_block(self, mark: str, prefix: str, start: int) -> None:
-        """Write the mark of an item once, on its first block, after the marks of quotes around the list
+        """Write the mark of a list item once, on its first block, after the marks of quotes around the list
         (`corrected`).
         """
         for index, block in enumerate(self._page.blocks[start:], start):
@@ -254,7 +255,7 @@ _UNHEARD = frozenset({"event", "pause", "shift", "trunc", "unclear", "vocal", "a
 
 
 class SpokenBody:
-    """Writes the turns of one spoken text on a page."""
+    """Converts the turns of one spoken text to text blocks, which it adds to a `Page`."""
 
     def __init__(self, page: Page, name_of: Callable[[str], str]) -> None:
         self._page = page
@@ -270,7 +271,8 @@ class SpokenBody:
             case "u":
                 self._utterance(element)
             case "div":
-                # Use no number of the enclosing division, unlike in written texts.
+                # Unlike in written texts, the heading of a division does not include the number of the enclosing
+                # division.
                 self._page.division_heading(element, element.get("n", ""))
                 for child in children_after_name(element):
                     self._block(child)

@@ -1,8 +1,8 @@
 """Repair of whitespace, contractions and quotes in text whose words were written apart, as corpora often store it.
 
 Source: docs/papers/ltg-bert.md, "Cleaning of text" (the BNC converter), and docs/papers/elc-bert.md, "Cleaning of text"
-(the BabyLM revision). Both have the same rules and the same fixes, except for the fields of `CleaningRules`. Each
-function works on one line or on a block of lines.
+(the BabyLM revision). The two cleaners have equal rules and fixes, except for the fields of `CleaningRules`. Each
+function works on one line or on several lines.
 """
 
 import re
@@ -14,10 +14,10 @@ from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 _OTHER_SPACE = re.compile("[\t\r\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _SPACE_RUN = re.compile(r"[^\S\n]+")
 _OPENING = frozenset("‘([{")
-# Rules 1-6: a mark that is directly followed by another character, which decides. A closing quote, the most frequent
-# mark, matters only to rule 3, which requires three full stops.
+# Rules 1-6 apply to a punctuation mark that is directly followed by another character, and depend on this character. A
+# closing quote, the most frequent mark, matters only to rule 3, which requires three full stops before it.
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
-# Rule 7.
+# Rule 7: no space after an opening bracket.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
 # Rule 8. After three or more full stops, rule 3 inserts again the space that rule 8 has deleted, unless the text begins
 # with exactly three. After a fourth full stop, the placeholder of an inserted space is in the middle of the three.
@@ -43,7 +43,7 @@ _CLOSING = frozenset(".;:?!…,’)]}")
 
 @dataclass(frozen=True)
 class CleaningRules:
-    """Differences between the published cleaners, and our fixes."""
+    """The differences between the two published cleaners, and our fixes, as switches."""
 
     contraction_ends: str = " "
     """Characters that may follow a contraction that is joined to the previous word."""
@@ -85,7 +85,7 @@ def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
 
     The published procedure scans from right to left, edits in place and never reads a space again that it has inserted.
     Each decision depends on the original text only, except for a space that is deleted and inserted again after full
-    stops. So one pass for each kind of edit gives the same result. Inserted spaces are tabs until the end, which
+    stops. So one pass for each kind of edit gives an identical result. Inserted spaces are tabs until the end, which
     distinguishes them from the spaces of the text; after the collapse there are no other tabs.
     """
     # Line breaks at the ends stay for now: a contraction or three full stops before a line break are not at the end of

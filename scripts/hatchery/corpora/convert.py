@@ -1,5 +1,5 @@
-"""Conversion of raw sources to document shards: files are read in parallel, merged in order, assigned to splits, and
-counted.
+"""Conversion of raw sources to document shards: files are read in parallel, and their documents are merged in order,
+assigned to splits, and counted.
 
 Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks. With several
 processes, a large file that its reader can divide is several tasks. One process reads each task to one file of
@@ -74,7 +74,7 @@ class FileGroup:
     count: int
     """Number of files of the source that are read."""
     piece: Piece | None = None
-    """The part of the single file that is read; None for whole files."""
+    """The part of the file that is read, if the group is one file; None for whole files."""
 
     @property
     def bytes(self) -> int:
@@ -84,7 +84,7 @@ class FileGroup:
         return sum(size for _, size, _ in self._content())
 
     def _content(self) -> list[tuple[str, int, str]]:
-        """Return name, size and checksum of the files and of their companion files."""
+        """Return (name, size, checksum) of each file and of its companion files."""
         raw = opened(self.manifest)
         return [(file, *raw.files[file]) for file in _with_others(self.source, raw, self.files)]
 
@@ -119,7 +119,7 @@ def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
 
 
 def _with_others(source: SourceSettings, raw: RawSource, files: Iterable[str]) -> list[str]:
-    """Return these files, followed by their companion files."""
+    """Return `files`, followed by their companion files, such as their translations."""
     reader, options = reader_of(source)
     companions, chosen = reader.companions, list(files)
     if companions is None:
@@ -136,7 +136,8 @@ def file_groups(
 ) -> Iterator[FileGroup]:
     """Yield the tasks of one source, in reading order. Raises SourceError if the reader finds no file in the source.
 
-    Without `may_divide`, a large file is one task. Dividing a file reads it once more, to count its documents.
+    If `may_divide` is False, a large file is one task; dividing a file costs a further pass over it, to count its
+    documents.
     """
     raw = opened(manifest)
     reader, options = reader_of(source)
@@ -283,7 +284,7 @@ def _splits(settings: SplitSettings, keys: TextKeys) -> list[str]:
 def _report_skipped(settings: ConvertSettings, manifests: Mapping[str, Path]) -> None:
     """Report the number of unread files of each source by file suffix, unless options chose the files.
 
-    This is not part of the corpus, which does not depend on files next to its own.
+    The numbers are only logged and not part of the corpus, which must not depend on unread files.
     """
     for source in settings.sources:
         reader, options = reader_of(source)
@@ -344,7 +345,7 @@ def _kept_rows(
     contamination: Contamination | None,
     rejections: Mapping[str, Rejections],
 ) -> pa.Table:
-    """Return the documents that are kept, with the text that is kept of them; count the removed texts.
+    """Return the rows of the kept documents, with their kept text; count removed documents and lines as rejections.
 
     `first` is the index of the first document in the corpus.
     """
@@ -360,7 +361,7 @@ def _kept_rows(
             if shared:
                 rejected.count(SHARED, shared, sample=kept)
                 kept = cleaned or None
-        # An unchanged text keeps its counts.
+        # An unchanged document keeps its row, so that its words are not counted again.
         if kept == row["text"]:
             rows.append(row)
         elif kept is not None:
@@ -371,7 +372,7 @@ def _kept_rows(
 def _remaining_text(
     text: str, duplicates: Duplicates, document: int, settings: ConvertSettings, rejections: Rejections
 ) -> str | None:
-    """Return the text that is kept of a document, or None; count the removed texts."""
+    """Return the kept text of a document, None if the whole document is removed; count removed texts as rejections."""
     if settings.duplicates == "keep":
         return text
     if duplicates.documents[document]:

@@ -1,14 +1,14 @@
 """The folder of a corpus: splits of documents, shards per split, and tables of kept and rejected documents.
 
-Every stage that makes documents (conversion, sampling, grouping) writes through here, so all corpora look the same:
-`{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; `assumed.csv` lists the decisions that
-a reader made without an option.
+Every stage that makes documents (conversion, sampling, grouping) writes with this module, so all corpora have the same
+files: `{split}-{i}-of-{n}.parquet`, `statistics.csv`, `rejected.csv` and `samples.csv`; `assumed.csv` lists the
+decisions that a reader made without an option.
 
 A split is drawn from a document's own text, so neither the order of documents nor other documents matter, and documents
 with the same text are in the same split. With fractions, a document that appears, vanishes or moves leaves the split of
-every other document as it was. With an exact number of development documents (the 35 texts of LTG-BERT), those with the
-smallest draws are taken. A fraction above zero gives at least one development document, that with the smallest draw: an
-empty development split would be noticed only after the pretraining.
+every other document unchanged. With an exact number of development documents (the 35 texts of LTG-BERT), the documents
+with the smallest draws are chosen. A fraction above zero gives at least one development document (the smallest draw),
+because an empty development split would be noticed only after the pretraining.
 """
 
 import hashlib
@@ -45,20 +45,20 @@ _NO_POINTS = np.zeros(0, dtype=np.uint64)
 
 
 def point(*names: object) -> int:
-    """Return a uniform number from 0 to 2^64 - 1: the beginning of the SHA-256 of the names, such as a seed
-    and a text.
+    """Return a pseudo-random number, uniform from 0 to 2^64 - 1: the first 64 bits of the SHA-256 of `names`, such as a
+    seed and a text.
     """
     return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:8], "big")
 
 
 class OneDocumentError(CorpusError):
-    """A corpus has only one document, so holding it out would leave no document for training."""
+    """Raised for a corpus with only one document, because holding it out would leave no training text."""
 
 
 class Splitter:
     """Assigns splits by the draws of documents (`point` of seed and text). `points` are all draws, in any order.
 
-    Leave `points` out if a source of the corpus has development documents of its own. Raises CorpusError, with the
+    `points` must be None if a source of the corpus already marks development documents. Raises CorpusError, with a
     remedy, if there are fewer documents than the development split needs, or if the only text would be held out.
     """
 
@@ -78,14 +78,15 @@ class Splitter:
         else:
             if len(ordered) < wanted:
                 raise CorpusError(f"split.development_documents: got {wanted}, the corpus has {len(ordered)} documents")
-            # Copies of the last development document are development documents, too.
+            # The limit includes the last draw, so copies of the last development document are development documents,
+            # too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
         # Draws of the test split are above those of the development split, so an exact number of development documents
         # does not change the share of the test split.
         self._test = self._development + int(settings.test_fraction * _POINTS)
 
     def __call__(self, place: int) -> Split:
-        """Return the split of the document with this draw."""
+        """Return the split of the document whose draw is `place`."""
         if place < self._development:
             return "dev"
         return "test" if place < self._test else "train"
@@ -102,7 +103,8 @@ SCHEMA = pa.schema(
     ]
 )
 LICENCE = pa.field("licence", pa.string())
-"""The licence of each document, of corpora with a source that has a column of licences; null in other sources."""
+"""Column with the licence of each document, in corpora with a source that has a column of licences; null for other
+sources."""
 LICENCES = "licences.csv"
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"

@@ -1,11 +1,11 @@
-"""Tables of text with a header, as programs and people write them: separated by commas, semicolons, tabs or blanks.
+"""Tables of text with a header, as programs and people write them, separated by commas, semicolons, tabs or spaces.
 
-Four habits beyond RFC 4180 are read:
+Four deviations from RFC 4180 are accepted:
 
 - blank rows, and Excel's line `sep=;`, above the header;
 - the header of R's `write.table`, which has no name for the column of row names;
-- quotes inside a quoted cell with a backslash before them, as R also writes;
-- between tabs, quotes that are letters.
+- quotes inside a quoted cell with a backslash before them, as R also writes; - in tab-separated tables, quotes that are
+ordinary characters.
 """
 
 import csv
@@ -22,7 +22,7 @@ from hatchery.errors import SourceError
 # would make the rest of the file one cell.
 csv.field_size_limit(2**26)
 
-# Under this key a row of a table holds the fields for which the header has no name.
+# Key under which a row contains its surplus fields, for which the header has no name.
 SURPLUS = None
 DELIMITERS = ",;\t|"
 ROWS_SEEN = 20
@@ -42,10 +42,10 @@ class TableHead(NamedTuple):
 
 
 def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
-    """Return the header of the table of a table, also if `lines` begin inside the table.
+    """Return the header of a table, also if `lines` begin inside the table.
 
-    A line `sep=;` sets the delimiter; without that line it is `delimiter`, and without both it is the most frequent
-    delimiter in the header. Raises SourceError for a header that is not well formed or names two columns alike.
+    A line `sep=;` sets the delimiter; otherwise the delimiter is `delimiter` or, if this is None, the most frequent
+    delimiter in the header. Raises SourceError for a header that is not well formed or has two columns of one name.
     """
     all_lines = Lines(lines.source, lines.name, lines.encoding, has_options=lines.has_options)
     all_lines.where, all_lines.mark = lines.where, lines.mark
@@ -72,9 +72,9 @@ def csv_rows(
     """Yield pairs of a position for messages (file and line) and a row of a table with a header; see `has_surplus`.
 
     `delimiter` is as in `read_head`, whose result may be passed as `head`. The position and `lines.record_line` refer
-    to the first line of the row. Between tabs, quotes count only if they enclose a cell on its line: all others are
-    letters, and every line is a row. Raises SourceError for a table that is not well formed, such as one that ends
-    inside quotes or names two columns alike.
+    to the first line of the row. In tab-separated tables, quotes are special only if they enclose a cell within its
+    line, and every line is a row. Raises SourceError for a table that is not well formed, for example if it ends inside
+    quotes or has two columns of one name.
     """
     head = head or read_head(lines, delimiter)
     if not lines.offset:
@@ -83,7 +83,8 @@ def csv_rows(
     columns = head.columns
     missing = [None] * len(columns)
     for cells in _records(lines, head.delimiter, len(columns)):
-        # The first row that is longer than the header has a row name only if the header was extended above.
+        # A row that is longer than the header begins with a row name only if the header was extended above; otherwise
+        # it has surplus fields.
         row: dict[Any, Any] = dict(zip(columns, [*cells, *missing[len(cells) :]], strict=False))
         if len(cells) > len(columns):
             row[SURPLUS] = cells[len(columns) :]
@@ -96,7 +97,7 @@ def has_surplus(row: Mapping[str, Any]) -> bool:
 
 
 def _most_frequent(header: str) -> str:
-    """Return the most frequent delimiter outside quotes in a header; a blank if only blanks separate quoted names."""
+    """Return the most frequent delimiter outside quotes in a header; a space if only spaces separate quoted names."""
     bare = _QUOTED.sub("", header)
     delimiter = max(DELIMITERS, key=bare.count)
     return " " if delimiter not in bare and _QUOTED_BETWEEN_BLANKS.fullmatch(header.strip()) else delimiter
@@ -145,7 +146,7 @@ def _tab_cells(line: str, width: int | None = None) -> list[str]:
         (quoted,) = csv.reader([_with_doubled_quotes(line, "\t")], strict=True, delimiter="\t")
     except csv.Error:
         return plain
-    # R writes a name for each row, but no header above these names.
+    # `width + 1` cells are accepted, because R writes a name for each row, but no header for these names.
     return plain if len(quoted) not in (width, (width or 0) + 1) and len(plain) == width else quoted
 
 
@@ -156,9 +157,9 @@ def _with_ends(lines: Lines, delimiter: str) -> Iterator[str]:
 def _with_doubled_quotes(line: str, delimiter: str) -> str:
     r"""Return the line with `""` for each `\"`, if its quotes are escaped by backslashes.
 
-    In RFC 4180, a backslash before a quote is the end of a quoted cell: a delimiter or the end of the line follows. If
-    another character follows anywhere in the line, all of its quotes are escaped by backslashes. A line without a quote
-    of its own has no quoted cell.
+    In RFC 4180, a backslash before a quote is the last character of a quoted cell, so a delimiter or the end of the
+    line follows the quote. If another character follows such a quote anywhere in the line, all quotes of the line are
+    taken as escaped by backslashes. A line that has only quotes after backslashes has no quoted cell.
     """
     if '\\"' not in line:
         return line
@@ -168,7 +169,7 @@ def _with_doubled_quotes(line: str, delimiter: str) -> str:
 
 def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_options: bool) -> None:
     for column, count in Counter(columns).items():
-        # Spreadsheets export columns without a name.
+        # Several columns may have an empty name, because spreadsheets export such columns.
         if count > 1 and column:
             raise SourceError(f"{place}: {count} columns are called {column!r}; rename all but one")
     if len(columns) == 1 and (other_delimiters := [mark for mark in DELIMITERS if mark in columns[0]]):
@@ -179,8 +180,8 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
 def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
     """Return whether all rows have one cell more than the header, and their first cells are distinct numbers or names.
 
-    Texts with commas outside of quotes, too, make rows longer than their header. So the first cells must be whole
-    numbers, as R writes by default, or the header must be quoted, as R writes it and no table without quotes is.
+    Unquoted commas in texts also make rows longer than their header. So the first cells must be integers, as R writes
+    by default, or the header must be quoted, as in R's tables.
     """
     if not rows or any(len(row) != len(columns) + 1 for row in rows):
         return False

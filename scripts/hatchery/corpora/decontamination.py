@@ -2,7 +2,7 @@
 
 Two texts share a run of n words if n consecutive words are equal, without case and punctuation ("Language Models are
 Few-Shot Learners", Brown et al. 2020, Appendix C, with n = 13). Runs are compared by keys of 64 bits, as in
-`duplicates`. Shorter evaluation texts have no run, so they decontaminate nothing.
+`duplicates`. Evaluation texts with fewer than n words have no run, so they have no effect.
 """
 
 import json
@@ -18,7 +18,7 @@ from hatchery.errors import SourceError
 from hatchery.raw.registration import RawSource, open_source
 
 SHARED = "line that shares a run of words with evaluation data"
-"""Reason of a rejected line."""
+"""Reason under which a removed line is counted."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -31,7 +31,7 @@ def runs(text: str, words: int) -> Iterator[int]:
 
 
 class Contamination:
-    """The runs of words of evaluation data."""
+    """The runs of n consecutive words in evaluation data."""
 
     def __init__(self, texts: Iterable[str], words: int) -> None:
         self.words = words
@@ -39,15 +39,16 @@ class Contamination:
 
     @classmethod
     def read(cls, manifests: Mapping[str, Path], words: int) -> "Contamination":
-        """Return the runs of all texts of raw inputs. Raises SourceError as `texts_of`."""
+        """Return the runs of `words` words in all texts of raw inputs. Raises the SourceError of `texts_of`."""
         return cls((text for path in manifests.values() for text in texts_of(open_source(path))), words)
 
     def shares(self, line: str) -> bool:
-        """Return whether a line shares a run of words with the data."""
+        """Return whether a line shares a run of words with the evaluation data."""
         return any(key in self.keys for key in runs(line, self.words))
 
     def cleaned(self, text: str) -> tuple[str, int]:
-        """Return a document without the shared lines, and their number; an unchanged document keeps its bytes."""
+        """Return a document without the lines that share a run, and the number of removed lines; an unchanged document
+        keeps its bytes."""
         paragraphs = [paragraph.split("\n") for paragraph in text.split("\n\n")]
         kept = [[line for line in lines if not self.shares(line)] for lines in paragraphs]
         dropped = sum(map(len, paragraphs)) - sum(map(len, kept))

@@ -1,12 +1,12 @@
-"""Documents between a raw input and a shard, and the interface of readers: the text form, rejections, readers.
+"""The documents that readers produce from raw inputs, and the interface of readers: text form, rejections, readers.
 
 The text of a document has one sentence per line and one blank line between paragraphs; headings, lists and quotes may
 carry Markdown marks if the source had these.
 
-A reader is a record (`READER`) in its own file of `readers/`, with its options and the keys of its source. The record
-lists the files of a source that are read, and streams the documents of one file. Files are read in different processes,
-so a document depends on nothing but its file. Planning imports the file too, so slow imports (lxml, pyarrow) are inside
-the functions or in modules that the functions import.
+A reader is an object `READER` of the class `Reader` in its own file of `readers/`, with its options and the keys of its
+source. It lists the files of a source that are read, and streams the documents of one file. Files are read in different
+processes, so a document depends only on its file. Planning imports the file too, so slow imports (lxml, pyarrow) are
+inside the functions or in modules that the functions import.
 """
 
 import hashlib
@@ -28,38 +28,39 @@ SAMPLE_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class RawDocument:
-    """A document as a reader yields it. `split` is set only if the source itself is split."""
+    """A document from a reader. `split` is set only if the source itself is divided into splits."""
 
     doc_id: str
     source: str
     text: str
     split: Split | None = None
     licence: str | None = None
-    """The licence of this document, if its source has a column with licences; empty if the document has none there."""
+    """The licence of this document; empty if the source's column of licences is empty here, None if the source has no
+    such column."""
 
 
 @dataclass
 class Rejections:
-    """Records that a reader left out: counts by reason (`rejected.csv`), and a few samples (`samples.csv`)."""
+    """Texts that a reader left out: counts by reason (`rejected.csv`), and a few samples (`samples.csv`)."""
 
     counts: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[str]] = field(default_factory=dict)
 
     def count(self, reason: str, number: int = 1, sample: str | None = None) -> None:
-        """Add `number` records that were left out for `reason`, and offer the text of one of them as a sample."""
+        """Add `number` texts that were left out for `reason`, and offer one of them, `sample`, as a sample."""
         self.counts[reason] += number
         if sample is not None:
             self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), sample])
 
     def merge(self, other: "Rejections") -> None:
-        """Add the rejections of another reader."""
+        """Add the counts and samples of `other`."""
         self.counts.update(other.counts)
         for reason, samples in other.samples.items():
             self.samples[reason] = chosen_samples([*self.samples.get(reason, ()), *samples])
 
 
 def chosen_samples(texts: Iterable[str]) -> list[str]:
-    """Return up to SAMPLES_KEPT different texts, truncated to SAMPLE_CHARACTERS: those with the smallest SHA-256.
+    """Return the up to SAMPLES_KEPT different texts with the smallest SHA-256, truncated to SAMPLE_CHARACTERS.
 
     The choice depends neither on the order of the texts nor on their division among processes.
     """
@@ -69,14 +70,14 @@ def chosen_samples(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """Inputs of a reader other than the file: name of its source, options, and the tools of the corpus."""
+    """Inputs of a reader other than the file: name and options of the source, sentence splitter, counters."""
 
     name: str
     """Name of the source in the corpus, the first part of every document's name."""
     options: Any
     """The reader's options dataclass."""
     rejections: Rejections
-    """Collects the records that are left out."""
+    """Collects the texts that are left out."""
     split_sentences: Callable[[str], list[str]]
     """Splits one paragraph into sentences."""
     files: int | None = None
@@ -86,11 +87,11 @@ class ReaderContext:
     english: bool = False
     """True if all text of the corpus is English according to its settings."""
     assumed: Counter[str] = field(default_factory=Counter)
-    """Counts the decisions that a reader makes without an option."""
+    """Counts the assumptions that a reader makes where no option decides, for `assumed.csv`."""
 
     @property
     def before(self) -> int:
-        """Number of records in the file before that part."""
+        """Number of records in the file before `piece`."""
         return 0 if self.piece is None else self.piece.first
 
 
@@ -114,15 +115,16 @@ def count_words(text: str) -> int:
     """Return the number of words separated by white space."""
     if not text.isascii():
         return len(text.split())
-    # Twice as fast: a word ends at a letter before white space, or at the end of the text.
+    # Twice as fast as splitting: a word ends where white space, or the end of the text, follows another character.
     marks = text.encode().translate(_WHITE_SPACE)
     return marks.count(b"x ") + marks.endswith(b"x")
 
 
 def cut(lines: Iterable[str], lines_per_document: int | None) -> Iterator[list[str]]:
-    """Group lines into documents: an empty line ends one, and so does reaching `lines_per_document` lines.
+    """Group lines into documents: a document ends at an empty line or after `lines_per_document` lines.
 
-    So a corpus without boundaries (AO-CHILDES, the Children's Book Test) can be split and shuffled.
+    The second rule makes it possible to split and shuffle a corpus without boundaries (AO-CHILDES, the Children's Book
+    Test).
     """
     document: list[str] = []
     for line in lines:
@@ -167,9 +169,9 @@ class Reader:
     companions: Callable[[RawSource, str, Any], list[str]] | None = None
     """Returns files that are read together with a listed file, such as its translation."""
     skipped: Callable[[RawSource, Any], Counter[str]] | None = None
-    """Counts, by file suffix, the files that are not read although no option leaves them out."""
+    """Counts, by file suffix, the files that the reader ignores although no option excludes them."""
 
     @property
     def options(self) -> Any:
-        """Return the class of its options."""
+        """Return the class of the reader's options."""
         return hints_of(self.source)["options"]

@@ -18,7 +18,7 @@ from hatchery.artifacts.parquet import read_groups
 from hatchery.corpora.documents import document_text
 
 LONG_LINE = 100
-"""Minimum number of characters of a long line: equal lines of this length are no coincidence."""
+"""Minimum number of characters of a long line, chosen so that equal long lines are unlikely to be coincidence."""
 DUPLICATES = "duplicates.csv"
 HEADER = (
     *("source", "split", "documents", "repeated_documents", "documents_in_training"),
@@ -27,7 +27,8 @@ HEADER = (
 NOTED_SHARE = 0.01
 """Share of repeated documents or long lines above which the job reports their number."""
 KEYS = [pa.field("point", pa.uint64()), pa.field("long_lines", pa.list_(pa.field("item", pa.uint64())))]
-"""The columns of the keys; the key of a document is its draw (`corpus_writer.point`)."""
+"""The columns with the keys of documents and long lines; the key of a document is its draw for the split
+(`corpus_writer.point`)."""
 
 Uints = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
@@ -52,7 +53,7 @@ def without_lines(text: str, dropped: Iterable[bool]) -> str:
 
 
 def repeated(keys: Uints) -> Bools:
-    """Return which keys occurred before, shape as `keys`."""
+    """Return a mask with the shape of `keys`: True for a key that occurs earlier in `keys`."""
     is_repeated = np.ones(len(keys), dtype=np.bool_)
     is_repeated[np.unique(keys, return_index=True)[1]] = False
     return is_repeated
@@ -65,14 +66,14 @@ class TextKeys:
     """
 
     points: Uints
-    """Shape (documents,)."""
+    """Key of each document, shape (documents,)."""
     lines: Uints
-    """Shape (lines,)."""
+    """Key of each long line, shape (lines,)."""
     starts: npt.NDArray[np.int64]
     sources: list[str]
     """The source of each document."""
     given: list[str | None]
-    """The split that its source gives to each document, if any."""
+    """The split of each document, if its source is divided into splits, else None."""
 
     @classmethod
     def read(cls, parts: Iterable[Path]) -> "TextKeys":
@@ -106,7 +107,8 @@ class Duplicates:
         yield from self.lines[self.keys.starts[document] : self.keys.starts[document + 1]].tolist()
 
     def any_of(self, start: int, end: int) -> bool:
-        """Return whether one of the documents `start` to `end - 1`, or one of their long lines, occurs earlier."""
+        """Return whether any of the documents `start` to `end - 1`, or any of their long lines, occurs earlier in the
+        corpus."""
         lines = self.lines[self.keys.starts[start] : self.keys.starts[end]]
         return bool(self.documents[start:end].any() or lines.any())
 
@@ -136,7 +138,7 @@ class Duplicates:
         return [(*group, *counted[:, indices].sum(axis=1).tolist()) for group, indices in groups.items()]
 
     def _sums(self, flags: Bools) -> npt.NDArray[np.int64]:
-        """Return the number of set flags of each document."""
+        """Return for each document the number of its long lines with a true flag."""
         return np.diff(np.concatenate([[0], np.cumsum(flags)])[self.keys.starts])
 
 

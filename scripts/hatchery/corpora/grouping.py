@@ -1,18 +1,18 @@
 """Grouping of sentences and spans into sequences that fill a model's input: order, and greedy grouping by number of
 words.
 
-Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are put together, in order,
-while the words, times 1.2 tokens per word, stay below the 128 tokens of the input. `as_published` reproduces the
-authors' code: an item is added with a space after it, and the pieces between spaces are counted, so the last space
-makes one empty piece and a sequence has at most 105 words; if the first item does not fit, an empty sequence is written
-before it; the last, partial sequence is lost; sequences run across corpora (inferred). `corrected` counts words, writes
-no empty sequence and loses no sequence, ends a sequence with its selection, and separates the items by newlines, so
-that sentence boundaries survive. In both, an item longer than a sequence (a span of 110 words) is a sequence of its
-own.
+Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are concatenated, in order,
+while their number of words, times 1.2 tokens per word, stays below the 128 tokens of the input. `as_published`
+reproduces the authors' code: an item is added with a space after it, and words are counted as the pieces between
+spaces, so the last space adds one empty piece, and a sequence has at most 105 words; if the first item does not fit, an
+empty sequence is written before it; the last, partial sequence is lost; sequences run across corpora (inferred).
+`corrected` counts words, writes no empty sequence and loses no sequence, ends a sequence with its selection, and
+separates the items by newlines, so that sentence boundaries survive. In both readings, an item longer than a sequence
+(a span of 110 words) becomes a separate sequence.
 
 The authors' code puts the texts of a save unit ("Selection of text") through a set, which leaves them in an order that
-no seed governs; here it is a seeded permutation. Memory is constant for units of any size: runs are sorted on disk and
-merged.
+no seed determines; here the order is a seeded permutation. Memory is constant for units of any size, because sorted
+runs are stored on disk and merged.
 """
 
 import heapq
@@ -50,7 +50,8 @@ class Sequence(NamedTuple):
 def grouped(
     items: Iterable[Item], length: SequenceLength, reading: ReadingName, lost: Callable[[Item], None]
 ) -> Iterator[Sequence]:
-    """Yield the sequences of the items of one level, in order; `lost` is called for every item in no sequence."""
+    """Yield the sequences of the items of one level, in order; `lost` is called for every item that is in no
+    sequence."""
     if reading == "as_published":
         yield from _as_published(items, length, lost)
         return
@@ -80,7 +81,7 @@ def _corrected(items: Iterable[Item], length: SequenceLength, lost: Callable[[It
     words = 0
     selection = ""
     for item in items:
-        # A line end inside an item comes from its document: a sentence boundary, like those between items.
+        # A line end inside an item is a sentence boundary of its document, like the boundary between two items.
         lines = [line for part in item.text.splitlines() if (line := " ".join(part.split()))]
         size = sum(line.count(" ") + 1 for line in lines)
         if not size:
@@ -106,10 +107,11 @@ Keyed = tuple[int, int, str]
 
 
 def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
-    """Draw exact numbers of items without replacement: first those with the smallest points, then the next smallest,
-    and so on.
+    """Draw exact numbers of items without replacement: `numbers[0]` items with the smallest points, then `numbers[1]`
+    items with the next smallest points, and so on.
 
-    Returns uint8 codes: 1 for an item of the first number, 2 for one of the second, ..., 0 for the rest.
+    Returns a uint8 code for each item: 1 for an item of the first draw, 2 for the second, ..., 0 for items that are not
+    drawn.
     """
     order = np.argsort(np.frombuffer(points, dtype=np.uint64), kind="stable") if len(points) else np.zeros(0, np.int64)
     codes = np.zeros(len(points), dtype=np.uint8)
@@ -150,7 +152,7 @@ def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folde
 
 
 def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
-    """Yield the texts sorted by their points, with runs on disk if there are more than fit in memory."""
+    """Yield the texts sorted by their points; if they exceed memory, sorted runs are stored in `folder` and merged."""
     runs: list[Path] = []
     held: list[Keyed] = []
     characters = 0

@@ -20,9 +20,9 @@ from hatchery.errors import SourceError, first_line
 from hatchery.raw.registration import RawSource
 
 UNREAD = object()
-"""Value of a row in a column that is not read."""
+"""Value in a row for a column that was not read."""
 _ROWS_PER_BATCH = 8192
-# Texts may be whole books.
+# Batches are small, because texts may be whole books.
 _TEXTS_PER_BATCH = 1000
 _BUFFER_BYTES = 1 << 20
 _BATCH_BYTES = 64 << 20
@@ -47,7 +47,7 @@ def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -
 def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> None:
     """Raise SourceError for two columns of one name, and for a column `a.b` next to a column `a`.
 
-    Arrow selects columns by dotted paths: for this name, Arrow would also select another column.
+    Arrow selects columns by dotted paths, so `a.b` is ambiguous if there is a column `a`.
     """
     fields = list(fields)
     counts = Counter(field.name for field in fields)
@@ -64,7 +64,7 @@ def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> Non
 
 
 def _is_json(kind: pa.DataType) -> bool:
-    """Return whether JSON can hold values of a type."""
+    """Return whether JSON can represent values of a type."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return _is_json(kind.storage_type)
@@ -102,7 +102,8 @@ def parquet_rows(
         unread = {column: UNREAD for column in column_names if column not in columns}
         for batch in _batches(file, _ROWS_PER_BATCH, columns, number, last):
             cells = [_values(column) for column in batch.columns]
-            # The number of rows is not taken from the columns, because a file may have no wanted column.
+            # If the file has no wanted column, `cells` is empty, so empty rows are yielded by the batch's number of
+            # rows.
             for values in zip(*cells, strict=True) if cells else (() for _ in range(batch.num_rows)):
                 number += 1
                 yield f"{where}, row {number}", {**unread, **dict(zip(columns, values, strict=True))}
@@ -113,7 +114,7 @@ def _values(column: pa.Array) -> list[Any]:
         column = column.dictionary_decode()
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    # NumPy would return a null number as a float.
+    # Columns of numbers with nulls are not converted by NumPy, because it would convert integers with nulls to floats.
     if is_text or (column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind))):
         return list(column.to_numpy(zero_copy_only=False).tolist())
     return list(column.to_pylist())
@@ -123,7 +124,7 @@ def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
     """Yield pairs of row and text of the column `field`, in the order of the rows; a null is an empty text.
 
     `a.b` is the field `b` of the objects in `a`. The encoding is ignored, because Parquet text is UTF-8. Raises
-    SourceError for a damaged file, a missing column, or a column of something else than text.
+    SourceError for a damaged file, a missing column, or a column that does not contain text.
     """
     done = lines.first
     last = None if lines.piece is None else done + lines.piece.count
@@ -132,7 +133,7 @@ def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
             texts = batch.column(0)
             if pa.types.is_struct(texts.type):
                 texts = pc.struct_field(texts, field.split(".")[1:])
-            # Through NumPy the conversion is several times faster than with to_pylist.
+            # Conversion with NumPy is several times faster than with to_pylist.
             for text in texts.to_numpy(zero_copy_only=False):
                 yield done, text or ""
                 done += 1
@@ -142,7 +143,7 @@ def texts_of_column(lines: Lines, field: str) -> Iterator[tuple[int, str]]:
 def _batches(
     table: pq.ParquetFile, rows: int, columns: list[str], first: int, last: int | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows from `first` to before `last` in batches of `rows`; row groups without these rows are not read."""
+    """Yield the rows `first` to `last - 1` in batches of `rows`; row groups without these rows are not read."""
     before, groups = 0, []
     for group in range(table.num_row_groups):
         size = table.metadata.row_group(group).num_rows
@@ -169,7 +170,7 @@ def _rows_at_once(table: pq.ParquetFile, columns: list[str], most: int) -> int:
 
 
 def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
-    """Return the indices of the stored columns below some columns.
+    """Return the indices of Parquet's leaf columns that belong to `columns`.
 
     Raises Arrow's error for an encrypted column, because Arrow would abort the process when asked for its size.
     """
@@ -180,7 +181,7 @@ def _leaves(table: pq.ParquetFile, columns: Sequence[str]) -> list[int]:
 
 
 def pieces_of_column(lines: Lines, field: str, piece_bytes: int, every: int) -> Iterator[Piece]:
-    """Yield pieces of the file with about `piece_bytes` of its text; the number of rows of each is a multiple of
+    """Yield pieces of the file with about `piece_bytes` of text each; the number of rows of a piece is a multiple of
     `every`.
     """
     with _opened_texts(lines, field) as table:

@@ -1,18 +1,20 @@
-"""Running text to paragraphs of sentences: the role of a line, the ends of paragraphs, the division into documents.
+"""Conversion of running text to paragraphs of sentences: the role of lines, the ends of paragraphs, the division into
+documents.
 
 The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options set the end of a paragraph and the
 repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.
 
 For the user's own text without an option for its lines, the beginning of a file decides: its lines are sentences or
-utterances, paragraphs, or pieces of wrapped paragraphs. A text is wrapped if many lines reach a common margin in the
-middle of a sentence: the line has no final mark, the first word of the next line would not have fitted, and that word
-has no capital. If most of the text is in lines longer than a sentence, the lines are paragraphs. In doubt, lines stay
-unchanged.
+utterances, paragraphs, or lines of hard-wrapped paragraphs. A text counts as wrapped if many lines reach a common
+margin in the middle of a sentence: the line has no final punctuation mark, the first word of the next line would not
+have fitted, and this word has no capital. If most of the text is in lines longer than a sentence, the lines are
+paragraphs. In doubt, lines stay unchanged.
 
 The thresholds were measured. The share of lines that break off at a margin is at most 0.07 in captions, dialogue, lists
-of titles, ads and treebanks, 0.22 in transcripts without marks, which have short lines, and at least 0.32 in wrapped
-prose in five languages, at widths from 55 to 120. At least half of the text is in lines of more than 200 characters in
-121 of 124 speeches with a paragraph per line, and otherwise only in a tenth of 2,000 short film reviews.
+of titles, ads and treebanks, at most 0.22 in transcripts without punctuation marks, which have short lines, and at
+least 0.32 in wrapped prose in five languages, at widths from 55 to 120. At least half of the text is in lines of more
+than 200 characters in 121 of 124 speeches with a paragraph per line, and otherwise only in a tenth of 2,000 short film
+reviews.
 """
 
 import re
@@ -28,14 +30,15 @@ from hatchery.corpora.typography import repair_mojibake
 from hatchery.settings.base import Count, Natural, Settings
 
 SEEN_CHARACTERS = 1 << 20
-# A text is wrapped if at least this share of the lines with a next line in their paragraph breaks off at the margin.
+# A text counts as wrapped if at least this share of the lines that have a next line in their paragraph breaks off at
+# the margin.
 _WRAPPED_SHARE = 0.25
-# Smallest margin of wrapped prose; utterances without marks are shorter.
+# Minimum margin of wrapped prose, in characters; utterances without punctuation marks have shorter lines.
 _NARROWEST = 50
 # The margin is a share of the 95th percentile of line lengths, so that single long lines (addresses, rows of tables) do
 # not move it.
 _PERCENTILE, _MARGIN = 0.95, 0.8
-# Sentences are seldom as long.
+# Lines with more characters are taken as paragraphs, because sentences are seldom this long.
 _LONGEST_SENTENCE = 200
 
 _REPAIRED = "line or paragraph whose broken encoding was repaired"
@@ -71,7 +74,7 @@ class LineForm:
         return f"{words}, {'cut into sentences as English' if self.cut else kept}"
 
     def units(self, block: list[str]) -> list[str]:
-        """Return the lines of a block without white space at their ends; wrapped lines are joined."""
+        """Return the lines of a paragraph without white space at their ends; wrapped lines are joined."""
         if self.kind != "wrapped":
             return block
         if self.margin is None:
@@ -125,7 +128,7 @@ def _breaks_off(line: str, following: str, margin: float) -> bool:
 
 
 Paragraph = list[str]
-# Key and paragraphs of a document.
+# Document: its key (parts of its name) and its paragraphs.
 Named = tuple[tuple[str, ...], list[Paragraph]]
 # Key, paragraphs and licence of a row; the licence is None if the source has no column of licences.
 NamedRow = tuple[tuple[str, ...], list[Paragraph], str | None]
@@ -257,7 +260,7 @@ def documents_of(
     too_short = "no words" if minimum_words == 1 else f"fewer than {minimum_words} words"
     for key, paragraphs, *licence in named:
         text = document_text(paragraphs)
-        # Count words only until the result is certain.
+        # Splitting stops after `minimum_words` words, because more words need not be counted.
         if len(text.split(None, minimum_words - 1)) < minimum_words:
             context.rejections.count(too_short, sample=text)
         else:
@@ -270,7 +273,8 @@ _RIGHT = re.compile(r"(^| )([(\[{$]|``) +")
 
 
 def tagged_sentence(line: str) -> str:
-    """Return the sentence of one line: no tags, no space before marks or inside brackets and quotes, quotes as `"`."""
+    """Return the sentence of one line of word/TAG, without tags and without spaces before punctuation marks or inside
+    brackets and quotes; quotes are `"`."""
     words = " ".join(token.rsplit("/", 1)[0] for token in line.split())
     # Doubled final marks ("? ?", "; ;") are an artefact of the corpus's tagging.
     words = re.sub(r"(^| )([?!;:]) \2(?= |$)", r"\1\2", words)

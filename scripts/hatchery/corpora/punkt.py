@@ -31,7 +31,7 @@ def _without_initialising(*packages: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # Later imports get the whole packages.
+        # The incomplete packages are removed, so that later imports load them completely.
         for name in [name for name in sys.modules if name.partition(".")[0] == outermost]:
             if name not in before:
                 del sys.modules[name]
@@ -41,19 +41,20 @@ with _without_initialising("nltk", "nltk.tokenize"):
     from nltk import redos
     from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer, PunktToken
 
-# A superset of Punkt's candidates: marks that are followed by a character that continues neither a word nor a number.
+# A superset of Punkt's candidates for sentence ends: marks before a character that continues neither a word nor a
+# number.
 _POSSIBLE_END = re.compile(r"[.?!](?=[^\w.,-])")
 # The characters that end a word for Punkt; a test compares them with NLTK's own expression.
 PUNCTUATION_AFTER_END = frozenset(")\";}]*:@'({[‘’“”«»?!")
-# The last Punkt token before a full stop, if the text is plain enough to be certain.
+# The last Punkt token before a full stop, matched only if the text is plain enough for the token to be certain.
 _PLAIN_WORD = re.compile(r"""[(\[{"]*(?:[A-Za-z]+(?=['’]))?(['’‘“]?[A-Za-z]+)""")
 _CLOSED = frozenset(')]}"')
 _ASCII_SPACES = " \n\t\r\x0b\x0c"
 _ASCII_SPACE_BUT_BLANK = re.compile(r"[\n\t\r\x0b\x0c]")
-# Characters that both NLTK's expressions and Python treat as space or as no space; they differ on some control
-# characters.
+# Only spaces, newlines and printable ASCII, because NLTK's expressions and Python disagree about whether some control
+# characters are white space.
 _BEFORE_NEXT = re.compile(r"[ \n]+(?=[!-~])")
-# Longer contexts hardly ever occur again.
+# Maximum length of cached contexts, because longer contexts hardly ever recur.
 _CONTEXT_CHARACTERS = 60
 
 
@@ -83,7 +84,8 @@ class UntimedToken(PunktToken):
 
 
 class OrthographicContexts(dict[str, int]):
-    """The context flags of word types, 0 for unknown types, which the library's defaultdict would add permanently."""
+    """The orthographic-context flags of word types; 0 for unknown types, without adding them as the library's
+    defaultdict does."""
 
     def __missing__(self, word_type: str) -> int:
         return 0
@@ -100,14 +102,14 @@ def untimed_tokenizer(parameters: PunktParameters) -> PunktSentenceTokenizer:
 
 
 class SentenceSpans:
-    """Spans of sentences, as the given Punkt tokenizer with `realign_boundaries` finds them for every text."""
+    """Finds the spans of sentences, identical to the given Punkt tokenizer with `realign_boundaries`."""
 
     def __init__(self, punkt: PunktSentenceTokenizer) -> None:
         self._punkt = punkt
         parameters = punkt._params
         self._special = frozenset(parameters.abbrev_types) | {first for first, _ in parameters.collocations}
         if "." in self._special:
-            # The form of a full stop between spaces in the contexts below.
+            # The empty word represents a full stop between spaces in the contexts below.
             self._special |= {""}
         self._context = punkt._lang_vars.period_context_re()
         self._closing = punkt._lang_vars.re_boundary_realignment
@@ -122,8 +124,8 @@ class SentenceSpans:
         start = 0
         # The last candidate that Punkt considered, and the start of its run without white space.
         previous, run_start = -1, 0
-        # A candidate that is followed by more text of its run: (position, start of the run, start of the next
-        # sentence).
+        # A candidate that is followed by more text without white space, whose decision may be replaced by a later
+        # candidate: (position, start of its run without white space, start of the next sentence).
         waiting: tuple[int, int, int] | None = None
         opens_with_punctuation = False
         for match in _POSSIBLE_END.finditer(text):
@@ -141,7 +143,8 @@ class SentenceSpans:
                     continue
                 next_start = context.start("next_tok") if context.group("next_tok") else position + 1
             space = text.rfind(" ", previous + 1, position)
-            # Only after a blank, because a long run without a blank would be copied at every mark in it.
+            # The word before the mark is read only if a space precedes it, because a long text without spaces would be
+            # copied at every mark.
             word = text[space + 1 : position] if space > 0 else ""
             plain = space > 0 and (not word or word.isalpha())
             if plain or (space > 0 and not _ASCII_SPACE_BUT_BLANK.search(word)):
@@ -177,7 +180,7 @@ class SentenceSpans:
         return list(self._realigned(text, spans)) if opens_with_punctuation else spans
 
     def sentences(self, text: str) -> list[str]:
-        """Return the texts of the spans."""
+        """Return the sentences of `text`: the texts of its spans."""
         return [text[start:end] for start, end in self.spans(text)]
 
     def _breaks(self, text: str, position: int, run_start: int, next_start: int) -> bool:

@@ -1,10 +1,10 @@
 """Raw files as bytes: the members of a source by name, decompressed by their suffix, and their division into pieces.
 
-A text without marked documents is divided into documents: a document ends at the first blank line after SHORTEST bytes;
-if no blank line comes, at the first end of a line after LONGEST bytes; in a text of endless lines at white space, and
-in a text without white space between two characters. The division depends on bytes only and remembers only the
-beginning of the current document. So a file of any size passes in flat memory. Pieces of any file begin where a
-document begins, so the documents are the same for any division into pieces.
+A text without marked documents is divided into documents: a document ends at the first blank line after SHORTEST bytes
+or, if there is no blank line, at the first line end after LONGEST bytes. In a text with extremely long lines, a
+document ends at white space; in a text without white space, between two characters. The division depends only on bytes
+from the beginning of the current document on, so files of any size are read in constant memory. Pieces of any file
+begin where a document begins, so the documents are the same for any division into pieces.
 """
 
 import bz2
@@ -53,13 +53,13 @@ _NAMES_SHOWN = 8
 
 
 def uncompressed_suffix(name: str) -> str:
-    """Return the suffix of a file's name without that of a compression: `.json` for `c4.json.gz`."""
+    """Return the suffix of a file's name without a compression suffix: `.json` for `c4.json.gz`."""
     path = PurePosixPath(name)
     return PurePosixPath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
 
 
 def is_packed(name: str) -> bool:
-    """Return whether a member has to be decompressed to be read."""
+    """Return whether a member is compressed."""
     return PurePosixPath(name).suffix in _OPENERS
 
 
@@ -143,7 +143,7 @@ _CHARACTER = re.compile(rb"(?=[\x00-\x7f\xc0-\xff])")
 
 
 class Cut(NamedTuple):
-    """A document inside a text: its first byte's offset, and its bytes."""
+    """A document inside a text: the offset of its first byte, and its bytes."""
 
     offset: int
     content: bytes
@@ -173,7 +173,8 @@ def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     buffer, begin, has_document = b"", 0, False
     for block in chain(blocks, [None]):
         buffer += block or b""
-        # Until the text ends, split only where the end of a document is certain.
+        # Before the end of the text, a document is split off only if the buffer contains enough text to determine its
+        # end.
         enough = 1 if block is None else _SEEN
         while len(buffer) - begin >= enough:
             end = _end(buffer, begin)
@@ -209,7 +210,7 @@ def pieces_of(blocks: Iterable[bytes], piece_bytes: int) -> Iterator[Piece]:
     """
     start = end = first = number = 0
     for number, cut in enumerate(cut_text(blocks)):
-        # Never make a piece without a document, as before a document that begins with much white space.
+        # A piece has at least one document, even if much white space precedes the next document.
         if number > first and cut.offset - start >= piece_bytes:
             yield Piece(start, end, 0, first, number - first)
             start, first = cut.offset, number

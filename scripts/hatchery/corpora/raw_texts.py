@@ -1,8 +1,8 @@
 """Unprocessed texts of large corpora in any format, streamed one file at a time.
 
 The vocabulary filter and the reader `raw_text` both use this module. A format is a function from the lines of a file to
-its texts; `field` names the field or column of the texts. No format cleans, lower-cases or splits a text, or drops a
-text without an error. `by_suffix` is for corpora in two forms: Parquet from the hub, or the files of their authors.
+its texts; `field` names the field or column of the texts. No format cleans, lower-cases, splits or silently drops
+texts. `by_suffix` is for corpora that exist in two forms: as Parquet on the hub, or as the authors' files.
 """
 
 import html
@@ -35,11 +35,11 @@ class RawText(NamedTuple):
     """One unprocessed text (a web page, an article, a book, a sentence) of a file."""
 
     key: str
-    """Its number or identifier, different for every text of the file; empty where the file is the text."""
+    """Number or identifier, different for every text of the file; empty if the whole file is one text."""
     text: str
-    """The unchanged text of the file; it may be empty."""
+    """The unchanged text; it may be empty."""
     title: str = ""
-    """Its title, if the format stores it apart from the text."""
+    """Title of the text, if the format stores titles separately."""
 
 
 def index_key(index: int) -> str:
@@ -83,13 +83,13 @@ def texts_in(lines: Lines, options: RawTextOptions) -> Iterator[RawText]:
 
 
 def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piece | None = None) -> Lines:
-    """Return the input of a format: the lines of a file, or of a piece of it."""
+    """Return the lines of a file, or of a piece of it, as input for a format."""
     is_json = format_of(source, file, options) == "json_lines"
     return (json_lines_of if is_json else Lines)(source, file, options.encoding, piece)
 
 
 def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
-    """Return the name of a file's format. Raises SourceError if its suffix should determine the format and does not."""
+    """Return the name of a file's format. Raises SourceError if the format is `by_suffix` and the suffix is unknown."""
     name: str = options.format
     if name == BY_SUFFIX:
         suffix = uncompressed_suffix(file)
@@ -225,7 +225,7 @@ def _body(lines: list[str], title: str) -> str:
 
 
 _SHORT = "ns|id|parentid|timestamp|username|ip|comment|origin|model|format|sha1|minor|redirect|restrictions|title"
-# An element on a line of its own, with content that the tool may have changed, or one end of an element.
+# A line that is only one XML element, with content that the tool may have changed, or only a start or end tag.
 _LEAKED = re.compile(
     rf"\s*(?:<(?P<name>{_SHORT})\b[^>]*(?:/>|>.*</(?P=name)>)|</?(?:page|revision|contributor)\b[^>]*>)\s*"
 )

@@ -62,7 +62,8 @@ def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None)
 
 
 def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the values of the lines, or of the one list or table of columns in the file, each with its position."""
+    """Yield (position, value) for the values of the lines, or for the rows if the file is one list or one table of
+    columns."""
     texts, begins, decode = filled_lines(lines), not lines.offset, json.JSONDecoder().decode
     for text in texts:
         if begins and text.lstrip().startswith("["):
@@ -90,9 +91,11 @@ def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
 
 
 def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterator[Any]:
-    """Yield the items of a list that begins in `text`; memory holds the lines of one item, and as many lines after it.
+    """Yield the items of a list that begins in `text`; memory holds the lines of one item, and at most the same number
+    of lines after it.
 
-    Text is not copied per item, and an incomplete item is decoded again only after its lines have doubled.
+    Text is not copied for each item, and an incomplete item is decoded again only after its number of lines has
+    doubled.
     """
     decoder = json.JSONDecoder(object_pairs_hook=unique_keys if strict else None)
     rest, at, is_first = text, text.index("[") + 1, True
@@ -120,7 +123,8 @@ def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterat
                 value, at = decoder.raw_decode(rest, _after_blanks(rest, at))
                 break
             except (ValueError, RecursionError) as error:
-                # An item that continues in the next line has no error before the end of this line.
+                # If decoding fails before the end of the text so far, the item is malformed; at the end, it continues
+                # in the next line.
                 goes_on = isinstance(error, json.JSONDecodeError) and error.pos >= len(rest)
                 if not goes_on or not (ahead := list(islice(more, step))):
                     at = error.pos if isinstance(error, json.JSONDecodeError) else at
@@ -156,7 +160,8 @@ _KEY_END = re.compile(r'"[ \t\r\n]*:')
 
 
 def _surely_unique(values: dict[str, object], text: str) -> bool:
-    """Return whether the number of colons alone shows that no key occurs twice; a check of every key is much slower.
+    """Return whether the number of colons in `text` proves that no key occurs twice, which is much faster than checking
+    every key.
 
     Each written key has a colon after its closing quote, and texts can only add colons. So if the number of colons
     equals the number of keys read, no key replaced another.
@@ -175,7 +180,7 @@ def _key_count(value: object) -> int:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the object of a JSON text, as its `object_pairs_hook`. Raises ValueError for a key that occurs twice."""
+    """Return the object of `pairs`; an `object_pairs_hook` that raises ValueError for a key that occurs twice."""
     values = dict(pairs)
     if len(values) != len(pairs):
         names = [key for key, _ in pairs]

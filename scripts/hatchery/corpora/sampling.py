@@ -1,7 +1,7 @@
-"""A corpus of a given size: documents of another corpus, drawn at random until their characters are enough.
+"""A corpus of a given size: documents of another corpus, drawn at random up to a number of characters.
 
-Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters is
-that of the BNC. A document's rank comes from the SHA-256 of the seed and its name, so the choice does not depend on
+Source: LTG-BERT, Appendix F: documents of Wikipedia and BookCorpus together are drawn until the number of characters
+reaches the BNC's. A document's rank comes from the SHA-256 of the seed and its name, so the choice does not depend on
 shards, order or other documents. The document that reaches the number is included whole, so the sample exceeds the
 wanted number of characters by less than one document.
 
@@ -27,7 +27,7 @@ from hatchery.corpora.settings import SamplePart, SampleSettings
 from hatchery.errors import ConfigError, CorpusError, ManifestError
 from hatchery.progress import Progress
 
-# Documents may be whole books.
+# Batches are small, because documents may be whole books.
 _ROWS_PER_BATCH = 100
 _SAMPLES_OF_NOT_DRAWN = 5
 NOT_DRAWN = "not drawn"
@@ -35,14 +35,14 @@ NOT_DRAWN = "not drawn"
 
 @dataclass
 class Drawing:
-    """Numbers of the documents of a corpus in their order; memory holds 18 bytes per document."""
+    """Random rank, size and source of each document of a corpus, in corpus order; 18 bytes of memory per document."""
 
     points: "array[int]" = field(default_factory=lambda: array("Q"))
     """Rank in the drawing: documents with the smallest points are drawn first."""
     sizes: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Number of characters, or for a mixture of bytes."""
+    """Number of characters of each document; for a mixture, number of bytes."""
     sources: "array[int]" = field(default_factory=lambda: array("H"))
-    """Index in `names`."""
+    """Index in `names` of each document's source."""
     names: list[str] = field(default_factory=list)
 
     def add(self, point: int, size: int, source: str) -> None:
@@ -54,8 +54,8 @@ class Drawing:
         self.sources.append(self.names.index(source))
 
     def of_size(self, characters: int) -> np.ndarray:
-        """Return a bool [documents]: the documents drawn up to this number of characters. Raises CorpusError if the
-        corpus is smaller.
+        """Return which documents are drawn to reach this number of characters, bool [documents]. Raises CorpusError if
+        the corpus is smaller.
         """
         points, sizes, _ = self._arrays()
         order = np.argsort(points, kind="stable")
@@ -70,8 +70,8 @@ class Drawing:
         return drawn
 
     def of_parts(self, parts: Mapping[str, SamplePart]) -> np.ndarray:
-        """Return a bool [documents]: for each part, its first documents in the drawing with at most its number of
-        bytes.
+        """Return which documents are drawn, bool [documents]: for each part, its documents in the order of their ranks,
+        up to the part's number of bytes.
 
         Raises ConfigError for a missing source, CorpusError for a part with too little text.
         """
@@ -102,7 +102,8 @@ class Drawing:
         return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
 
     def shown(self, drawn: np.ndarray) -> set[int]:
-        """Return the indices of a few documents of each source that are not drawn: the next ones in the drawing."""
+        """Return the indices of a few documents of each source that are not drawn, with the next ranks, to show as
+        samples."""
         points, _, sources = self._arrays()
         chosen: set[int] = set()
         for source in range(len(self.names)):
@@ -118,7 +119,8 @@ class Drawing:
 
 
 def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int:
-    """Return the number of characters to reach. Raises ConfigError unless exactly one of the two inputs gives it."""
+    """Return the number of characters to reach. Raises ConfigError unless exactly one of `settings` and `size_of` sets
+    this number."""
     if (settings.characters is None) == (size_of is None):
         raise ConfigError("characters: give either a number of characters or the corpus whose size is wanted")
     if size_of is None:
@@ -135,15 +137,15 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
     wanted = None if parts is not None else wanted_characters(settings, size_of)
     number = {split: int(corpus.measures.get(split, {}).get("documents", 0)) for split in SPLITS}
     drawing = Drawing()
-    # Count code points, as everywhere; Arrow counts them without building Python texts.
+    # Characters are Unicode code points, which Arrow counts without creating Python strings.
     measure = pc.utf8_length if parts is None else pc.binary_length
     total = sum(number[split] for split in settings.drawn_splits)
     with Progress(total, "draw documents", "documents") as progress:
         for _, batch in _batches(corpus, ["doc_id", "source", "text"], settings.drawn_splits):
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
-                # Use other points than the splits do: otherwise the first documents drawn would all be development
-                # documents.
+                # The name "sample" makes these ranks independent of the draws for splits: otherwise the first drawn
+                # documents would all be development documents.
                 drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
     drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})

@@ -2,8 +2,8 @@
 
 The papers use NLTK's English Punkt (docs/papers/elc-bert.md, "Sentences"; docs/papers/reduced-vocabulary.md, "Selection
 of text"). Its published parameters cannot be shipped; ours, in `punkt_english/`, are learned by
-`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the boundaries are those
-of the papers, also for NLTK's other languages.
+`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the boundaries equal the
+papers' boundaries, also for NLTK's other languages.
 
 `as_published` returns NLTK's pieces. NLTK also splits without white space: before the last mark of `Stop!!` at the end
 of a text, or in `"No."And`. `corrected` (the default) splits at white space only, so no word is split and the
@@ -35,11 +35,12 @@ COLLOCATIONS, STARTERS, ABBREVIATIONS, ORTHOGRAPHY = PARAMETER_FILES = (
     "abbrev_types.txt",
     "ortho_context.tab",
 )
-# Digest of the four files: another model means another version of the stages that split sentences.
+# Digest of the model's four files, part of the version of the stages that split sentences: a changed model makes their
+# results outdated.
 MODEL_DIGEST = "c1003c087ee3f54102d3b131e705a82fea53849de1fa4a762302f6459f19f7d9"
 
 
-# Without these characters there is no candidate for Punkt, so the text need not be handed to it.
+# A text without a match has no candidate for a sentence end, so Punkt need not process it.
 _POSSIBLE_END = re.compile(r"[.?!][^\w.]")
 _WORD = re.compile(r"\S+")
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
@@ -56,7 +57,7 @@ class PunktModel:
     """Word type to the flags of its orthographic contexts."""
 
     def parameters(self) -> "PunktParameters":
-        """Return NLTK's object of these parameters."""
+        """Return these parameters as NLTK's object."""
         from hatchery.corpora.punkt import PunktParameters
 
         parameters = PunktParameters()
@@ -110,10 +111,10 @@ class SentenceSplitter:
 
 
 def as_they_stand(sentences: list[str], text: str) -> list[str]:
-    """Return the sentences of a splitter with their white space in `text`; the text is split only between these
+    """Return the sentences of a splitter with their original white space in `text`, which is split only between these
     sentences.
 
-    A no-break space never splits a text, because its author asked for no break.
+    A text is never split at a no-break space, because its author excluded a break there.
     """
     words = [match.span() for match in _WORD.finditer(text)]
     sentences_in_text: list[str] = []
@@ -180,7 +181,8 @@ def parameter_files(source: RawSource) -> list[str]:
 def _member(source: RawSource, name: str, language: str) -> str:
     members = source.names(name)
     exact = [path for path in members if path == f"{language}/{name}" or path.endswith(f"/{language}/{name}")]
-    # A single model counts as English with any folder name; a model of another language needs its name.
+    # If the source contains a single model, it counts as English with any folder name; a model of another language must
+    # be in a folder named after the language.
     for choice in (exact, members if language == ENGLISH else []):
         if len(choice) == 1:
             return choice[0]

@@ -1,9 +1,10 @@
-"""Selections of text to a corpus of sequences: quotas, order, grouping, exact held-out numbers.
+"""Conversion of selections of text to a corpus of sequences: quotas, order, grouping, exact numbers of held-out
+sequences.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping", "Sequences" and "Unconstrained
-windows"). Sentences and spans are grouped apart, and the development and test sequences are drawn at random from each
-level in exact numbers (75,000 + 25,000). The unconstrained comparison set has quotas and takes the development and test
-sequences of the constrained corpus (`held_out`). Sequences keep the order of grouping, which the data order of
+windows"). Sentences and spans are grouped separately, and the development and test sequences are drawn at random from
+each level in exact numbers (75,000 + 25,000). The unconstrained comparison set has quotas and takes the development and
+test sequences of the constrained corpus (`held_out`). Sequences keep the order of grouping, which the data order of
 pretraining shuffles. Memory holds a few numbers per item or sequence, never the texts; no output depends on the
 division of the selections into shards.
 """
@@ -64,7 +65,8 @@ def group(
 
 
 class _Grouping:
-    """One level during grouping: its items in order, its sequences in a file, and the rejections."""
+    """The grouping of one level (sentences or spans): its items in order, its sequences in a file, and the
+    rejections."""
 
     def __init__(
         self, group: SequenceGroup, settings: SequenceSettings, selections: Mapping[str, Manifest], folder: Path
@@ -87,7 +89,7 @@ class _Grouping:
         return len(self._points)
 
     def group(self) -> None:
-        """Group all items into the level's file."""
+        """Group all items of the level into sequences, and write them to the level's file."""
         self._folder.mkdir()
         seed, level, maximum = self._settings.seed, self.level, self._group.maximum_sequences
         items = self._items()
@@ -114,7 +116,7 @@ class _Grouping:
                 yield Item(name, text)
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
-        """Yield pairs of unit and text of a selection, in document order, without texts above the quota."""
+        """Yield (save unit, text) of the texts of a selection that its quota draws, in document order."""
         manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)
         taken = index = 0
@@ -145,8 +147,7 @@ class _Grouping:
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
-        """Yield name, selection, split and text of every sequence; the split is None for a sequence that is
-        set aside.
+        """Yield (name, selection, split, text) of every sequence; the split is None for a sequence that is set aside.
         """
         total = self.sequences
         amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}

@@ -1,6 +1,6 @@
-"""Tables, JSON lines and Parquet of the user: the rows that are kept, and their documents.
+"""Conversion of the user's tables, JSON lines and Parquet files to documents, from the rows that options keep.
 
-A row is a document, or the rows of a file with the same value in a column are one document (a transcript, a book).
+Each row is a document, or all rows of a file with equal values in a column are one document (a transcript, a book).
 """
 
 import json
@@ -94,8 +94,8 @@ def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
-    """Yield the pieces of a table with documents of several rows: a piece begins where no earlier document has a row
-    left.
+    """Yield the pieces of a table with documents of several rows: a piece begins where all earlier documents are
+    complete.
     """
     last: dict[str, int] = {}
     begins = array("Q")
@@ -130,7 +130,8 @@ def documents_of_table(
         kept = (paragraphs for _, paragraphs, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    # The number of rows of Parquet is known without reading, so each row has a number.
+    # In Parquet all rows are numbered, also rejected rows, because the rows before a piece are known without reading
+    # them.
     all_count = format_of(file, options) == "parquet"
     number = context.before
     for _, paragraphs, licence in _row_paragraphs(source, file, context, form):
@@ -140,10 +141,10 @@ def documents_of_table(
 
 
 def _grouped(source: RawSource, file: str, context: ReaderContext, form: LineForm, column: str) -> Iterator[Named]:
-    """Yield documents in the order of their first rows, each as soon as its last row and all earlier documents are
-    read.
+    """Yield documents in the order of their first rows, each as soon as it and all earlier documents are complete.
 
-    The table is read twice, first to count the rows of each document: the end of a document is not known otherwise.
+    The table is read twice, first to count the rows of each document, because otherwise the end of a document is
+    unknown.
     """
     rows = _rows(source, file, context.options, context.piece)[1]
     left = Counter(cell(row, column, place) or "" for place, row in rows)

@@ -51,10 +51,11 @@ def text_blocks(
     end: int | None = None,
     has_options: bool = True,
 ) -> Iterator[bytes]:
-    """Yield the bytes of a text from `start` to before `end`, in blocks: unchanged in a direct encoding, else in UTF-8.
+    """Yield the bytes `start` to `end - 1` of a text, in blocks: unchanged if the encoding is direct (`is_direct`),
+    else converted to UTF-8.
 
-    Messages name the option `encoding` only with `has_options`. Raises SourceError and ConfigError as `Lines`, but the
-    caller decodes a direct encoding.
+    Messages name the option `encoding` only with `has_options`. Raises the errors of `Lines`, except that the caller
+    has to decode a direct encoding.
     """
     if is_direct(encoding):
         stream = blocks(source, name, start)
@@ -101,8 +102,7 @@ def first_lines(source: RawSource, name: str, encoding: str) -> list[str]:
 
 @cache
 def _codec(encoding: str) -> str:
-    """Return the encoding of the blocks of `text_blocks`. Only a byte-order mark at the beginning of a file is
-    removed.
+    """Return the codec for the blocks of `text_blocks`; it removes a byte-order mark only at the beginning of a file.
     """
     return encoding if is_direct(encoding) and codecs.lookup(encoding).name != "utf-8-sig" else "utf-8"
 
@@ -110,8 +110,9 @@ def _codec(encoding: str) -> str:
 class Lines:
     """The lines of a member without their ends (\\n, \\r\\n or \\r), without a byte-order mark, in flat memory.
 
-    With `piece`, only its lines. `offset` and `line` are the numbers of bytes and lines read so far, so that a text can
-    be divided after a record. With `longest`, only \\n ends a line, and a longer line is an error.
+    With `piece`, only the lines of this piece are read. `offset` and `line` are the numbers of bytes and lines read so
+    far, so that a text can be divided after a record. If `longest` is set, only \\n ends a line, and a line of more
+    bytes is an error.
 
     Reading raises SourceError naming the file and the offset of the first byte that is invalid in the encoding, or the
     position of the damage in a compressed file; ConfigError for an unknown encoding.
@@ -148,7 +149,7 @@ class Lines:
 
     @contextmanager
     def put_back(self) -> Iterator[None]:
-        """Put the current line back within this context, so that the next record begins with it."""
+        """Within this context, put the current line back, so that the next record begins with this line."""
         self.offset, self.line = self.offset - self._length, self.line - 1
         yield
         self.offset, self.line = self.offset + self._length, self.line + 1
@@ -174,11 +175,12 @@ class Lines:
 
     def _with_ends(self) -> Iterator[bytes]:
         end = None if self.piece is None else self.piece.end
-        # Parts of the current line, joined once; otherwise a file without line ends would be copied repeatedly.
+        # The parts of the current line are joined only at its end, because otherwise a file without line ends would be
+        # copied repeatedly.
         begun: list[bytes] = []
         begun_bytes = 0
         for block in text_blocks(self.source, self.name, self.encoding, self.offset, end, self.has_options):
-            # A \r at the end of a block may be half of \r\n.
+            # A \r at the end of a block is kept for the next block, because it may be the first half of \r\n.
             if begun and begun[-1].endswith(b"\r"):
                 block = begun.pop() + block
                 begun_bytes = sum(map(len, begun))
@@ -235,7 +237,8 @@ def _unknown_encoding(encoding: str) -> ConfigError:
     return ConfigError(f"encoding: there is no encoding called {encoding!r}")
 
 
-# First bytes of files of other kinds. UTF-16 has a byte-order mark, or every other byte of its ASCII characters is 0.
+# First bytes of files that are not text in the expected encoding. UTF-16 has a byte-order mark, or every second byte of
+# its ASCII characters is 0.
 _BEGINNINGS = {
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
     b"BZh": "compressed with bzip2; let its name end in .bz2",
@@ -286,8 +289,8 @@ def _wrong_encoding(
 def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
     """Divide a file into pieces of about `piece_bytes` at the beginnings of documents: at each `every`-th kept record.
 
-    `records` are flags of the kept records, read from `lines`, which has their ends. So the reader of documents also
-    finds the boundaries, which are never inside a quoted field or an article.
+    `records` yields for each record read from `lines` whether it is kept; `lines` then has the position of the record's
+    end. So pieces never begin inside a quoted field or an article.
     """
     start = end = (lines.offset, lines.line)
     first = kept = 0

@@ -15,7 +15,7 @@ _BEFORE_PER_CENT = re.compile(r"(?<=\d) %")
 # Replace single quotes last, because two adjacent single quotes make a double quote.
 _SPELLINGS = (("„", '"'), ("“", '"'), ("”", '"'), ("–", "-"), ("—", " - "))
 _SINGLE_QUOTES = ("´", "‘", "‚", "’")
-# Literal rules of steps 3 and 4, in their order.
+# Replacement rules for fixed strings in steps 3 and 4 of the Moses normaliser, in their order.
 _GUILLEMETS = tuple(rule.replace("_", _NO_BREAK) for mark in ("_«_ «_ «", "_»_ _» »") for rule in mark.split(" "))
 _NO_BREAK_RULES = tuple(
     (rule.replace("_", _NO_BREAK), replacement)
@@ -104,15 +104,16 @@ SAFE_CHARACTERS = "¡¢£§©®°±·¿ÀÁÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖØ�
 CURLY_QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"'}
 _NOT_ASCII = SAFE_CHARACTERS + "".join(CURLY_QUOTES)
 _UNSAFE = re.compile(f"[^\t\n -%'-~{_NOT_ASCII}]")
-# Two adjacent ones may be mojibake: é££ is a Chinese character in UTF-8.
+# Two adjacent characters beyond ASCII may be mojibake: the bytes of é££ are a Chinese character in UTF-8.
 _SIDE_BY_SIDE = re.compile(f"[{_NOT_ASCII}]{{2}}")
 
 
 def repair_encoding(text: str) -> str:
     """Repair the damage of an earlier conversion: `ftfy.fix_text` with its defaults.
 
-    Mojibake, HTML entities (not from the first line with a `<` on), curly quotes, ligatures, widths, line breaks,
-    control characters, NFC. The library is called only if it could do more than straighten quotes.
+    It repairs mojibake, HTML entities (up to the first line with a `<`), curly quotes, ligatures, character widths,
+    line breaks and control characters, and applies NFC. The library is called only for text in which it could change
+    more than quotes.
     """
     if _UNSAFE.search(text) or (not text.isascii() and _SIDE_BY_SIDE.search(text)):
         import ftfy
@@ -124,8 +125,8 @@ def repair_encoding(text: str) -> str:
     return text
 
 
-# The capital end of a Portuguese word with its quotation mark (“IRMÃ”) looks like one letter in a wrong decoding
-# (IRMÔ). If no other part of the text looks damaged, the text is right.
+# The end of a Portuguese word in capitals with a quotation mark (“IRMÃ”) looks like the mojibake of one letter (IRMÔ).
+# If no other part of the text looks damaged, the text is not changed.
 _CAPITAL_BEFORE_MARK = re.compile("(?<=[A-ZÀ-ÖØ-Þ])[ÂÃ](?=[”“’‘»«›‹…–—\u00a0 ])")
 
 

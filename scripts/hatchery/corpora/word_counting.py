@@ -1,8 +1,8 @@
 """The rules that count the words of a text if a budget, a checkpoint or a track limits them.
 
 Source: docs/babylm.md, "Words of every language". `white_space` is the rule of BabyLM's strict tracks (`str.split()`).
-`adjusted` is that of its multilingual track: 543 MB of English text (UTF-8) are 100 million words, and the bytes of
-another language are divided by its byte premium. `jieba` is the rule of the Chinese BabyLM challenge.
+`adjusted` is the rule of its multilingual track: 543 MB of English text (UTF-8) count as 100 million words, and the
+bytes of another language are divided by its byte premium. `jieba` is the rule of the Chinese BabyLM challenge.
 `hatchery.tokenization.token_words` finds the tokens in which words begin.
 """
 

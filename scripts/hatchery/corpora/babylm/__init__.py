@@ -1,9 +1,9 @@
 """The ten corpora of BabyLM 2023: a normaliser for each corpus, and the steps that several normalisers share.
 
 Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". `as_published` gives the bytes of
-the published scripts, including their losses and errors, as far as the golden files and that page show; `corrected`
-mends that. Where a docstring says "inferred", the behaviour of the scripts is concluded only from the order of their
-steps. Every line of text that a normaliser leaves out is counted, in both readings.
+the published scripts, including their lost text and errors, as far as the golden files and that page show; `corrected`
+fixes these. Where a docstring says "inferred", the scripts' behaviour is concluded only from the order of their steps.
+In both readings, every line of text that a normaliser leaves out is counted.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """
@@ -16,8 +16,8 @@ from hatchery.corpora.cleaning import BABYLM_PUBLISHED_RULES, BABYLM_RULES, clea
 from hatchery.corpora.documents import Rejections
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
-# Tags for the type of subtitles: `<i>`, `</i>`, `<font color="red">`. Possessive, so that a hostile line of many `=`
-# takes linear time. Without attributes, `a <b and c> d` is no tag.
+# Formatting tags in subtitles: `<i>`, `</i>`, `<font color="red">`. Possessive quantifiers make a hostile line of many
+# `=` take linear time. A space must be followed by an attribute, so `a <b and c> d` has no tag.
 _SUBTITLE_TAG = re.compile(r"</?(?:b|i|u|s|em|strong|font|span|br)(?:\s[^<>=]*+=[^<>]*+)?\s*/?>", re.IGNORECASE)
 
 
@@ -32,10 +32,10 @@ def without_dash(line: str) -> str:
 
 
 def quoted_speech(line: str) -> str:
-    """Return the line between double quotes, unless the line introduces speech, has a quote at one end, or is a noise
-    in brackets.
+    """Return the line in double quotes, unless it introduces speech, has a quote at one end, or describes a noise in
+    brackets.
 
-    The published test looks at the first and the last character only: `(a) and (b)` counts as a noise.
+    The published test reads only the first and the last character, so `(a) and (b)` counts as a noise.
     """
     if line.endswith(":") or line.startswith('"') or line.endswith('"') or _PAIRS.get(line[:1]) == line[-1:]:
         return line
@@ -58,7 +58,8 @@ def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Treatment:
-    """One of the two readings, and a count of the lines that the normaliser leaves out."""
+    """Cleaning functions of one of the two readings (as published, corrected), and a count of the lines that the
+    normaliser leaves out."""
 
     corrected: bool
     """True if the published losses are fixed; the docstring of each corpus lists the fixes."""
@@ -78,19 +79,19 @@ class Treatment:
         return collapse(clean_minimal(line)) if self.corrected else clean_minimal(line)
 
     def subtitle(self, line: str) -> str:
-        """Return the line after the minimal cleaning; `corrected` also removes the tags that set its type."""
+        """Return the line after the minimal cleaning; `corrected` also removes formatting tags such as `<i>`."""
         text = self.minimal(line)
         if not self.corrected or "<" not in text:
             return text
         plain = _SUBTITLE_TAG.sub("", text)
-        # Decode entities again, because the cleaning leaves entities alone on a line with a `<`.
+        # Clean again after removing tags, because the cleaning decodes no entities in a line with a `<`.
         return text if plain == text else self.minimal(plain)
 
     def keeps(self, text: str, line: str) -> bool:
         """Return whether a raw line stays in the output, given its cleaned `text`.
 
-        `corrected` drops a line with no text left; as published, this line is a boundary or a pair of quotes
-        (inferred).
+        `corrected` drops a line without text after cleaning; the published scripts write it as a document boundary or a
+        pair of quotes (inferred).
         """
         if text or not self.corrected:
             return True
@@ -102,7 +103,8 @@ class Treatment:
         self.rejections.count(reason, sample=line)
 
     def without_repeats(self, lines: Iterable[str], across_boundaries: bool = False) -> Iterator[str]:
-        """Yield the lines, each run of equal lines once. A boundary ends a run unless `across_boundaries`."""
+        """Yield the lines, and equal consecutive lines only once. Equal lines on both sides of a document boundary are
+        both kept, unless `across_boundaries`."""
         previous = ""
         for line in lines:
             if not line:

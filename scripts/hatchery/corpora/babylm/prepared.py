@@ -1,9 +1,9 @@
 """The six corpora of BabyLM since 2024: text that the organisers have prepared, read without cleaning.
 
 Source: the organisers' preparation scripts of 2024, whose layouts later editions keep: one utterance or paragraph a
-line, `= = = name = = =` before each former file, book or article. Each run of white space becomes one space, wrong
-decodings are undone, and quotes, accents and ligatures made uniform, as in the minimal cleaning of the corpora of 2023.
-Nothing else is changed: the words are those that the challenge counts. A header ends a document. The header of an
+line, `= = = name = = =` before each former file, book or article. Each run of white space becomes one space, mojibake
+is repaired, and quotes, accents and ligatures are made uniform, as in the minimal cleaning of the corpora of 2023.
+Nothing else is changed, so the number of words equals the challenge's count. A header ends a document. The header of an
 article is its title and the first line of its text; headers that name a file are left out.
 """
 
@@ -27,8 +27,8 @@ def prepared(
 ) -> Iterator[str]:
     """Yield the lines of a prepared file, with an empty line between two documents.
 
-    `titles` keeps headers as text. `blank_lines_end` lets a blank line end a document. Without `speakers`, the name of
-    the speaker is removed from each line.
+    `titles` keeps headers as text. With `blank_lines_end`, a blank line ends a document. If `speakers` is False, the
+    speaker label is removed from each line.
     """
     for line in map(collapse, lines):
         header = _HEADER.fullmatch(line)
@@ -56,5 +56,5 @@ PREPARED: dict[str, Callable[..., Iterator[str]]] = {
     "simple_wiki": partial(prepared, titles=True),
     "switchboard": prepared,
 }
-"""By corpus: the function that reads its lines."""
+"""The function that reads the lines of each corpus."""
 WITH_SPEAKERS = ("childes", "switchboard")

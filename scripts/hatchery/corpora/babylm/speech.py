@@ -18,8 +18,8 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Removes leading dashes, repeated lines and repeated boundaries, and puts quotation marks around speech.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning here, but before
-    the cleaning in QED. That a boundary lets a repeated line through is our reading of "unless the previous output was
-    already blank".
+    the cleaning in QED. We interpret "unless the previous output was already blank" such that equal lines on both sides
+    of a boundary are both kept.
 
     Corrected:
     - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the film;
@@ -41,9 +41,9 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Removes dashes, entities, timing lines and repeated lines, and puts quotation marks around speech.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning here, but after
-    the cleaning in OpenSubtitles. Lines with escaped markup were to be dropped, but the cleaning decodes most of them
-    before the test can see them. That a boundary lets a repeated line through is our reading of "unless the previous
-    was blank".
+    the cleaning in OpenSubtitles. The published script tries to drop lines with escaped markup, but the cleaning
+    decodes most of this markup before the test. We interpret "unless the previous was blank" such that equal lines on
+    both sides of a boundary are both kept.
 
     Corrected:
     - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the document;
@@ -71,7 +71,7 @@ def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> tuple[str, bool]:
-    """Return the text after up to three levels of entities, and whether both `&lt` and `&gt` were decoded."""
+    """Return the text with up to three levels of entities decoded, and whether both `&lt` and `&gt` were decoded."""
     for _ in range(3):
         if _has_markup(text):
             return text, True
@@ -84,7 +84,7 @@ def _has_markup(text: str) -> bool:
 
 
 def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """AO-CHILDES: utterances of a child's surroundings, one per line, without any boundary.
+    """AO-CHILDES: utterances of people who speak to a child, one per line, without document boundaries.
 
     Capitalises each line, cleans it fully, adds quotation marks, and removes repeated lines.
 
@@ -111,7 +111,8 @@ def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Spoken part of the BNC in BabyLM's release: one sentence per line, a blank line after each conversation.
 
-    Capitalises each line, cleans it fully and adds quotation marks; removes repeated lines and lines of one mark.
+    Capitalises each line, cleans it fully and adds quotation marks; removes repeated lines and lines that are a single
+    punctuation mark.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 

@@ -66,8 +66,8 @@ def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str
                 yield ""
             block = 0
             continue
-        # Only four spaces at the start of the raw line are an indent. As published, clean the line with its marker,
-        # because the cleaning treats white space by the characters before it.
+        # Only four spaces at the start of the raw line are an indent. The published script cleans the line together
+        # with its marker, and the result of cleaning white space depends on the characters before it.
         text = treatment.minimal(f"{_MARKER} {line}" if raw.startswith("    ") else line)
         if treatment.keeps(text.removeprefix(_MARKER), line):
             block += 1
@@ -114,8 +114,8 @@ _FILE_OR_CATEGORY_MARK = ("[[Category:", "[[File:")
 # time.
 _FILE_OR_CATEGORY = re.compile(r"\[\[(?:File|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-# Match a link without `]]` at its end, too, and keep its text: no link begins inside it. Otherwise, or without the
-# possessive quantifier, hostile brackets would take quadratic time.
+# Also matches a link without `]]` at its end, whose text is kept and contains no link. Without this match, or without
+# the possessive quantifiers, hostile brackets would take quadratic time.
 _PUBLISHED_LINK = re.compile(r"\[\[([^|\]]*+)(?:\|[^\]]*+)?+(\]\])?+")
 # Links within links are rare and shallow; without a limit, hostile brackets would take quadratic time.
 _DEEPEST_LINK = 3

@@ -3,10 +3,10 @@
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
 a document, a line is a paragraph and is split into sentences.
 
-In both readings two things differ from the published joined text on purpose. Files keep their boundaries, while in
-`all.txt` the last document of a corpus continues in the first document of the next. And corpora without boundaries
-(AO-CHILDES, books) are divided into documents of `lines_per_document` lines, so that they can be split, shuffled and
-read in constant memory; null divides no file.
+In both readings, two things differ from the published joined text on purpose. First, files keep their boundaries,
+whereas in `all.txt` the last document of a corpus continues in the first document of the next corpus. Second, corpora
+without boundaries (AO-CHILDES, books) are divided into documents of `lines_per_document` lines, so that they can be
+split, shuffled and read in constant memory; null divides no file.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip of one of these ("Release of BabyLM 2023"): two tracks for training share one development and one test set. Since
@@ -30,7 +30,7 @@ from hatchery.settings.base import Count, ReadingName, Settings, require
 
 Track = Literal["10M", "50M", "100M", "dev", "test"]
 SPLIT_OF_SUFFIX: dict[str, Split] = {".train": "train", ".dev": "dev", ".test": "test"}
-# Suffix that follows the split's suffix in the editions since 2024.
+# Suffixes that may follow the split's suffix: the first in 2023, the others since 2024.
 _ENDINGS = ("", ".txt", ".parquet")
 _FOLDERS: dict[str, Track] = {
     "babylm_10M": "10M",
@@ -221,7 +221,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 def output_lines(corpus: BabylmCorpus, lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Yield the normaliser's output for the raw lines of one file, line by line."""
     for line in NORMALISERS[corpus](lines, treatment):
-        # As published, the cleaning can add a newline to a line; the next script then reads two lines.
+        # The published cleaning can insert a newline into a line, which the next script reads as two lines.
         yield from line.split("\n")
 
 

@@ -112,7 +112,7 @@ def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderCo
 
 
 def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[Split | None, str, str | None]]:
-    """Yield split, file and partner of every input."""
+    """Yield (split, file of the first language or table, file of the second language) for every input."""
     matched_by: dict[str, str] = {}
     for split, patterns in options.files.items():
         document_split: Split | None = None if split == "any" else split
@@ -207,7 +207,8 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
 
 
 def _numbered(source: RawSource, file: str, numbers: list[int], options: ParallelTextOptions) -> Pairs:
-    """Yield columns, counted from 1, of lines with tabs, in which quotes are ordinary characters."""
+    """Yield the sentence pairs in the columns `numbers` (from 1) of tab-separated lines, in which quotes are ordinary
+    characters."""
     lines = Lines(source, file, options.encoding, longest=RECORD_BYTES)
     for line in lines:
         cells = line.split("\t")

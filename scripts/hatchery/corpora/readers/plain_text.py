@@ -41,7 +41,8 @@ from hatchery.errors import SourceError
 from hatchery.raw.archives import archive_suffix
 from hatchery.raw.registration import RawSource
 
-# A twentieth of fewer text files, the default development split, is less than one file.
+# With fewer text files, all files are divided into documents, because 1/20 of the files (a development split) would be
+# less than one file.
 FEW_FILES = 20
 LONG_FILE_BYTES = 1 << 20
 
@@ -69,7 +70,7 @@ _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
 def _remedy(source: RawSource) -> str:
-    """Return the remedy for a source whose texts are in files of other kinds, as the end of a message."""
+    """Return the end of a message: a remedy for a source whose texts are in files of unread kinds."""
     names = [str(source.root), *source.names()]
     if any(name.endswith(_DOCUMENTS) for name in names):
         return ", or save documents as plain text (.txt)"
@@ -127,7 +128,7 @@ def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bo
 
 
 def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Iterator[str]:
-    """Yield the lines of a file from its beginning, with a blank line between those of different documents."""
+    """Yield the lines of a file from its beginning, with a blank line between two documents."""
     if format_of(file, options) == "text":
         yield from first_lines(source, file, options.encoding)
         return
@@ -150,13 +151,14 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
     elif every is not None:
         form = form_of(source, file, options)
         lines = Lines(source, file, options.encoding)
-        # Lines that are kept count as records; other texts count their paragraphs.
+        # Records are counted: lines if lines are kept, else paragraphs.
         counted = blocks_of(lines, every_line=form.kind != "wrapped")
         yield from pieces_between((True for _ in counted), lines, size, every)
 
 
 def is_cut(source: RawSource, file: str, options: PlainTextOptions, count: int | None) -> bool:
-    """Return whether a file, one of `count`, is divided into documents by size, not by a number of lines."""
+    """Return whether a file is divided into documents by size, and not by a number of lines; `count` is the number of
+    files of the source."""
     if options.lines_per_document is not None or options.tagged or options.cut_files == "never":
         return False
     few = count is not None and count < FEW_FILES
@@ -172,7 +174,7 @@ def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) 
     if form.kind != "lines":
         paragraphs = paragraphs_in(lines, context, form)
         return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before)
-    # This number of kept lines makes a document; a paragraph ends with the document.
+    # A document has `every` lines, so a paragraph must not extend over this boundary.
     paragraphs = paragraphs_in(lines, context, form, longest=every)
     return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before, size=_lines_of)
 

@@ -88,7 +88,7 @@ def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: i
 
 
 def _unique(texts: Iterator[RawText], where: str) -> Iterator[RawText]:
-    """Yield the texts and raise CorpusError for a repeated number, which can be noticed only within one piece."""
+    """Yield the texts; raise CorpusError if two texts of the file, or of the piece that is read, have one key."""
     seen: set[str] = set()
     for text in texts:
         if text.key in seen:
@@ -117,7 +117,8 @@ def _separate(lines: Lines, context: ReaderContext) -> Iterator[Named]:
     options: RawTextReaderOptions = context.options
     for key, text, title in texts_in(lines, options):
         if not text or text.isspace():
-            # An article without text is a redirect; its title alone would make a document.
+            # An article without text is a redirect; it is left out, because otherwise its title alone would become a
+            # document.
             context.rejections.count("text without content", sample=title or None)
             continue
         paragraphs = [[paragraph] for paragraph in paragraphs_of(text.split("\n"), options, context.split_sentences)]

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
     """Return the settings that turn raw sources into the documents of a corpus."""
     block = project.corpus(corpus)
-    # Languages only decide how the user's own text is split, if no option decides it.
+    # `languages` is part of the settings only if it decides how the user's own text is split into sentences, so that it
+    # changes no other corpus.
     own = [source.options for source in block.sources if source.reader == "plain_text"]
     cut = any(options.sentences is None and not options.tagged for options in own)
     sources = [keys_of(source, "data", "embedded") for source in block.sources]
@@ -29,8 +30,8 @@ def corpus_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def conversion_inputs(of: "Outputs", project: "Project", corpus: str) -> dict[str, Paths]:
-    """Return the source manifests of a corpus's sources, of its sentence model, and of the evaluation data whose lines
-    the corpus leaves out, if there are any.
+    """Return the manifests of a corpus's sources and, if set, of its sentence model and of the evaluation data for
+    decontamination.
     """
     block = project.corpus(corpus)
     found: dict[str, Paths] = {
@@ -43,8 +44,8 @@ def conversion_inputs(of: "Outputs", project: "Project", corpus: str) -> dict[st
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files that the reader of a source reads, with their companions; for a sentence model, its
-    parameters; for evaluation data, all files.
+    """Return the files that the stage reads from a source: for a corpus source, the reader's files with their
+    companions; for a sentence model, its parameters; for evaluation data, all files.
     """
     from hatchery.corpora.convert import files_of
     from hatchery.corpora.sentences import parameter_files
@@ -82,9 +83,9 @@ def convert_corpus(
 ) -> None:
     """Write the shards and tables of a corpus into `run.folder`.
 
-    `source` maps the name of each source to its source manifest, and `evaluation` those of the evaluation data;
-    `sentence_model` is the source manifest of the sentence splitter's parameters. Raises ConfigError for a source
-    without one or with wrong options, SourceError for damaged input, CorpusError for a source without documents.
+    All inputs are source manifests: `source` by the name of the source, `evaluation` by the name of the evaluation
+    data, `sentence_model` of the sentence splitter's parameters. Raises ConfigError for a source without a manifest or
+    with wrong options, SourceError for damaged input, CorpusError for a source without documents.
     """
     from hatchery.corpora.convert import convert
 

@@ -1,4 +1,4 @@
-"""The stage `sample_corpus`: a corpus of a given size, drawn from another one."""
+"""The stage `sample_corpus`: draw a corpus of a given size from another corpus."""
 
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,8 @@ def sample_settings(project: "Project", corpus: str) -> dict[str, object]:
 
 
 def sample_inputs(of: "Outputs", corpus: str) -> dict[str, Paths]:
-    """Return the manifests of the corpus that the sample is drawn from and of the corpus that sets its size, if that is
-    another.
+    """Return the manifest of the corpus from which the sample is drawn and, if another corpus sets the sample's size,
+    its manifest.
     """
     sample = of.part(corpus, "sample")
     named = {"corpus": sample.corpus, "size_of": sample.size_of}
