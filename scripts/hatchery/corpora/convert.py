@@ -249,7 +249,8 @@ def convert(
 
 
 def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
-    """Return the parts. If memory is too small for a part, the error names its source and files."""
+    """Read all groups to files of documents in `folder`; return these parts. A MemoryError becomes a CorpusError that
+    names source and files."""
     sizes = [group.bytes // 1000 for group in groups]
     parts = []
     with Progress(sum(sizes), "read sources", "kB") as progress:

@@ -147,8 +147,7 @@ class _Grouping:
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
-        """Yield (name, selection, split, text) of every sequence; the split is None for a sequence that is set aside.
-        """
+        """Yield (name, selection, split, text) of every sequence; the split of a sequence set aside is None."""
         total = self.sequences
         amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}
         numbers = {key: number_of(amount, total) for key, amount in amounts.items()}

@@ -102,8 +102,7 @@ def first_lines(source: RawSource, name: str, encoding: str) -> list[str]:
 
 @cache
 def _codec(encoding: str) -> str:
-    """Return the codec for the blocks of `text_blocks`; it removes a byte-order mark only at the beginning of a file.
-    """
+    """Return the codec for the blocks of `text_blocks`; it removes only a byte-order mark that begins a file."""
     return encoding if is_direct(encoding) and codecs.lookup(encoding).name != "utf-8-sig" else "utf-8"
 
 
