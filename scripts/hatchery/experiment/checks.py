@@ -106,7 +106,7 @@ def check_encodings(corpus: CorpusFile, where: str) -> None:
 
 
 def check_circle(name: str, project: "Project", where: str) -> None:
-    """Raise ConfigError if a corpus is made from itself, directly or through others."""
+    """Raise ConfigError if a corpus is made from itself, directly or through other corpora."""
     paths, seen = [[name]], {name}
     while paths:
         path = paths.pop()

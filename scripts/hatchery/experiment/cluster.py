@@ -57,7 +57,7 @@ class PlanSettings(Settings):
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A run with a published cost."""
+    """A pretraining whose paper reports its cost."""
 
     parameters: int
     tokens: int
@@ -85,8 +85,8 @@ LTG_BERT_RUN = PublishedRun(
     parameters=98_229_760,
     tokens=31_250 * 32_768 * 128,
     device="mi250x",
-    # The paper reports 128 MI250X on 16 nodes; its script starts 8 processes per node, so one device is one of two
-    # dies.
+    # The paper reports 128 MI250X on 16 nodes; its script starts 8 processes per node, so one device is one of the two
+    # dies of an MI250X.
     devices=128,
     precision="fp16",
     seconds=8 * 3600 + 13 * 60,
@@ -170,7 +170,7 @@ class JobTarget:
     partition: str | None
     qos: str | None
     constraint: str | None
-    # Further options of sbatch, as one text; "" for no options.
+    # Further options of sbatch in one string; "" for no options.
     extra: str
     max_minutes: int
     memory_mb_per_node: int | None

@@ -1,4 +1,5 @@
-"""The initial model of a run: `initialise_from` resolved to a model, and refused at planning time if impossible.
+"""The initial model of a run: `initialise_from` is resolved to a model, and impossible values are reported at planning
+time.
 
 A run starts from a run of the same or of another experiment, or from a folder with the manifest of a model. Runs may
 start from each other in a chain, but not in a circle.
@@ -27,7 +28,7 @@ KEY = "initialise_from"
 
 @dataclass(frozen=True)
 class Origin:
-    """A pretrained model of an experiment."""
+    """A pretrained model that other runs read, identified by experiment, run and pretraining seed."""
 
     experiment: str
     run: str
@@ -48,7 +49,7 @@ def path_of(project: "Project", pretraining: PretrainingSettings) -> str | None:
 
 
 def manifest_of(project: "Project", chosen: ModelChoice) -> str | None:
-    """Return the manifest of the model that `path` names, as `path_of` does; None without this key."""
+    """Return the path of the manifest of the model that `chosen.path` names (see `path_of`); None without this key."""
     if chosen.path is ABSENT:
         return None
     given = chosen.path
@@ -93,7 +94,7 @@ def chosen_run(project: "Project", experiment: str, chosen: ModelChoice, seed: i
 def ancestors(project: "Project", experiment: str, run: str, seed: int) -> list[Origin]:
     """Return the runs that a run starts from, directly or through other runs, the nearest first.
 
-    A circle ends the list; `check_continuation` reports it. Raises ConfigError as `origin_of` does.
+    A circle ends the list; `check_continuation` reports it. Raises the ConfigError of `origin_of`.
     """
     found: list[Origin] = []
     current = origin_of(project, experiment, run, seed)
@@ -150,7 +151,7 @@ def first_step(project: "Project", experiment: str, run: str, seed: int) -> int:
         return replace(ours, budget=earlier.budget, checkpoints_at=()).planned().steps
     if _take(project, experiment, run) != "training":
         return 0
-    # The last step of a run that may stop early is unknown.
+    # 0 for a run with early stopping, because its last step is unknown.
     return 0 if earlier.early_stopping else earlier.planned().steps
 
 
@@ -160,7 +161,7 @@ def _take(project: "Project", experiment: str, run: str) -> str | None:
 
 
 def check_choice(project: "Project", chosen: ModelChoice, place: str) -> None:
-    """Raise ConfigError unless either a run or the folder of a model is named, and the folder has a manifest."""
+    """Raise ConfigError unless `chosen` names either a run or the folder of a model, and this folder has a manifest."""
     if (chosen.run is ABSENT) == (chosen.path is ABSENT):
         given = "neither" if chosen.run is ABSENT else "both"
         raise ConfigError(f"{place}: got {given}, expected either `run` or `path`")
@@ -286,7 +287,7 @@ def _check_training(
 
 
 def _built(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings that determine the tensors of a run's model and their use."""
+    """Return the settings that determine the tensors of a run's model and how they are used."""
     pretraining = project.experiment(experiment).runs[run].pretraining
     objective = pretraining.objective
     return {

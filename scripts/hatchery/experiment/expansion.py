@@ -146,7 +146,7 @@ def _whole(result: Expansion, experiment: str, run: str, entry: Mapping[str, Any
 
 
 def _spread_rows(document: Document, bases: Mapping[str, str]) -> None:
-    """Apply a published row of a run with sweeps to all its runs that have no row of their own."""
+    """Apply the published row of a run with sweeps to all runs of its sweeps that have no row."""
     published = document.get("published")
     if not isinstance(published, Mapping) or not isinstance(published.get("rows"), Mapping):
         return
@@ -199,7 +199,7 @@ def rows_of_grid(grid: Mapping[str, Any], where: str) -> Iterator[tuple[str, Doc
 
 
 def _rows(part: GridRows, columns: list[str], taken: Mapping[WrittenRow, str], where: str) -> Iterator[WrittenRow]:
-    """Yield the rows of a part of a set; `taken` are the rows of earlier parts."""
+    """Yield the rows of one part of a set of the grid; `taken` are the rows of earlier parts."""
     if part.rows is not ABSENT:
         yield from (_row(row, columns, f"{where}.rows.{index}") for index, row in enumerate(part.rows))
     elif part.around is not ABSENT:

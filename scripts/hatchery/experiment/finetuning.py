@@ -110,5 +110,5 @@ def _batches(project: "Project", experiment: str) -> dict[str, list[str]]:
 
 
 def batches_by_task(project: "Project", experiment: str) -> dict[str, str]:
-    """Return the job of each task; empty if every task has its own job."""
+    """Return the name of the job of each task; empty if every job has one task."""
     return {task: name for name, tasks in _batches(project, experiment).items() for task in tasks}

@@ -1,6 +1,6 @@
 """Checks of evaluations on held-out text: the possible splits of a corpus, and the models for translation.
 
-The possible splits of a corpus are known before it is made, and so is whether it holds pairs of sentences.
+The possible splits of a corpus, and whether its documents are sentence pairs, are known before the corpus is made.
 """
 
 import fnmatch
@@ -22,7 +22,7 @@ TRANSLATION, TRANSLATING_FAMILY = "translation", "encoder_decoder"
 
 
 def held_out_splits(project: "Project", name: str) -> set[str]:
-    """Return the splits `dev` and `test` that a corpus may have by its configuration; all other splits are empty.
+    """Return the held-out splits (`dev`, `test`) that a corpus may have according to its configuration.
 
     Raises ConfigError for an impossible corpus, such as one that is made from itself.
     """
@@ -44,7 +44,8 @@ def held_out_splits(project: "Project", name: str) -> set[str]:
 
 
 def _of_source(source: Any, drawn: set[str]) -> set[str]:
-    """Return the held-out splits that a source may have, from drawn documents or from files named after splits."""
+    """Return the held-out splits that a source may have: `drawn`, which the corpus draws from its documents, or the
+    splits named by its files."""
     if source.reader == "babylm":
         return _of_release(source)
     if source.reader == "parallel_text":
@@ -54,7 +55,8 @@ def _of_source(source: Any, drawn: set[str]) -> set[str]:
 
 
 def _of_release(source: Any) -> set[str]:
-    """Return the splits of a source in the layout of BabyLM, from its file names; generated text has no test files."""
+    """Return the held-out splits of a source in BabyLM's layout, from its file names; generated demo text has no test
+    files."""
     track = source.options.track
     if track in ("dev", "test"):
         return {track}
@@ -166,7 +168,7 @@ def _check_special_tokens(name: str, project: "Project") -> None:
 
 
 def _other_evaluations(experiment: Experiment) -> Iterator[tuple[str, list[str]]]:
-    """Yield the keys of evaluations that translating models do not have, with their values."""
+    """Yield the keys of evaluations that translation models do not support, with their values."""
     asked = {
         "minimal_pairs": experiment.minimal_pairs,
         "finetuning.tasks": experiment.finetuning.tasks,
@@ -184,7 +186,7 @@ def _holds_pairs(project: "Project", name: str) -> bool:
 
 
 def _splits_of_pairs(project: "Project", name: str) -> list[str]:
-    """Return the splits that a corpus of pairs may have."""
+    """Return the splits that a corpus of sentence pairs may have."""
     corpus = project.corpus(name)
     if corpus.made_from == "sample":
         return _splits_of_pairs(project, corpus.sample.corpus)

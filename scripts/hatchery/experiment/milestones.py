@@ -1,4 +1,4 @@
-"""Intermediate checkpoints that an experiment evaluates: which ones, and on which suites and tasks."""
+"""Selection of the intermediate checkpoints that an experiment evaluates, and of their suites and tasks."""
 
 from typing import TYPE_CHECKING
 

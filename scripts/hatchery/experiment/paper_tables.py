@@ -34,7 +34,7 @@ def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Ex
         return experiment
     named = {model: row for model, row in published.rows.items() if model != STAR}
     table, pattern = folder / VALUES / f"{published.paper}.csv", published.rows[STAR]
-    # A missing paper is reported later.
+    # Another check reports a paper without a table.
     rows = read_rows(table, ("row", "track")) if table.is_file() else []
     known = {texts["row"] for _, texts in rows if texts["track"] in ("", published.track)}
     found = {run: row for run in experiment.runs if (row := pattern.replace(STAR, run)) in known}
@@ -47,7 +47,7 @@ def with_rows_by_name(experiment: "Experiment", where: str, folder: Path) -> "Ex
 
 
 def check_paper_tables(name: str, experiment: "Experiment", where: str, project: "Project") -> None:
-    """Raise ConfigError if `paper_tables` of the experiment `name` names no experiment with published rows."""
+    """Raise ConfigError if `paper_tables` of the experiment `name` names an experiment without published rows."""
     chosen = experiment.paper_tables
     if chosen is None:
         return

@@ -260,7 +260,7 @@ class Project:
         return task_batch(self, experiment, batch)
 
     def is_study(self, name: str) -> bool:
-        """Return True if a folder of `results/` belongs to a study."""
+        """Return True if the folder `results/<name>/` belongs to a study."""
         return name in self.names("study")
 
     def results_of(self, name: str) -> Experiment | StudyFile:
@@ -349,7 +349,8 @@ class Project:
         return self._milestones[experiment]
 
     def within_track(self, experiment: str, budget: BudgetSettings) -> BudgetSettings:
-        """Return a budget with the limits of the experiment's track, if it names one; the smaller limit applies."""
+        """Return a budget with the smaller of its limits and the limits of the experiment's track, if the experiment
+        names a track."""
         name = self.experiment(experiment).track
         if name is None:
             return budget
@@ -395,7 +396,8 @@ class Project:
         return known[name]
 
     def check(self, kind: str, name: str) -> None:
-        """Check a block against the blocks that it names and the data here. Raises ConfigError with every problem."""
+        """Check a block against the blocks that it names and the data on this machine. Raises ConfigError with every
+        problem."""
         if (kind, name) in self.checked:
             return
         try:

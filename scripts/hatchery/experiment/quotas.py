@@ -65,7 +65,7 @@ def _most_texts(name: str, wanted: int, project: "Project") -> QuotaLimit | None
         return None
     shards, patterns = {split: f"{split}-00000.parquet" for split in hub.splits}, selection.options.files
     splits = [split for split in hub.splits if any(fnmatch.fnmatchcase(shards[split], each) for each in patterns)]
-    # A text has at least one document, so there are at most as many texts as documents.
+    # Each text needs at least one document, so the number of documents limits the number of texts.
     documents = hub.documents * len(splits)
     key = f"data.{selection.data}.hub.documents"
     least = -(-wanted // (each * max(len(splits), 1)))

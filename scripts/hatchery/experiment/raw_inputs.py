@@ -131,6 +131,7 @@ def without_baselines(experiment: "Experiment", left_out: Collection[str]) -> "E
 
 
 def advice(baselines: Iterable[str]) -> str:
-    """Return advice on leaving out these baselines, to follow the message on a missing one; empty without baselines."""
+    """Return advice on leaving out these baselines, which follows the message about a missing baseline; empty without
+    baselines."""
     names = ", ".join(baselines)
     return f"; to go on without it: {LEAVE_OUT}: [{names}] in config/config.yaml" if names else ""

@@ -48,8 +48,8 @@ def _link(place: Path, target: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     new = place.with_name(f".{place.name}.{os.getpid()}.partial")
     new.symlink_to(target)
-    # Snakemake reads the time of the link itself. Python cannot set it on every system; there the link has the present
-    # time, and Snakemake may rerun jobs that read it.
+    # The link gets the time of its target, because Snakemake reads the time of the link itself. On systems where Python
+    # cannot set it, the link has the present time, and Snakemake may rerun jobs that read the link.
     with suppress(NotImplementedError):
         os.utime(new, (target.stat().st_atime, target.stat().st_mtime), follow_symlinks=False)
     new.replace(place)

@@ -1,7 +1,7 @@
 """Sweeps: several values of a key in one entry of an experiment; each value becomes a run with its own name.
 
 `{sweep: [...]}` is allowed under `pretraining` or under a run's `model_changes`. Several sweeps make all combinations,
-in the order of the file. In any other place a sweep is refused with advice.
+in the order of the file. A sweep at any other key is refused with advice.
 """
 
 import copy
@@ -41,14 +41,14 @@ class MadeRun:
 
     place: str
     base: str
-    """The run with the sweeps."""
+    """Name of the run in the file that has the sweeps."""
     label: str = ""
     """Label for readers: `rv, H 256 L 8, untrained`; empty for a run of the file."""
     set: str = ""
     variant: str = ""
-    """The set of the grid that contains the run's row, and the run's variant of the row."""
+    """Names of the grid's set with the run's row, and of the run's variant."""
     values: Mapping[str, Any] = field(default_factory=dict)
-    """Values of sweeps by the keys in the label."""
+    """Values of the sweeps, by key as in the label."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Sweep:
 def swept_runs(
     experiment: Mapping[str, Any], made: Mapping[str, MadeRun], shared: Sequence[Sweep], where: str
 ) -> dict[str, tuple[Any, MadeRun]]:
-    """Return the runs of an experiment by name, with one for each combination of the values of their sweeps.
+    """Return the runs of an experiment by name, with one run for each combination of the values of its sweeps.
 
     `shared` are the sweeps of the experiment, for all runs that do not set the key; `made` are the runs of a grid.
     Raises ConfigError if two runs would have the same name.
@@ -98,7 +98,7 @@ def swept_runs(
 
 
 def _with_values(run: Any, made: MadeRun, sweeps: Sequence[Sweep], chosen: Sequence[Any]) -> tuple[str, Any, MadeRun]:
-    """Return name, entry and origin of the run with these values of its sweeps."""
+    """Return the run with the values `chosen` for its sweeps: its name, its settings, and its origin in the file."""
     changed = copy.deepcopy(run)
     name, label, values = made.base, made.label or made.base, Document()
     for sweep, value in zip(sweeps, chosen, strict=True):
@@ -154,7 +154,8 @@ def refuse_elsewhere(experiment: Mapping[str, Any], where: str) -> None:
 
 
 def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of `sweep: [...]` in a mapping; a run or a task may have the name `sweep`."""
+    """Yield the paths of `sweep: [...]` in a mapping; entries called `sweep` with other values are runs or tasks of
+    this name."""
     if isinstance(tree, Mapping):
         if isinstance(tree.get(SWEEP), list) and path:
             yield path
@@ -164,7 +165,8 @@ def _places(tree: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def sweeps_below(tree: Any, scope: str, above: str) -> list[Sweep]:
-    """Return the sweeps below `scope`, in the order of the file; messages put `above` before the key."""
+    """Return the sweeps in `tree`, the value of the key `scope`, in the order of the file; messages put `above` before
+    the key."""
     found = []
     for path, value in _leaves(tree):
         place = f"{above}{'.'.join((scope, *path))}"
@@ -198,7 +200,7 @@ def _values(sweep: Mapping[str, Any], place: str) -> tuple[Any, ...]:
     for value in values:
         if any(isinstance(part, Mapping) and SWEEP in part for part in _parts(value)):
             raise ConfigError(f"{place}.{SWEEP}: got a sweep within a sweep, expected two sweeps, each at its own key")
-        # 1 and 1.0 are the same setting, 1 and true are not.
+        # In Python, 1 equals 1.0 and True; as settings, 1 and 1.0 are equal, but 1 and true differ.
         if any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in seen):
             raise ConfigError(f"{place}.{SWEEP}: {text_of(value)} appears twice, expected each value once")
         seen.append(value)
@@ -212,7 +214,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
-    """Return True if a run sets a key that has a sweep in the experiment."""
+    """Return True if a run sets the key of a sweep of the experiment, which then does not apply to the run."""
     value = run.get(sweep.scope)
     for key in sweep.path:
         if not isinstance(value, Mapping):
@@ -226,7 +228,7 @@ def _sets_a_key_of(run: Mapping[str, Any], sweep: Sweep) -> bool:
 
 
 def _shortest(sweep: Sweep, sweeps: Sequence[Sweep]) -> Path:
-    """Return the shortest unique end of a key's path: `learning_rate`, but `optimizer.name`."""
+    """Return the shortest end of a key's path that is unique among all keys: `learning_rate`, but `optimizer.name`."""
     others = {*_known_paths(), *((other.scope, *other.path) for other in sweeps)} - {(sweep.scope, *sweep.path)}
     for start in range(len(sweep.path) - 1, -1, -1):
         tail = sweep.path[start:]

@@ -34,9 +34,9 @@ class Track:
     number.
     """
     corpus_words: int
-    """Words of the training text."""
+    """Maximum number of words in the training text."""
     epochs: int | None = 10
-    """Number of passes over the text; None for any number."""
+    """Maximum number of passes over the text; None for no limit."""
     word_count: WordCountName = "white_space"
     """The rule for counting the words of both limits."""
 
@@ -92,7 +92,8 @@ def _size(track: Track, experiment: "Experiment", project: "Project") -> Iterato
 
 
 def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
-    """Yield problems of a tokenizer or a selection that learns from other text than the experiment's training text."""
+    """Yield a problem for a tokenizer or a selection of text that depends on other text than the experiment's training
+    text."""
     name, tokenizer = experiment.tokenizer, project.tokenizer(experiment.tokenizer)
     if tokenizer.path is not ABSENT:
         yield f"the tokenizer {name!r} is imported; {COUNTS}"
@@ -117,7 +118,8 @@ def _other_text(experiment: "Experiment", project: "Project") -> Iterator[str]:
 
 
 def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
-    """Return vocabularies of other text that determine the text of a corpus, each with the selection that names it.
+    """Return (vocabulary, selection that names it) for vocabularies from other text that determine which text a corpus
+    contains.
 
     Selections of windows are left out, because their text does not depend on a vocabulary. `seen` are the corpora that
     the recursion has visited.
@@ -139,7 +141,7 @@ def vocabularies_in(corpus: str, project: "Project", seen: frozenset[str] = froz
 
 
 def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -> Iterator[str]:
-    """Yield broken rules in the settings of a run; each message follows its key."""
+    """Yield messages about broken rules in the settings of a run; a message begins with the key."""
     if path_of(project, pretraining) is not None:
         yield f".initialise_from.path: {UNKNOWN}"
     if not trains(pretraining):
@@ -157,9 +159,9 @@ def _own(track: Track, pretraining: "PretrainingSettings", project: "Project") -
 
 
 def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, project: "Project") -> Iterator[str]:
-    """Yield the broken rules of the ancestors of a run, in any experiment.
+    """Yield messages about broken rules in the runs from which a run started, in any experiment.
 
-    Broken settings of ancestors in this experiment are reported at their own keys.
+    Wrong settings of such runs in this experiment are left out, because they are reported at their own keys.
     """
     chain = ancestors(project, run.experiment, run.run, run.seed)
     for origin in chain:
@@ -216,7 +218,7 @@ def _taught(track: Track, name: str, experiment: "Experiment", run: Origin, proj
     trainings = [one for one in everything if trains(pretraining_of(project, one))]
     names = ", ".join(f"{one.experiment}/{one.name}" for one in trainings)
     words = [_increment(project, one, "words_seen") for one in trainings]
-    # A budget without words is reported at its own key.
+    # A training whose budget is not in words is reported at its own key.
     if track.words_seen is not None and None not in words and (total := sum(filter(None, words))) > track.words_seen:
         yield (
             f"the budgets of {names} have {total:,.0f} words together, expected at most {track.words_seen:,}: "

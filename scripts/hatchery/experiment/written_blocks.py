@@ -25,13 +25,13 @@ from hatchery.settings.problems import Problems, alternatives
 from hatchery.training.objectives import DEFAULT_TASK
 
 Document = dict[str, Any]
-"""A block as it is written, before validation."""
+"""The content of a block in the file, before validation."""
 
 INLINE = ("corpus", "tokenizer")
 """Kinds of blocks that may be inline in an experiment, under the key of their kind."""
 VARIANTS = "variants"
 _VARIED = ("task", "suite")
-"""Kinds of blocks that may be variants in each other's files."""
+"""Kinds of blocks that may be variants in the file of a block of the same kind."""
 
 _BASED = (*_VARIED, "reading_table", "study", "experiment")
 _NAMED = {"experiment": ("runs", "finetuning.tasks", "published.rows"), "study": ("analyses",)}
@@ -45,7 +45,7 @@ _INSTEAD_OF = {
     "run": ("path",),
     "path": ("run", "experiment", "seed", "step"),
 }
-"""Keys that exclude keys of the base, in addition to the groups of exclusive keys in settings classes."""
+"""Keys that, if set, remove keys of the base, in addition to the groups of exclusive keys in settings classes."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ class _Variants:
 
 
 class WrittenBlocks:
-    """The blocks below a folder (`config/`), read when first requested, not validated.
+    """The unvalidated blocks below a folder (`config/`); each is read when it is first requested.
 
     A missing block is read from the folder `shipped`, if there is one.
     """
@@ -98,7 +98,7 @@ class WrittenBlocks:
             return
         if wrong := misnamed_file(self.folder / FOLDERS[kind], name, self.names(kind)):
             raise ConfigError(wrong)
-        # The name may be a variant in an unreadable file.
+        # Errors in files are reported first, because the name may be a variant in an unreadable file.
         self._variants(kind).unreadable.raise_any()
         studies = self.names("study") if kind == "experiment" else []
         known = self.names(kind)
@@ -133,7 +133,7 @@ class WrittenBlocks:
         return document
 
     def file_of_variant(self, kind: str, name: str) -> str | None:
-        """Return the block whose file contains a variant; None for a block with a file of its own."""
+        """Return the block whose file contains a variant; None for a block that has its own file."""
         return None if name in self._files(kind) else self._variants(kind).files.get(name)
 
     def has_raw_input(self, corpus: str) -> bool:
@@ -215,7 +215,7 @@ def _is_block(value: Any) -> bool:
 
 
 def _without_nulls(keys: Any) -> Any:
-    """Return the keys that a block sets; a null key only prevents inheritance."""
+    """Return the keys of a block without keys that are null, which only prevent inheritance."""
     return {key: value for key, value in keys.items() if value is not None} if isinstance(keys, Mapping) else keys
 
 
@@ -261,8 +261,9 @@ def misnamed_file(folder: Path, name: str, taken: Collection[str] = ()) -> str |
 def merged(base: Mapping[str, Any], overrides: Mapping[str, Any], settings: Any = Any) -> Document:
     """Return `base` merged with `overrides`, key by key at every depth; lists are replaced as a whole.
 
-    An objective of another task replaces the objective of the base. `settings` is the settings class of both: a key
-    replaces the keys that exclude it, and null removes a key of the base if null is not one of its values.
+    An objective with another `task` replaces the whole objective of the base. `settings` is the settings class of base
+    and overrides: a key removes the keys that exclude it, and null removes a key of the base if null is not an allowed
+    value.
     """
     said = [key for key, value in overrides.items() if value is not None]
     replaced = {other for key in said for other in (*_INSTEAD_OF.get(key, ()), *other_ways(settings, key))}

@@ -31,8 +31,8 @@ SPACE = " "
 # GPT-2's pattern, but combining marks and joiners continue a word, and `'s` before a letter is no contraction.
 WORDS = r"'(?:s|t|re|ve|m|ll|d)(?!\p{L})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LONGEST_WORD = 1000
-"""Maximum number of characters of a word: the training time is quadratic in it, and a text without spaces is
-one word.
+"""Maximum number of characters of a word, because the training time is quadratic in this length, and a text without
+spaces is one word.
 """
 # GPT-BERT's pattern: words whose capitals precede their small letters, single digits, signs, line ends, white space.
 GPT_BERT_WORDS = "|".join(

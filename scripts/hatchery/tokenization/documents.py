@@ -50,7 +50,7 @@ def listed_shards(manifest: Manifest, suffix: str) -> dict[str, list[OutputFile]
 
 
 def shards_by_split(manifest: Manifest, suffix: str = ".parquet") -> dict[str, list[Path]]:
-    """Return the paths of `listed_shards`. Raises the same CorpusErrors."""
+    """Return the paths of the shards by split. Raises the CorpusErrors of `listed_shards`."""
     return {split: [file.path for file in files] for split, files in listed_shards(manifest, suffix).items()}
 
 
@@ -97,7 +97,7 @@ DOCUMENTS_PER_BATCH = 256
 
 @dataclass(frozen=True)
 class DocumentBatch:
-    """Some documents of one shard; the three lists are parallel."""
+    """Consecutive documents of one shard; entry i of each list belongs to document i."""
 
     doc_ids: list[str]
     sources: list[str]
@@ -149,7 +149,7 @@ def split_sentences(text: str) -> tuple[list[str], list[bool]]:
 
 
 def sentence_places(text: str) -> list[int]:
-    """Return the index of the first character of each sentence of `split_sentences` in the document."""
+    """Return for each sentence of `split_sentences` the index of its first character in the document."""
     places, begin = [], 0
     for line in text.split("\n"):
         if stripped := line.lstrip():
@@ -166,7 +166,7 @@ def _open(path: Path) -> pq.ParquetFile:
 
 
 Lines = Iterable[str] | Iterable[list[str]]
-"""Training lines, or lists of lines."""
+"""Training lines for a tokenizer, single or in lists."""
 ANY_SPECIAL_TOKEN = re.compile(
     "|".join(re.escape(name) for name in sorted({name for known in SPECIAL_SETS.values() for name in known.order}))
 )

@@ -41,7 +41,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer, use_
 from hatchery.tokenization.trainer_settings import EncodedUnit
 from hatchery.tokenization.word_starts import SENTENCES_PER_CALL, WordStarts, text_word_starts
 
-# Above this share of the subwords, the number of unknown tokens is reported.
+# The number of unknown tokens is reported if it exceeds this share of all subwords.
 UNKNOWN_TOLD = 0.001
 
 
@@ -56,8 +56,8 @@ class DocumentEncoder:
         self._word_starts = WordStarts(tokenizer)
         self._dtype = id_dtype(tokenizer.vocabulary_size)
         self.token_bytes: Counter[str] = Counter()
-        """Number of bytes that the tokens encoded so far represent: of ordinary tokens, and of special tokens
-        by name.
+        """Number of bytes of text represented by the tokens encoded so far: in total for ordinary tokens, and for each
+        special token by name.
         """
 
     def encode(self, doc_ids: Sequence[str], texts: Sequence[str], sources: Sequence[str] = ()) -> TokenTable:
@@ -172,7 +172,8 @@ class DocumentEncoder:
         return np.concatenate([np.zeros(0, np.uint16), *counts])
 
     def _encode_sentences(self, sentences: list[str], ends_paragraph: list[bool]) -> tuple[np.ndarray, np.ndarray]:
-        """Return all ids concatenated, and the offsets of the sentences in them followed by the total."""
+        """Return the concatenated ids of all sentences, and the offsets of the sentences in these ids, followed by the
+        total number."""
         flat = array("H" if self._dtype == np.uint16 else "I")
         bounds = np.zeros(len(sentences) + 1, dtype=np.int64)
         par_id = self.tokenizer.par_id
@@ -326,7 +327,7 @@ class Counts:
     subwords.
 
     `words` are the words that begin at `word_starts`: text between white space, or pre-tokens if the tokenizer marks
-    continuations. `unknown` are unknown tokens, spelled out in the text or produced by the tokenizer.
+    continuations. `unknown` counts unknown tokens, whether the text spells them out or the tokenizer produces them.
     """
 
     documents: int = 0
@@ -376,7 +377,7 @@ def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialT
 def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
     """Return the number of words that begin in the rows of a table, by the rule of its corpus.
 
-    For words between white space, no word begins at a special token, except the unknown token.
+    If words are counted by white space, no word begins at a special token, except the unknown token.
     """
     if table.word_counts is not None:
         return int(table.word_counts.sum(dtype=np.int64))
@@ -386,7 +387,7 @@ def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
 
 
 def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return the number of set flags between neighbouring bounds."""
+    """Return the number of true flags in each range from one bound to the next."""
     total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
     return np.diff(total[bounds])
 

@@ -43,7 +43,8 @@ class ImportedTokenizerSettings(Settings):
 
 
 def import_tokenizer(settings: ImportedTokenizerSettings, tokenizer_file: Path, run: StageRun) -> None:
-    """Write the outputs of `train_tokenizer` to the folder of `run`, with `tokenizer_file` as its `tokenizer.json`.
+    """Write the outputs of the stage `train_tokenizer` to the folder of `run`, with `tokenizer_file` as
+    `tokenizer.json`.
 
     Raises TokenizationError if the file is not a usable tokenizer or has another size than in the settings.
     """
@@ -72,7 +73,7 @@ Value = int | bytes
 
 
 class Piece(NamedTuple):
-    """An entry of the vocabulary; `kind` is one of the constants above."""
+    """An entry of a SentencePiece vocabulary; `kind` is one of the constants above."""
 
     text: str
     score: float

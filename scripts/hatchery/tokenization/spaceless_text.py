@@ -33,12 +33,12 @@ def share_to_train_on(backend: Backend, sample: Iterable[list[str]], total_bytes
     read = [0, 0]
     for index, line in enumerate(line for lines in sample for line in lines):
         normalised = line if backend.normalizer is None else backend.normalizer.normalize_str(line)
-        # Most text has no letter of these scripts, and splitting it into words would take a tenth of the training's
-        # time.
+        # Only lines with letters of these scripts are split, because splitting all text would take a tenth of the
+        # training time.
         parts = backend.pre_tokenizer.pre_tokenize_str(normalised) if _SPACELESS.search(normalised) else []
         spaceless_words = {word for _, (start, end) in parts if _SPACELESS.search(word := normalised[start:end])}
-        # The half follows the Thue-Morse sequence, so it matches no period of the text, such as alternating lines of
-        # two languages.
+        # Half of the lines are chosen by the Thue-Morse sequence, which matches no period of the text, such as
+        # alternating lines of two languages.
         for part in (0, 1) if index.bit_count() % 2 else (1,):
             words[part].update(spaceless_words)
             read[part] += len(line.encode())

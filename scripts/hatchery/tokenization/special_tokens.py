@@ -30,11 +30,11 @@ class SpecialTokens:
     tab: str | None = None
     """Marks an indented line; None if the set has no token for it."""
     separators_in_pair: int = 1
-    """Number of `sep` between the two texts of a pair: two in RoBERTa, and 0 if `sep` ends no text."""
+    """Number of `sep` tokens between the two texts of a pair: 2 in RoBERTa, 0 if `sep` ends no text."""
 
     @property
     def sep_ends(self) -> bool:
-        """Return whether `sep` ends a text; in GPT-BERT `cls` begins each text, and no token ends it."""
+        """Return whether `sep` ends each text; in GPT-BERT's set, `cls` begins each text, and no token ends a text."""
         return self.separators_in_pair > 0
 
     @cached_property

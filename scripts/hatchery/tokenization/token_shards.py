@@ -2,7 +2,7 @@
 
 The files are uncompressed and hold exactly one record batch, so that a reader maps them into memory and sees the ids as
 a numpy array without copying. The shards of one split look like one long list of documents, in the order of the corpus,
-with random access by document.
+of documents with random access.
 """
 
 from bisect import bisect_right
@@ -59,7 +59,7 @@ TEXT_WORDS = "text_word_starts"
 """Column of the starts of words between white space, for tokenizers whose `word_starts` are the starts of pre-tokens.
 """
 WORD_COUNTS = "word_counts"
-"""Column of the number of words that begin in each token, if these are not words between white space."""
+"""Column of the number of words that begin in each token, if words are not counted by white space."""
 COUNTED = (None, TEXT_WORDS, WORD_COUNTS)
 """Optional columns; a shard has at most one of them."""
 
@@ -78,7 +78,7 @@ def shard_schema(vocabulary_size: int, counted: str | None = None) -> pa.Schema:
 
 
 def write_shard(path: str | Path, table: TokenTable, vocabulary_size: int) -> None:
-    """Write one shard atomically. Raises TokenizationError if it has more tokens than a 32-bit offset can count."""
+    """Write one shard atomically. Raises TokenizationError if it has more tokens than a 32-bit offset can address."""
     if len(table.ids) > MOST_TOKENS_PER_SHARD:
         raise TokenizationError(
             f"{path}: {len(table.ids):,} tokens do not fit into one shard; lower documents_per_shard of the corpus"
@@ -127,13 +127,14 @@ class Document(NamedTuple):
 
     @property
     def word_starts(self) -> np.ndarray:
-        """Return a bool [tokens], unpacked at every call; True also at special tokens, which belong to no word."""
+        """Return which tokens begin a word, bool [tokens], unpacked at every call; True also at special tokens, which
+        belong to no word."""
         bits = np.unpackbits(self.word_bits, None, self.first_bit + len(self.ids), "little")
         return bits[self.first_bit :].view(np.bool_)
 
 
 class _Shard:
-    """One mapped file: flat views of its columns."""
+    """One shard mapped into memory, with flat views of its columns."""
 
     def __init__(self, path: Path, schemas: Sequence[pa.Schema]) -> None:
         try:
@@ -155,7 +156,7 @@ class _Shard:
         self.document_starts = _offsets(path, "ids", ids)
         self.sentence_starts = sentences.values.to_numpy(zero_copy_only=True)
         self.sentence_bounds = _offsets(path, "sentence_starts", sentences)
-        # Booleans are packed, eight per byte; they are unpacked for one document at a time on access.
+        # Booleans stay packed, eight per byte, and are unpacked for one document at a time on access.
         self.word_bits = self._bits(path, "word_starts", words)
         names = reader.schema.names
         self.text_word_bits = self._bits(path, TEXT_WORDS, batch.column(TEXT_WORDS)) if TEXT_WORDS in names else None
@@ -192,7 +193,7 @@ class _Shard:
 
 
 class TokenShards:
-    """The documents of one split, created by `TokenShards.open`. `special` are the special tokens of its ids."""
+    """The encoded documents of one split, created by `TokenShards.open`. `special` is the set of special tokens."""
 
     def __init__(self, manifest: Manifest, split: str, paths: list[Path]) -> None:
         self.manifest = manifest
@@ -242,7 +243,7 @@ class TokenShards:
 
     @property
     def word_count(self) -> str:
-        """Return the rule by which `text_words` are counted."""
+        """Return the name of the rule by which `text_words` are counted."""
         return word_count_of(self.manifest.measures)
 
     @property

@@ -26,7 +26,7 @@ MOST_WORDS_PER_TOKEN = np.iinfo(np.uint16).max
 
 
 class WordCounter(Protocol):
-    """Counter of the words of documents, one document after the other."""
+    """Counts the words of documents, which are passed one after the other."""
 
     def begin_split(self) -> None:
         """Forget all previous documents."""
@@ -46,7 +46,7 @@ class AdjustedWords:
         self._bytes: dict[float, int] = {}
 
     def begin_split(self) -> None:
-        """Restart the count at the beginning of a word."""
+        """Forget the bytes of previous documents, so that the next document begins with a word."""
         self._bytes.clear()
 
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
@@ -74,7 +74,7 @@ class JiebaWords:
     def __call__(self, text: str, source: str, ends: np.ndarray) -> np.ndarray:
         """Return the number of words that begin in each token; see `WordCounter`."""
         begins = [start for word, start, _ in self._segmenter.tokenize(text) if not word.isspace()]
-        # The first token that ends after the first character of the word.
+        # A word begins in the first token that ends after the word's first character.
         tokens = np.searchsorted(ends, np.array(begins, dtype=np.int64), side="right")
         return np.bincount(tokens, minlength=len(ends)).astype(np.int64)
 
@@ -96,7 +96,8 @@ def load_jieba() -> "jieba.Tokenizer":
 
     try:
         with warnings.catch_warnings():
-            # Python warns of escapes in jieba's regular expressions, and of its search for its dictionary.
+            # Suppresses Python's warnings about escapes in jieba's regular expressions, and about its search for its
+            # dictionary.
             warnings.simplefilter("ignore")
             import jieba
     except ImportError as error:
@@ -107,7 +108,8 @@ def load_jieba() -> "jieba.Tokenizer":
         raise ConfigError(f"word_count: jieba counts words of jieba {JIEBA_VERSION}, found version {jieba.__version__}")
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
-    # jieba's cache would be shared among all users, in the folder for temporary files.
+    # A private folder, because jieba's cache would otherwise be in the folder for temporary files, which all users
+    # share.
     with tempfile.TemporaryDirectory(prefix="jieba.") as folder:
         segmenter.tmp_dir = folder
         segmenter.initialize()

@@ -1,12 +1,12 @@
 """The files of a tokenizer: loading and checking a `tokenizer.json`, and the two further files that `transformers`
 needs.
 
-Works for the tokenizers trained here and for those published with LTG-BERT (BNC and BabyLM), ELC-BERT and the
-reduced-vocabulary study. Truncation and padding of the file are switched off, so that text is never truncated silently.
-The file must have a known set of special tokens and a known mark of word starts.
+This module reads the tokenizers trained here and the tokenizers published with LTG-BERT (BNC and BabyLM), ELC-BERT and
+the reduced-vocabulary study. Truncation and padding of the file are switched off, so that text is never truncated
+silently. The file must have a known set of special tokens and a known mark of word starts.
 
 `tokenizer_config.json` and `special_tokens_map.json` have the layout that `PreTrainedTokenizerFast` writes itself. They
-repeat the special tokens of the tokenizer, and name their roles, which `tokenizer.json` does not.
+list the special tokens again, with their roles, which `tokenizer.json` does not contain.
 """
 
 import json
@@ -69,7 +69,7 @@ class Tokenizer:
 
     @property
     def between_ids(self) -> list[int]:
-        """Return the ids between the two texts of a pair."""
+        """Return the ids of the special tokens between the two texts of a pair."""
         special = self.special
         return [self.sep_id] * special.separators_in_pair if special.sep_ends else [self.cls_id]
 
@@ -88,7 +88,7 @@ class Tokenizer:
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
         """Return the ids of each sentence, without the special tokens around a sequence; parallel over sentences."""
-        # The fast variant omits character offsets, which would take a quarter of the time.
+        # `encode_batch_fast` omits character offsets, which would take a quarter of the time.
         encodings = self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
@@ -129,9 +129,9 @@ class Tokenizer:
 def load_tokenizer(path: str | Path, recognise: Sequence[str] | None = None) -> Tokenizer:
     """Load the tokenizer at `path`.
 
-    `recognise` names the special tokens that are recognised if a text spells them out (by default all of them, as
-    published); other special tokens are ordinary letters in a text. All special tokens keep their ids; names that the
-    tokenizer does not have are ignored.
+    `recognise` names the special tokens that are recognised if a text spells them out (by default all special tokens,
+    as published); others are encoded as ordinary letters. All special tokens keep their ids; names that the tokenizer
+    lacks are ignored.
 
     Raises TokenizationError naming the file if it is missing or damaged, has no known set of special tokens at their
     ids, has gaps in its ids, or does not mark word starts.
@@ -182,7 +182,8 @@ def _read(path: Path) -> Definition:
     except (OSError, ValueError) as error:
         raise TokenizationError(f"{path}: the tokenizer cannot be read: {error}") from error
     try:
-        # Check only the parts that are read below; the library checks all others.
+        # Look up the parts that this module reads, to raise an error here if one is missing; the library checks all
+        # others.
         definition["model"]["type"], definition["model"]["vocab"], _parts(definition["pre_tokenizer"])
         [(token["content"], token["id"]) for token in definition["added_tokens"]]
     except (KeyError, TypeError, AttributeError) as error:
@@ -244,7 +245,7 @@ def _word_mark(path: Path, model: Definition, parts: list[Definition]) -> WordMa
 
 
 def _check_unknown(path: Path, model: Definition, special: SpecialTokens) -> None:
-    """Check that unknown text gets the unknown token of the set, or that the model has no unknown token."""
+    """Check that the model encodes unknown text as the set's unknown token, or has no unknown token."""
     expected: tuple[str, object] = ("unk_token", special.unknown)
     if model["type"] == "Unigram":
         expected = ("unk_id", special.ids[special.unknown])

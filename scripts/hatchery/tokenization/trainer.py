@@ -79,8 +79,8 @@ def train_wordpiece(
 
 
 def wordpiece_model(vocabulary: dict[str, int], settings: TokenizerSettings) -> models.WordPiece:
-    """Return the model over a vocabulary: greedy, longest match first; a word that it cannot cover is unknown as a
-    whole.
+    """Return the WordPiece model of a vocabulary: greedy, longest match first; a word that entries cannot cover becomes
+    one unknown token.
     """
     return models.WordPiece(
         vocab=vocabulary,
@@ -96,7 +96,8 @@ def untrained(settings: TokenizerSettings) -> Backend:
     if settings.kind == "wordpiece":
         model: models.Model = wordpiece_model({}, settings)
     elif settings.kind in ("byte_bpe", "bpe"):
-        # A word that is an entry becomes one token, independently of its merges (docs/papers/gpt-bert.md, "Tokenizer").
+        # For GPT-BERT, a word that is an entry becomes one token, even if merges would not produce it
+        # (docs/papers/gpt-bert.md, "Tokenizer").
         model = models.BPE(unk_token=special.unknown, ignore_merges=settings.pre_tokenizer == "gpt_bert")
     else:
         model = models.Unigram()
@@ -167,7 +168,8 @@ def train(lines: Lines, settings: TokenizerSettings) -> Backend:
 
 
 def _added_tokens(special: SpecialTokens) -> list[AddedToken]:
-    # As in roberta-base, the mask token includes the space before it, which byte-level words would contain.
+    # As in roberta-base, the mask token absorbs the space before it (lstrip), because byte-level words begin with a
+    # space.
     return [
         AddedToken(
             name, special=True, normalized=False, lstrip=name == special.mask and special.separators_in_pair == 2

@@ -2,9 +2,9 @@
 
 The library's trainer adds up probabilities in the order of a randomly seeded hash table: scores differ from run to run
 beyond rounding, ties at the pruning are resolved at random, and neither the number of threads nor the order of the text
-can fix this. Here the same procedure runs on sorted distinct pre-tokens: frequent substrings as seeds, rounds of
-expectation-maximisation and pruning of the pieces whose removal lowers the likelihood least, with ties resolved by a
-piece's text.
+can fix this. Here the procedure runs on sorted distinct pre-tokens: frequent substrings are the initial pieces, then
+rounds of expectation-maximisation alternate with pruning of the pieces whose removal lowers the likelihood least; ties
+are resolved by a piece's text.
 
 All segmentations of a text of n characters are paths over the nodes 0 to n: a piece at the characters i to j is an edge
 from node i to node j, and sums over all paths use the forward-backward algorithm. Nodes of all texts are numbered by
@@ -36,7 +36,8 @@ class SegmentLattice:
     def __init__(self, texts: Sequence[str], pieces: Sequence[str], longest: int, whole_texts: bool = True) -> None:
         lengths = np.array([len(text) for text in texts], dtype=np.int64)
         deepest = int(lengths[0]) if len(lengths) else 0
-        # The texts that reach a level are the first ones of the list, so a text has the same index on every level.
+        # Because texts are sorted by falling length, the texts that reach a level are the first of the list, so a text
+        # has one index on every level.
         self._widths = [int(np.searchsorted(-lengths, -level, side="right")) for level in range(deepest + 1)]
         self._offsets = np.concatenate([[0], np.cumsum(self._widths)]).astype(np.int64)
         self._ends = self._offsets[lengths] + np.arange(len(lengths))
@@ -101,7 +102,7 @@ class SegmentLattice:
     def expected_counts(self, scores: np.ndarray, alive: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
         """Return the expected count of each piece if the texts occur with these `frequencies`.
 
-        `scores` are log-probabilities of the pieces; `alive` are flags of the pieces that may be used, for this and all
+        `scores` are log-probabilities of the pieces; `alive` is true of the pieces that may be used in this and all
         later calls. A text without a segmentation adds nothing.
         """
         probabilities = self._probabilities(scores, alive)
@@ -129,9 +130,10 @@ LONGEST_PIECE = 16
 """Maximum number of characters of a piece, SentencePiece's default."""
 LEAST_SEEDS = 200_000
 SEEDS_PER_ENTRY = 8
-"""Number of seeds per vocabulary entry; at least LEAST_SEEDS seeds are used (SentencePiece uses a million)."""
+"""Number of seeds (initial pieces) per vocabulary entry; at least LEAST_SEEDS seeds are used (SentencePiece uses a
+million)."""
 KEPT_PER_ROUND = 0.75
-"""Share of the pieces that a pruning keeps; SentencePiece's default, like the next two values."""
+"""Share of the pieces that each round of pruning keeps; SentencePiece's default, like the next two values."""
 ROUNDS_PER_PRUNING = 2
 BEFORE_LAST_CUT = 1.1
 """Pruning stops at this multiple of the vocabulary size; then the least probable pieces are removed."""
@@ -191,7 +193,7 @@ def count_pre_tokens(backend: Backend, lines: Lines) -> Counter[str]:
     counts: Counter[str] = Counter()
     normalizer, pre_tokenizer = backend.normalizer, backend.pre_tokenizer
     for item in lines:
-        # Pre-tokens end at white space, so the lines of a document can be split together, in one call.
+        # No pre-token extends over a line end, so the lines of a document can be split together, in one call.
         text = item if isinstance(item, str) else "\n".join(item)
         normalised = text if normalizer is None else normalizer.normalize_str(text)
         counts.update(piece for piece, _ in pre_tokenizer.pre_tokenize_str(normalised))

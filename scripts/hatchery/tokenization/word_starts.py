@@ -20,7 +20,7 @@ from tokenizers import pre_tokenizers
 
 from hatchery.tokenization.tokenizer_file import Tokenizer
 
-# A document may be a whole corpus (AO-CHILDES); this limits the text that the library holds at a time.
+# Limits the text that the library holds at a time, because a document may be a whole corpus (AO-CHILDES).
 SENTENCES_PER_CALL = 8192
 ASCII_SPACE = " \t\n\r\v\f"
 """White space that is a single symbol in a byte-level vocabulary."""
@@ -44,7 +44,7 @@ class WordStarts:
             self._begins = np.array([token[:1] in symbols for token in tokens], dtype=bool)
             self._only_space = np.array([not token.strip(symbols) for token in tokens], dtype=bool)
         else:
-            # The bare prefix continues no word: it is a pre-token of the text.
+            # A token that is only the prefix is a pre-token of the text, and continues no word.
             continues = [token.startswith(mark.symbol) and token != mark.symbol for token in tokens]
             self._begins = ~np.array(continues, dtype=bool)
             self._only_space = np.zeros(len(tokens), dtype=bool)
@@ -64,7 +64,8 @@ class WordStarts:
         separates = self._separates[ids]
         unknown = np.flatnonzero(ids == self._tokenizer.unknown_id)
         if unknown.size:
-            # The id shows neither whether "[UNK]" was spelled out nor whether the unknown text begins a word.
+            # These sentences are read as text, because the id of an unknown token shows neither whether the text spells
+            # out "[UNK]" nor whether the unknown text begins a word.
             name = self._tokenizer.special.unknown
             texts = self._unknown_texts(unknown, sentence_starts, sentences)
             separates[unknown] = [text == name for text in texts]
@@ -72,7 +73,7 @@ class WordStarts:
             only_space[unknown] = [not text.strip(ASCII_SPACE) for text in texts]
         # Text after a special token begins a word; without a prefix space, its first token does not show this.
         begins[1:] |= separates[:-1]
-        # White space that is directly followed by a word begins that word; before more white space it begins no word.
+        # A token of white space begins a word if the next token does not; before more white space it begins no word.
         next_begins = np.append(begins[1:], True)
         starts = np.where(only_space, ~next_begins, begins)
         starts[sentence_starts] = True
@@ -88,7 +89,7 @@ class WordStarts:
 
 
 def _byte_symbols() -> str:
-    """Return ASCII white space as spelled in byte-level tokens."""
+    """Return the symbols of ASCII white space in byte-level tokens."""
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return "".join(byte_level.pre_tokenize_str(character)[0][0] for character in ASCII_SPACE)
 
@@ -109,7 +110,7 @@ def text_word_starts(
 def _set_by_text(
     starts: np.ndarray, tokenizer: Tokenizer, sentences: Sequence[str], sentence_starts: np.ndarray, ids: np.ndarray
 ) -> None:
-    """Set the `starts` of the tokens of some sentences by their text."""
+    """Set the word starts of all tokens of the given sentences in `starts`, computed from the sentences' text."""
     for first in range(0, len(sentences), SENTENCES_PER_CALL):
         part = sentences[first : first + SENTENCES_PER_CALL]
         for number, spans in enumerate(tokenizer.token_spans(part), first):
@@ -131,7 +132,7 @@ def _starts_of(sentence: str, spans: Sequence[tuple[int, int]], ids: np.ndarray,
         for (start, _), text, after in zip(spans[1:], texts[1:], special, strict=False)
         if after and text and not text[0].isspace()
     }
-    # If the normaliser dropped the first character of a word, the word begins with its next character.
+    # If the normaliser dropped the first character of a word, the word begins at the token of its next character.
     first = np.minimum(np.searchsorted(ends, sorted(begins), side="right"), len(spans) - 1)
     counts = np.bincount(first, minlength=len(spans))
     counts[special] = 1
