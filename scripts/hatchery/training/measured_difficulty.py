@@ -19,7 +19,6 @@ import torch
 from hatchery.errors import ConfigError
 from hatchery.modeling.store import load_language_model
 from hatchery.raw.registration import open_source
-from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.training.curriculum import Measure
 from hatchery.training.start_settings import CurriculumSettings
 
@@ -98,6 +97,9 @@ class WordValues:
 
 @lru_cache(maxsize=2)
 def _word_means(examples: "PaddedExamples", of: WordValues) -> np.ndarray:
+    # Only an order by words decodes tokens; other trainings start without the tokenizers library.
+    from hatchery.tokenization.tokenizer_file import load_tokenizer
+
     values, tokenizer = read_values(of), load_tokenizer(of.tokenizer)
     means = np.full(len(examples), np.nan)
     for index in range(len(examples)):

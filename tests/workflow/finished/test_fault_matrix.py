@@ -145,7 +145,7 @@ def is_reported(outcome: Outcome, path: Path) -> bool:
 
 def is_on_page(stage: str, outcome: Outcome, sound: Outcome) -> bool:
     """Whether the page of provenance says what was altered: it shows what is left of a result, whatever is gone."""
-    told = (b"Not found, or different", b"provenance.json: ")
+    told = (b"Missing or changed files", b"provenance.json: ")
     before, after = b"".join(sound.wrote.values()), b"".join(outcome.wrote.values())
     return stage == "write_provenance" and outcome.status == 0 and any(after.count(t) > before.count(t) for t in told)
 
