@@ -1,14 +1,15 @@
-"""The tokenizers of a sweep, trained or truncated from a larger one if that is exact, and the parts of the sweep's
-work.
+"""The tokenizers of a sweep, which are trained, or truncated from a larger tokenizer if the result is the same, and the
+parts of the sweep's work.
 
-A nested type (BPE, WordPiece) is trained once, in the largest size that the sweep or its search needs: training merges
-one most frequent pair after the other until the vocabulary is full, independently of the final size, so that a smaller
-vocabulary is the beginning of a larger one. A test compares the files byte for byte. Unigram models are pruned from a
-larger vocabulary, so each size is trained separately. Every file is loaded once more before it is used.
+A nested type (BPE, WordPiece) is trained once, in the largest size that the sweep or its search needs: training
+repeatedly merges the most frequent pair until the vocabulary is full, independently of the final size, so that a
+smaller vocabulary is the beginning of a larger vocabulary. A test compares the files byte for byte. Unigram models are
+pruned from a larger vocabulary, so each size is trained separately. Every tokenizer file is loaded again, as a check,
+before it is used.
 
-Each part (train a tokenizer, count the pre-tokens of a shard, measure a tokenizer) writes one file under a name that is
-the digest of all inputs, so that a killed sweep continues and sizes or types can be added without training the others
-again (artifacts/parallel_map.py).
+Each part (train a tokenizer, count the pre-tokens of a shard, measure a tokenizer) writes one file, whose name is the
+digest of all inputs of the part, so that a killed sweep continues, and sizes or types can be added without training all
+other tokenizers again (artifacts/parallel_map.py).
 """
 
 import json
@@ -48,8 +49,8 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings
 
 @dataclass(frozen=True)
 class TrainTask:
-    """Training of one tokenizer on the documents of `shards`; `where` names it in errors, `threads` are the
-    library's.
+    """Training of one tokenizer on the documents of `shards`; `where` names the tokenizer in errors, `threads` is the
+    number of the library's threads.
     """
 
     settings: TokenizerSettings
@@ -60,7 +61,7 @@ class TrainTask:
 
 @dataclass(frozen=True)
 class CountTask:
-    """Count of the pre-tokens of one shard, as the tokenizer in the file `tokenizer` splits the text."""
+    """Counting of the pre-tokens of one shard, whose text the tokenizer in the file `tokenizer` splits."""
 
     shard: Path
     tokenizer: Path
@@ -69,8 +70,8 @@ class CountTask:
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """Measurement of the tokenizer in a file: on the sample (JSON list of sequences), the words, and counted
-    pre-tokens.
+    """Measurement of the tokenizer in a file, on the sample (JSON list of sequences), the words of ESMS, and the
+    counted pre-tokens.
     """
 
     tokenizer: Path
@@ -80,7 +81,7 @@ class MeasureTask:
 
 
 def train_part(task: TrainTask, path: Path) -> Facts:
-    """Train and write the tokenizer file. Raises CorpusError if the shards contain no text."""
+    """Train a tokenizer and write its file. Raises CorpusError if the shards contain no text."""
     use_threads(task.threads)
     text = LineStream(task.shards, sources=task.settings.sources)
     try:
@@ -103,7 +104,7 @@ def count_part(task: CountTask, path: Path) -> Facts:
 
 
 def merge_part(tables: tuple[Path, ...], path: Path) -> Facts:
-    """Write the sum of tables of pre-tokens."""
+    """Write the table of the summed counts of several tables of pre-tokens."""
     table = pre_token_table(read_pre_tokens(tables))
     pq.write_table(table, path, compression="zstd")
     return {"pre_tokens": table.num_rows}
@@ -144,7 +145,7 @@ NESTED_KINDS = ("wordpiece", "byte_bpe")
 
 
 def is_nested(settings: TokenizerSettings) -> bool:
-    """Return whether a smaller tokenizer of these settings is a part of a larger one."""
+    """Return whether a smaller tokenizer of these settings is the beginning of a larger tokenizer."""
     return settings.kind in NESTED_KINDS
 
 
@@ -199,7 +200,7 @@ def _merges(model: Definition, smallest: int, size: int) -> list[Any]:
 
 
 class Candidates:
-    """Trains the tokenizers of a sweep in `parts_folder`, and returns each of them as a definition."""
+    """Trains the tokenizers of a sweep, stores them in `parts_folder`, and returns each as a definition."""
 
     def __init__(self, settings: SweepSettings, corpus: Manifest, parts_folder: Path, threads: int) -> None:
         self.settings = settings
@@ -222,7 +223,7 @@ class Candidates:
         return max(sizes)
 
     def definition(self, candidate: CandidateType, size: int) -> Definition:
-        """Return the tokenizer of a type and size, training it only if necessary.
+        """Return the tokenizer of a type and size; it is trained only if it is no part of a trained tokenizer.
 
         Raises TokenizationError if the corpus does not support the size.
         """

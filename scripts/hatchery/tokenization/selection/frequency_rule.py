@@ -1,9 +1,9 @@
 """The rule of Gowda and May (2020): 95 % of the types of a vocabulary should occur at least 100 times in training.
 
 Source: LTG-BERT, Appendix G, and docs/papers/ltg-bert.md, "Tokenizer": encode every non-empty training line and take
-the frequency of the type at rank floor(0.95 x types). A token never crosses a pre-token, so the pre-tokens are counted
-once per corpus and each distinct pre-token is encoded once per size, which gives the same frequencies at a fraction of
-the cost. Special tokens that a text spells out are not counted as types.
+the frequency of the type at rank floor(0.95 x number of types), by falling frequency. A token never crosses a
+pre-token, so the pre-tokens are counted once per corpus and each distinct pre-token is encoded once per size, which
+gives the same frequencies at a fraction of the cost. Special tokens that a text spells out are not counted as types.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _BATCH = 8192
 
 @dataclass(frozen=True)
 class Probe:
-    """One size that the search evaluated."""
+    """A vocabulary size that the search evaluated, and its frequency."""
 
     size: int
     frequency_at_95_percent: int
@@ -63,7 +63,7 @@ def pre_token_table(counts: Mapping[str, int]) -> pa.Table:
 
 
 def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
-    """Return the sum of tables of counts."""
+    """Return the summed counts of tables of pre-tokens."""
     counts: Counter[str] = Counter()
     for path in paths:
         table = read_table(path)
@@ -73,7 +73,7 @@ def read_pre_tokens(paths: Sequence[Path]) -> Counter[str]:
 
 
 def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> np.ndarray:
-    """Return the frequency of each id (int64, one per id), each pre-token weighted by its count."""
+    """Return the frequency of each token id (int64 [vocabulary size]); each pre-token is weighted by its count."""
     backend = open_backend(model_only(definition), where)
     counts = np.zeros(backend.get_vocab_size(), dtype=np.int64)
     names = sorted(pre_tokens)
@@ -87,20 +87,22 @@ def unigram_counts(definition: Definition, pre_tokens: Mapping[str, int], where:
 
 
 def frequency_of_rule(definition: Definition, pre_tokens: Mapping[str, int], where: str) -> int:
-    """Return the frequency at rank floor(0.95 x types) of a tokenizer on the counted pre-tokens."""
+    """Return the frequency of the type at rank floor(0.95 x number of types), for a tokenizer and counted
+    pre-tokens.
+    """
     return frequency_at_95_percent(unigram_counts(definition, pre_tokens, where))
 
 
 def sizes_between(lowest: int, highest: int, step: int) -> list[int]:
-    """`lowest`, `lowest + step` and so on, and `highest`."""
+    """Return `lowest`, `lowest + step` and so on, and `highest`."""
     return sorted({*range(lowest, highest, step), highest})
 
 
 def largest_size(frequency_of: Callable[[int], int], sizes: Sequence[int], least_frequency: int) -> SearchResult:
     """Return the largest of the rising `sizes` whose frequency is at least `least_frequency`, by bisection.
 
-    Assumes that the frequency does not rise with the size. If the frequency rises in between, the result satisfies the
-    rule and the next larger size does not, but a still larger size may. None if the first size already fails.
+    Assumes that the frequency does not rise with the size. If the frequency rises for some size, the result satisfies
+    the rule and the next larger size does not, but an even larger size may. None if the first size already fails.
     """
     seen: dict[int, int] = {}
 

@@ -5,25 +5,26 @@ Any `tokenizer.json` of the library can be opened, so that the pretrained refere
 
 Word-split ratio (reduced-vocabulary study, Section 3.3; docs/papers/reduced-vocabulary.md, "Word-split ratio and
 choice"): tokens per word when each word is tokenised alone. Words are separated by single spaces and are tokenised
-without a leading-space marker; an empty string, left by a doubled space, counts as a word of 0 tokens. As words in
-running text carry the marker that most entries of a byte-level vocabulary have, the ratio overstates it: `fertility` is
-the corrected figure, text tokens per word between white space, over the same sample.
+without a leading-space marker; an empty string, left by a doubled space, counts as a word of 0 tokens. Because words in
+running text carry the marker, as do most entries of a byte-level vocabulary, the ratio overstates the number of tokens
+per word in text. `fertility` is the corrected figure: tokens of running text per word between white space, over the
+same sample.
 
-The sample has sequences without replacement from all splits. Every sequence gets a seeded random mark in the order of
-the corpus and the smallest marks are kept, so one pass in flat memory is enough and the sample depends only on the
-corpus and the seed.
+The sample contains sequences drawn without replacement from all splits. Every sequence gets a seeded random number, in
+the order of the corpus, and the sequences with the smallest numbers are kept, so one pass in flat memory is enough and
+the sample depends only on the corpus and the seed.
 
 ESMS (Section 3.3; docs/papers/reduced-vocabulary.md, "Exact sub-token matching score"): how well a tokenizer splits
 words into their morphemes. `definition` is the share of words whose tokens are exactly the reference morphemes.
-`published_code` is partial credit: every token that occurs among the word's morphemes counts 1, words of one token or
-of as many tokens as letters count 0, and the sum is divided by the number of all morphemes; the printed values are all
-of this kind. It deletes `#` and underscores but not U+2581, so the first piece of a SentencePiece word never counts;
-`published_code_corrected` compares the letters that tokens represent.
+`published_code` gives partial credit: every token that occurs among the word's morphemes counts 1, a word with one
+token or with one token per letter counts 0, and the sum is divided by the number of morphemes of all words; all printed
+values were computed like this. It deletes `#` and underscores but not U+2581, so the first piece of a SentencePiece
+word never counts; `published_code_corrected` compares the letters that tokens represent.
 
-The words of ESMS are the user's, or one of two lists that are shipped. A list is CSV with the columns `word` and
-`morphemes`, the morphemes separated by blanks; lines that begin with `#` are comments. The 127 words of the study were
-never released. `public_13` are the 13 words that its Table 5 prints; `own` is a longer list of our own, not the
-paper's.
+The words of ESMS come from the user's list, or from one of two lists that are shipped. A list is CSV with the columns
+`word` and `morphemes`, the morphemes separated by spaces; lines that begin with `#` are comments. The 127 words of the
+study were never released. `public_13` are the 13 words that its Table 5 prints; `own` is a longer list that we wrote;
+it is not the paper's list.
 """
 
 import csv
@@ -67,7 +68,7 @@ def read_definition(text: str, where: str) -> Definition:
 
 
 def isolated(definition: Definition) -> Definition:
-    """Return the definition for words in isolation, whose byte-level pre-tokeniser adds no space.
+    """Return the definition for words in isolation: its byte-level pre-tokeniser adds no space before a text.
 
     The metaspace marker of SentencePiece stays, because the published code scores it with the word.
     """
@@ -87,7 +88,7 @@ def _without_prefix_space(part: Any) -> Any:
 
 
 def model_only(definition: Definition) -> Definition:
-    """Return the definition that reads its whole input as one normalised pre-token."""
+    """Return the definition of the model alone, whose input is one pre-token that is already normalised."""
     parts = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     return {**definition, **dict.fromkeys(parts), "added_tokens": []}
 
@@ -121,10 +122,10 @@ def surfaces(definition: Definition, tokens: Sequence[str]) -> list[str]:
 
 
 def tokens_of(backend: Backend, texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the tokens of every text, without [CLS] and other added tokens; no token for an empty text. Parallel over
+    """Yield the tokens of every text, without [CLS] and other added tokens; an empty text has no token. Parallel over
     texts.
     """
-    # The fast variant returns ids only, without the spelling of tokens.
+    # The fast variant of the method returns only ids, so the tokens are looked up in the vocabulary.
     names = {index: token for token, index in backend.get_vocab(with_added_tokens=True).items()}
     for start in range(0, len(texts), _BATCH):
         batch = list(texts[start : start + _BATCH])
@@ -267,7 +268,7 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class EsmsScores:
-    """ESMS in all readings, each from 0 to 1."""
+    """ESMS in its three versions, each from 0 to 1."""
 
     definition: float
     published_code: float
@@ -275,7 +276,9 @@ class EsmsScores:
 
 
 def equals_morphemes(pieces: Sequence[str], word: Word) -> bool:
-    """Return whether one word satisfies the paper's definition; `pieces` are the letters of its tokens."""
+    """Return whether the tokens of a word equal its morphemes (the paper's definition); `pieces` are the letters of
+    each token.
+    """
     return tuple(pieces) == word.morphemes
 
 

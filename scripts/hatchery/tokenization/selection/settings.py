@@ -16,15 +16,15 @@ from hatchery.tokenization.trainer_settings import TokenizerSettings, Vocabulary
 from hatchery.typed import build
 
 MORPHEME_FILE = "*.csv"
-"""File pattern of a user's list of morphemes; exactly one file."""
+"""File pattern of a user's list of morphemes; exactly one file must match."""
 TOKENIZER_FILE = ("tokenizer.json", "*.json")
-"""File patterns of a reference tokenizer: this name, or else a JSON file."""
+"""File patterns of a reference tokenizer: `tokenizer.json`, or else a JSON file of any name."""
 Esms = Literal["esms_definition", "esms_published_code", "esms_published_code_corrected"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateKeys(Settings):
-    """The sizes of a type of tokenizer, and the reference of its ratio."""
+    """Vocabulary sizes of a tokenizer type, and the reference for its word-split ratio."""
 
     sizes: Annotated[tuple[VocabularySize, ...], MinLen(1)]
     """Vocabulary sizes in ascending order, including special tokens and alphabet."""
@@ -39,7 +39,7 @@ class CandidateKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateType(CandidateKeys):
-    """A type of tokenizer and its sizes."""
+    """A tokenizer type and its vocabulary sizes."""
 
     name: str
     """Name in the tables; file names of its tokenizers begin with it."""
@@ -49,7 +49,7 @@ class CandidateType(CandidateKeys):
     """
 
     def settings(self, size: int) -> TokenizerSettings:
-        """Return the settings of this type's tokenizer of `size` entries. Raises ConfigError naming the type and the
+        """Return the settings of this type's tokenizer with `size` entries. Raises ConfigError naming the type and the
         key.
         """
         where = f"types.{self.name}"
@@ -75,7 +75,7 @@ class FrequencySearch(Settings):
     step: Count = 64
     """Distance between sizes: `lowest`, `lowest + step` and so on, and `highest`."""
     least_frequency: Count = 100
-    """Minimum number of occurrences of the type at rank floor(0.95 x types)."""
+    """Minimum number of occurrences of the type at rank floor(0.95 x number of types)."""
 
     def __post_init__(self) -> None:
         require(self.lowest <= self.highest, "lowest", self.lowest, f"at most highest ({self.highest})")
@@ -83,7 +83,7 @@ class FrequencySearch(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class SweepKeys(Settings):
-    """The measures of the tokenizers of a corpus, and the rule that chooses one."""
+    """Measures of the candidate tokenizers of a corpus, and the rule that chooses one of them."""
 
     sample_sequences: Count = 5000
     """Maximum number of sequences, drawn without replacement, for the word-split ratio; the paper uses 5,000 (10,000
@@ -114,7 +114,7 @@ class SweepSettings(SweepKeys):
     name: str
     """Name of the sweep, for titles."""
     types: Annotated[tuple[CandidateType, ...], MinLen(1)]
-    """The candidates, in the order of the tables; of types of equal ESMS the first wins."""
+    """The candidate types, in the order of the tables; if types have equal ESMS, the first one is chosen."""
 
     def __post_init__(self) -> None:
         """Refuse impossible settings. Raises ConfigError naming the key."""

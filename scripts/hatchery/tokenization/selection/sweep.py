@@ -66,7 +66,7 @@ LISTS = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results of a sweep: its tokenizers, the published values, and the facts on which the measurements rest."""
+    """Results of a sweep: its tokenizers, the published values, and the size of the sample and of the morpheme list."""
 
     rows: Sequence[SelectionRow]
     facts: SweepFacts
@@ -94,10 +94,10 @@ def sweep_tokenizers(
 
     The parts of the sweep are kept; the caller removes them at the end.
 
-    `morphemes` is the source manifest of a list of morphemes, `reference` maps types to source manifests of a
-    `tokenizer.json`, and `published` the table of published values. Raises ConfigError for settings that do not fit,
-    SourceError for a damaged list or reference, CorpusError for a corpus without words, TokenizationError for a size
-    that the corpus does not support.
+    `morphemes` is the manifest of the raw input with a list of morphemes, `reference` maps types to the manifests of
+    raw inputs with a `tokenizer.json`, and `published` is the table of published values. Raises ConfigError for
+    settings that do not fit `reference` and `morphemes`, SourceError for a damaged list or reference, CorpusError for a
+    corpus without words, TokenizationError for a size that the corpus does not support.
     """
     use_threads(threads)
     _check(settings, morphemes, reference)
@@ -192,8 +192,8 @@ def _sample(settings: SweepSettings, corpus: Manifest, folder: Path) -> tuple[li
 
 
 def _pre_tokens(candidate: CandidateType, tokenizer: Path, corpus: Manifest, folder: Path, threads: int) -> Path:
-    """Return the path of the counted pre-tokens of the training text of a type; types with the same splitting
-    share it.
+    """Return the path of the table of pre-tokens of a type's training text; types that split text equally share this
+    table.
     """
     definition = load_definition(tokenizer)
     settings = candidate.settings(candidate.sizes[0])

@@ -1,15 +1,16 @@
-"""The results of a sweep as `selection.csv`, and the rule by which one tokenizer of it is chosen.
+"""The results of a sweep as `selection.csv`, and the rule that chooses one of the tokenizers.
 
-Published values are in columns next to ours, as printed; a missing value is an empty cell. Numbers are rounded so that
-the tables are equal on every machine.
+Published values are in columns next to our values, as printed; a missing value is an empty cell. Numbers are rounded so
+that the tables are equal on every machine.
 
-That table is Table 6 of the reduced-vocabulary study. Published values are from this table and LTG-BERT's 166. They are
-a data file, `config/published/tokenizer_selection.csv`; `size` is a number or `pretrained` for the reference tokenizer
-of a type.
+`selection.csv` corresponds to Table 6 of the reduced-vocabulary study. The published values are the values of Table 6
+and the frequency 166 of LTG-BERT, in the file `config/published/tokenizer_selection.csv`; `size` is a number or
+`pretrained` for the reference tokenizer of a type.
 
-The choice (reduced-vocabulary study, Section 3.3): for each type, choose the size whose ratio is closest to that of the
-type's pretrained reference, and then the type with the highest ESMS. Ratios are compared as they are printed; the paper
-does not describe ties, but it chooses the smaller of WordPiece 16,000 and 17,000, both printed as 1.17, and so do we.
+The choice (reduced-vocabulary study, Section 3.3): for each type, choose the size whose word-split ratio is closest to
+the ratio of the type's pretrained reference, and then the type with the highest ESMS. Ratios are compared as printed.
+The paper does not describe ties, but of WordPiece 16,000 and 17,000, both printed as 1.17, it chooses the smaller size,
+and so do we.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of one tokenizer; None if not measured (a reference with only a known ratio)."""
+    """Measures of one tokenizer; None if not measured (a reference of which only the ratio is known)."""
 
     word_split_ratio: float
     esms_definition: float | None = None
@@ -60,7 +61,7 @@ class SelectionRow:
     size: int | None
     """Requested number of entries; None for a reference."""
     vocabulary_size: int | None
-    """Entries of the tokenizer; None if only the reference's ratio is known."""
+    """Actual number of entries of the tokenizer; None if only the reference's ratio is known."""
     measures: Measures
     published_as: str | None = None
     selected_within_type: bool = False
@@ -79,7 +80,7 @@ class SelectionRow:
 
 @dataclass(frozen=True)
 class SweepFacts:
-    """Facts on which the measurements rest."""
+    """Numbers of sequences, words and morphemes on which the tokenizers were measured."""
 
     sequences: int
     sample_words: int
@@ -136,13 +137,13 @@ def _field(value: float | int | None) -> str:
     return str(value) if isinstance(value, int) else f"{value:.{_DIGITS}f}"
 
 
-# Differences of printed decimals contain binary rounding errors, which must not break ties.
+# Differences of rounded decimals contain binary rounding errors, which must not decide between equal differences.
 _COMPARED_DIGITS = 9
 
 
 def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | None) -> int:
-    """Return the size with the ratio closest to `reference`, both rounded to `decimals` (None: not rounded); the
-    smaller in a tie.
+    """Return the size with the ratio closest to `reference`, where ratios and `reference` are rounded to `decimals`
+    (None: not rounded); in a tie, the smaller size.
 
     `ratios` are word-split ratios by vocabulary size.
     """
@@ -156,7 +157,9 @@ def closest_size(ratios: Mapping[int, float], reference: float, decimals: int | 
 
 
 def best_type(scores: Mapping[str, float]) -> str:
-    """Return the type with the highest ESMS among the chosen sizes, the first in a tie."""
+    """Return the type whose chosen size has the highest ESMS; in a tie, the first type. `scores` is the ESMS by
+    type.
+    """
     return max(scores, key=scores.__getitem__)
 
 
@@ -166,8 +169,8 @@ def chosen_rows(
     by_reference: Mapping[str, Measures],
     reference_sizes: Mapping[str, int],
 ) -> list[SelectionRow]:
-    """Return the rows of the table in the order of the settings, reference last within its type, with the choice
-    marked.
+    """Return the rows of the table in the order of the settings, with the choice marked; the reference is the last row
+    of its type.
     """
     selected: dict[str, int] = {}
     for candidate in settings.types:

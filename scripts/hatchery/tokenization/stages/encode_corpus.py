@@ -1,4 +1,4 @@
-"""The stage `encode_corpus`: documents to token shards."""
+"""The stage `encode_corpus`, which encodes the documents of a corpus into token shards."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingSettings(WordCounting):
-    """Settings of token shards other than their corpus and tokenizer."""
+    """Settings of an encoding, without its corpus and tokenizer."""
 
     units: EncodedUnit = "sentences"
     """Unit of text that is encoded at once."""
 
 
 def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str, object]:
-    """Return the units of the tokenizer's file and the word count of the corpus; empty at the defaults."""
+    """Return the encoded units of the tokenizer's file and the word-counting rule of the corpus, as far as they are not
+    the defaults.
+    """
     units = project.tokenizer(tokenizer).encoded_units
     return keys_of(project.corpus(corpus).word_counting) | ({} if units == "sentences" else {"units": units})
 
@@ -41,15 +43,15 @@ def tokens_settings(project: "Project", corpus: str, tokenizer: str) -> dict[str
 def encode_corpus(
     settings: EncodingSettings, corpus: Manifest, tokenizer: Manifest, run: StageRun, threads: int | None = None
 ) -> None:
-    """Stage `encode_corpus`: documents of the manifest `corpus` to tokens of the tokenizer of the manifest `tokenizer`.
+    """Encode the documents of the manifest `corpus` with the tokenizer of the manifest `tokenizer`.
 
     Outputs besides the manifest of `run`: `{split}-{i}-of-{n}.arrow`, `statistics.csv` (per split and source) and
     `unigram.json` (occurrences of each id in the train split). Measures: `vocabulary_size`, `id_type`, `splits`
-    (counts, fertility and unknown rate of each), `special_tokens` (names in order and ids by role), `text_words` and
-    `text_bytes` (by split), `word_count` with its byte premiums if it is not white_space, `token_bytes` (by split, of
-    ordinary tokens and of special tokens by name), `empty_documents`, `train_frequency_at_95_percent`. `threads` is
-    recorded only in the provenance. Raises ManifestError or TokenizationError, and CorpusError also for a corpus
-    without any text.
+    (counts, fertility and unknown rate of each split), `special_tokens` (names in order and ids by role), `text_words`
+    and `text_bytes` (number of words and size of the text, by split), `word_count` with its byte premiums if it is not
+    white_space, `token_bytes` (number of bytes that ordinary tokens, and special tokens by name, represent, by split),
+    `empty_documents` (their number), `train_frequency_at_95_percent`. `threads` is recorded only in the provenance.
+    Raises ManifestError or TokenizationError, and CorpusError also for a corpus without any text.
     """
     from hatchery.tokenization.encoder import encode
 

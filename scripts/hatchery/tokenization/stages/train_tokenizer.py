@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def tokenizer_settings(project: "Project", tokenizer: str) -> dict[str, object]:
-    """Return the settings of a tokenizer's training, or of its import from a file."""
+    """Return the settings with which a tokenizer is trained, or imported from a file."""
     return project.tokenizer(tokenizer).training()
 
 
@@ -39,7 +39,9 @@ def tokenizer_inputs(of: "Outputs", tokenizer: str) -> dict[str, Paths]:
     minutes=120,
 )
 def train_tokenizer(job: Job, settings: Mapping[str, Any], corpus: Sequence[Path], threads: int | None = None) -> None:
-    """Stage `train_tokenizer`: `learn_tokenizer`, or `import_tokenizer` of the only file of `corpus`."""
+    """Train a tokenizer on the manifests `corpus` (`learn_tokenizer`), or import it if `corpus` is one tokenizer file
+    (`import_tokenizer`).
+    """
     from hatchery.tokenization.imported_tokenizer import import_tokenizer
     from hatchery.tokenization.tokenizer_file import use_threads
     from hatchery.tokenization.trainer import learn_tokenizer
