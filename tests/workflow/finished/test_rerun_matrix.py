@@ -1,8 +1,8 @@
 """Changing one value reruns exactly the stages that depend on it; a comment reruns nothing."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,22 +51,13 @@ CONFIG, CORPUS, TOKENIZER = "config/config.yaml", "config/corpora/tiny.yaml", "c
 PHENOMENA = "scripts/hatchery/views/figures/phenomena.py"
 # One edit of one file (what stands there, and what instead), and the rules that it must set off.
 CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
-    "nothing": (EXPERIMENT, "steps: 12", "steps: 12", set()),
-    "a comment": (EXPERIMENT, "corpus: tiny", "# why\ncorpus: tiny  # because", set()),
-    "key order": (EXPERIMENT, "corpus: tiny\ntokenizer: tiny", "tokenizer: tiny\ncorpus: tiny", set()),
-    "a number written differently": (EXPERIMENT, "5.0e-4", "0.0005", set()),
-    "a default written out": (EXPERIMENT, "steps: 12", "steps: 12\n  precision: auto", set()),
-    "checkpoint interval": (CONFIG, "checkpoint_interval_steps: 100", "checkpoint_interval_steps: 7", set()),
-    "threads": (CONFIG, "evaluation_threads: 1", "evaluation_threads: 2", set()),
     "nodes of the cluster": (CONFIG, "\n  nodes: 1", "\n  nodes: 2", COST),
-    "partition of the cluster": (CONFIG, "\n  partition: null", "\n  partition: main", set()),
     "tasks of a fine-tuning job": (
         EXPERIMENT,
         "finetuning:",
         "finetuning:\n  tasks_per_job: 2",
         (FINETUNE - {"finetune"}) | {"finetune_tasks"},
     ),
-    "another experiment": ("config/experiments/strict.yaml", "steps: 15625", "steps: 15626", set()),
     "description": (EXPERIMENT, "As small as", "So small as", {"write_page", *EXPORT}),
     "figure width": (EXPERIMENT, "width_inches: 8", "width_inches: 7", {*FIGURES, "write_page"}),
     "version of a figure": (PHENOMENA, "    version=", "    version=1", {"draw_figure phenomena", "write_page"}),
@@ -85,14 +76,7 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
     ),
     "a fine-tuning seed removed": (EXPERIMENT, "seeds: [1, 2]", "seeds: [2]", FINETUNE),
     "a named protocol": ("config/protocols/ltg_bert_probing.yaml", "dropout: 0.25", "dropout: 0.2", FINETUNE),
-    "description of a protocol": (
-        "config/protocols/ltg_bert_probing.yaml",
-        "description: >-",
-        "description: >-\n  Once more.",
-        set(),
-    ),
     "a task that another one is transferred to": ("config/tasks/hans.yaml", "[heuristic, ", "[", FINETUNE),
-    "a task of another experiment": ("config/tasks/rte.yaml", "[accuracy, f1]", "[accuracy]", set()),
     "masks of the perplexity": (
         EXPERIMENT,
         "splits: [dev]",
@@ -137,12 +121,6 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
         "{layer_weighting: biased}",
         {*AFTER_TOKENS, *COST},
     ),
-    "a run's change written in its model's file": (
-        "config/models/roberta_tiny.yaml",
-        "family: roberta",
-        "family: roberta\nlayer_weighting: zero",
-        set(),
-    ),
     "masking of one run": (EXPERIMENT, "kind: whole_word", "kind: subword", {*AFTER_TOKENS, *COST}),
     "start of the output bias": (EXPERIMENT, "kind: unigram", "kind: none", {*AFTER_TOKENS, *COST}),
     "two values swapped": (
@@ -169,7 +147,6 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
         "kind: byte_bpe\nspecial_tokens: bnc",
         {"train_tokenizer", *AFTER_TOKENIZER},
     ),
-    "a sweep of tokenizers": ("config/tokenizer_sweeps/demo.yaml", "corpus: demo", "corpus: tiny", set()),
     "shard size": (CORPUS, "documents_per_shard: 20", "documents_per_shard: 10", {"convert_corpus", *AFTER_CORPUS}),
     "seed of the embedded sources": (
         CONFIG,
@@ -177,9 +154,7 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
         "embedded: {seed: 9, ",
         {"generate_embedded_sources", "register_source", *EVERY_CORPUS, *AFTER_CORPUS},
     ),
-    "processes of a conversion": (CONFIG, "device: auto", "device: auto\n  corpus_threads: 3", set()),
     "description of a corpus": (CORPUS, "One written", "A written", {*CARD, *EXPORT}),
-    "licence of a raw input": (CONFIG, "licence: ", "licence: by agreement, ", set()),
     "reading of the vocabulary": (
         "config/vocabularies/demo.yaml",
         "kind: transcripts",
@@ -205,9 +180,6 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
         "lines_per_document: 40",
         {"convert_corpus", "sample_corpus", *CARD},
     ),
-    "a docstring of the library": ("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. ', set()),
-    "a script": ("scripts/run.py", "import argparse", "# touched\nimport argparse", set()),
-    "a command": ("Snakefile", "2>&1", " 2>&1", set()),
     "a new model": (
         EXPERIMENT,
         "  elc_bert:",
@@ -215,6 +187,53 @@ CHANGES: dict[str, tuple[str, str, str, set[str]]] = {
         {*AFTER_TOKENS, *COST},
     ),
 }
+
+
+# Edits that no result depends on.
+WITHOUT_EFFECT = {
+    "comments and key order": (
+        EXPERIMENT,
+        "corpus: tiny\ntokenizer: tiny",
+        "# why\ntokenizer: tiny  # because\ncorpus: tiny",
+    ),
+    "a number written differently": (EXPERIMENT, "5.0e-4", "0.0005"),
+    "a default written out": (EXPERIMENT, "steps: 12", "steps: 12\n  precision: auto"),
+    "checkpoint interval": (CONFIG, "checkpoint_interval_steps: 100", "checkpoint_interval_steps: 7"),
+    "threads": (CONFIG, "evaluation_threads: 1", "evaluation_threads: 2"),
+    "partition of the cluster": (CONFIG, "\n  partition: null", "\n  partition: main"),
+    "another experiment": ("config/experiments/strict.yaml", "steps: 15625", "steps: 15626"),
+    "description of a protocol": (
+        "config/protocols/ltg_bert_probing.yaml",
+        "description: >-",
+        "description: >-\n  Once more.",
+    ),
+    "a task of another experiment": ("config/tasks/rte.yaml", "[accuracy, f1]", "[accuracy]"),
+    "a run's change written in its model's file": (
+        "config/models/roberta_tiny.yaml",
+        "family: roberta",
+        "family: roberta\nlayer_weighting: zero",
+    ),
+    "a sweep of tokenizers": ("config/tokenizer_sweeps/demo.yaml", "corpus: demo", "corpus: tiny"),
+    "processes of a conversion": (CONFIG, "device: auto", "device: auto\n  corpus_threads: 3"),
+    "licence of a raw input": (CONFIG, "licence: ", "licence: by agreement, "),
+    "a docstring of the library": ("scripts/hatchery/analysis/settings.py", '"""', '"""Another word. '),
+    "a script": ("scripts/run.py", "import argparse", "# touched\nimport argparse"),
+    "a command": ("Snakefile", "2>&1", " 2>&1"),
+}
+
+
+def test_nothing_is_rerun_after_edits_that_no_result_depends_on(finished_project: Path) -> None:
+    def planned(edits: Iterable[tuple[str, str, str]]) -> set[str]:
+        with ExitStack() as stack:
+            for file, old, new in edits:
+                stack.enter_context(own_copy_of_code(finished_project, file))
+                stack.enter_context(changed(finished_project / file, old, new))
+            return set(planned_rules(finished_project, *TINY, *CAUSAL))
+
+    # One plan for all edits. If this plan has jobs, each edit is planned alone, so that the message names the edit.
+    if together := planned(WITHOUT_EFFECT.values()):
+        alone = {name: rules for name, edit in WITHOUT_EFFECT.items() if (rules := planned([edit]))}
+        pytest.fail(f"all edits together rerun {together}; alone: {alone}")
 
 
 @pytest.mark.parametrize("name", CHANGES)
