@@ -80,7 +80,7 @@ def test_a_listed_file_that_is_lost_is_told_with_the_manifest_to_remove(loss: st
     with stage_run(manifest, {}) as run:
         run.add_output(run.folder / "shard").write_bytes(b"shard")
     DAMAGE[loss](tmp_path / "shard")
-    with pytest.raises(ManifestError, match=rf"^{tmp_path}/shard: [^\n]+; remove {manifest} and give the same command"):
+    with pytest.raises(ManifestError, match=rf"^{tmp_path}/shard: [^\n]+; remove {manifest} and run the same command again to have it made again$"):
         read_manifest(manifest).verify()
     manifest.unlink()
     with pytest.raises(ManifestError, match=rf"missing; to make it: snakemake --cores 1 {manifest}$"):
@@ -115,7 +115,7 @@ def test_a_view_of_another_experiment_is_not_taken_for_this_one(tmp_path: Path) 
 
 
 REMEDIES = {
-    "embedded_x": "remove {root}/manifest.json to have it made again",
+    "embedded_x": "remove {root}/manifest.json to have the file generated again",
     "fetched": "to download it again: rm -r {root}/raw && snakemake --cores 1 --force {manifest}",
     "own": "to register the changed file: snakemake --cores 1 --force {manifest}",
 }

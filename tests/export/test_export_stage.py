@@ -224,7 +224,7 @@ def test_a_sentence_of_the_corpus_steers_no_editor_and_ends_no_example(export_se
 def test_the_card_names_the_versions_of_transformers_that_the_tests_load_it_with(exported, repository):
     locks = [repository / name for name in ("tests/export/transformers-4.lock", "requirements.lock")]
     locked = [re.search(r"^transformers==(\S+)", lock.read_text(), re.MULTILINE)[1] for lock in locks]
-    assert f"`transformers` {' and '.join(locked)}:" in (exported("ltg") / "README.md").read_text()
+    assert f"`transformers` {' and '.join(locked)}." in (exported("ltg") / "README.md").read_text()
 
 
 def test_the_card_names_what_the_library_asks_for_to_train(hub, exported, tmp_path):

@@ -192,7 +192,7 @@ def test_what_train_returns_is_a_model_of_the_other_functions(train: Any, tmp_pa
 @pytest.mark.parametrize(
     ("given", "changes", "message"),
     [
-        (["one", None, "three"], {}, "texts: text 2 is None, of the type NoneType"),
+        (["one", None, "three"], {}, "texts: text 2: got None of type NoneType, expected text"),
         ([], {}, "texts: got no text"),
         (["one", "\ud800"], {}, "texts: text 2 contains a lone surrogate"),
         ("no/such/file.txt", {}, "texts: got 'no/such/file.txt', expected a file or folder; to pass a text"),

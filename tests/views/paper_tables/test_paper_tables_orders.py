@@ -81,7 +81,7 @@ def test_a_model_without_all_tasks_is_left_out_and_the_reason_told(msgs: Any) ->
 def test_the_tasks_of_an_order_are_those_of_the_published_average() -> None:
     assert tasks_of_average("msgs", "average") == MSGS_AMBIGUOUS_TASKS
     assert tasks_of_average("babylm_glue", "average") == BABYLM_GLUE_TASKS
-    with pytest.raises(ConfigError, match="glue average is none"):
+    with pytest.raises(ConfigError, match="glue average: expected an average over the first metrics of tasks"):
         tasks_of_average("glue", "average")
 
 
