@@ -80,7 +80,10 @@ def test_a_listed_file_that_is_lost_is_told_with_the_manifest_to_remove(loss: st
     with stage_run(manifest, {}) as run:
         run.add_output(run.folder / "shard").write_bytes(b"shard")
     DAMAGE[loss](tmp_path / "shard")
-    with pytest.raises(ManifestError, match=rf"^{tmp_path}/shard: [^\n]+; remove {manifest} and run the same command again to have it made again$"):
+    with pytest.raises(
+        ManifestError,
+        match=rf"^{tmp_path}/shard: [^\n]+; remove {manifest} and run the same command again to have it made again$",
+    ):
         read_manifest(manifest).verify()
     manifest.unlink()
     with pytest.raises(ManifestError, match=rf"missing; to make it: snakemake --cores 1 {manifest}$"):

@@ -52,7 +52,7 @@ def test_a_perfect_translation_has_a_hundred_points() -> None:
 
 @pytest.mark.parametrize(("translations", "references"), [([], []), (["a"], ["a", "b"])])
 def test_nothing_or_unequal_numbers_cannot_be_scored(translations: list[str], references: list[str]) -> None:
-    with pytest.raises(EvaluationError, match="translations and . references, expected equal numbers, at least 1"):
+    with pytest.raises(EvaluationError, match=r"translations and . references, expected equal numbers, at least 1"):
         scores(translations, references)
 
 
