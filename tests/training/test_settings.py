@@ -92,7 +92,7 @@ def test_what_looks_at_whole_layers_is_refused_at_zero_stage_3(
 def test_translation_has_no_phase_of_longer_sequences_and_alone_counts_in_a_larger_corpus() -> None:
     larger = OutputBiasSettings(kind="unigram", counts="larger_corpus", larger_corpus="c")
     assert replace(LAMB, objective=TranslationSettings(), output_bias=larger)
-    with pytest.raises(RefusedError, match="only the targets of task translation are counted in a larger corpus"):
+    with pytest.raises(RefusedError, match="larger_corpus is allowed only for the task translation"):
         replace(LAMB, output_bias=larger)
     with pytest.raises(RefusedError, match="none with task translation"):
         replace(LAMB, objective=TranslationSettings(), long_sequence=LongSequenceSettings(0.9, 2))

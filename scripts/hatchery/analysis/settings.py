@@ -94,7 +94,7 @@ class FigureSettings(Settings):
     left_out: int = 0
     # Experiments of a study without data for the figure.
     without: tuple[str, ...] = ()
-    # If there are many models, the set of each model of a grid, for people.
+    # The set (group) of each model of a grid, for figures of many models.
     sets: dict[str, str] = field(default_factory=dict)
     # All models of a study, if some are not drawn.
     all_models: tuple[str, ...] = ()

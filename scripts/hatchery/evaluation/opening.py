@@ -90,7 +90,9 @@ def open_model(
             f"model: got {type(model).__name__}, expected a folder, a name on the hub or a torch.nn.Module"
         )
     if tokenizer is not None:
-        raise ConfigError(f"tokenizer: got one with {model}, expected none: a folder has its own")
+        raise ConfigError(
+            f"tokenizer: got a tokenizer for {model}, expected None, because a model's folder contains its tokenizer"
+        )
     folder = Path(model).expanduser()
     manifest = folder if folder.name == MANIFEST else folder / MANIFEST
     if manifest.is_file():

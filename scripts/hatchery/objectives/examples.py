@@ -182,7 +182,7 @@ class NextTokenExamples(PaddedExamples):
         end = 0
         for piece in pieces:
             end += len(piece) + 2
-            # The token after [SEP] would be another start.
+            # [SEP] has no label, because the next token starts another segment.
             labels[end - 1] = UNLABELLED
             if piece.end < len(piece.document.ids):
                 labels[end - 2] = UNLABELLED

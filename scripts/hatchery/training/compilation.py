@@ -24,7 +24,7 @@ COMPILED_FROM_STEPS = 500
 """Number of pretraining steps from which compiling pays: the time saved by then equals the 10 to 25 s of compiling the
 base model on a GPU (docs/gpu.md)."""
 COMPILATION_TAKES = "layers are compiled by torch.compile, so the first step takes some ten seconds"
-# A mixture is a separate function for each number of layers that it reads.
+# torch.compile compiles a layer mixture once for each number of input layers.
 MOST_VARIANTS = 64
 
 
@@ -61,8 +61,8 @@ def compile_layers_(
     modules: list[Any] = []
     for module in model.modules():
         if isinstance(module, EncoderLayer) and module.weighting.between_blocks:
-            # Each such layer writes into other places of the running sums, so layers cannot share one forward; their
-            # two blocks can.
+            # Layers that mix between blocks write to different indices of the running sums, so they cannot share one
+            # compiled function. Their attention and feed-forward blocks can.
             modules += [module.attention, module.feed_forward]
         elif isinstance(module, EncoderLayer | DecoderLayer | LayerMixture):
             modules.append(module)

@@ -39,7 +39,9 @@ def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure
     by = None if settings is None else settings.by
     for key, given in (("loss", inputs.order_model), ("words", inputs.order_words)):
         if (given is not None) != (by == key):
-            raise ConfigError(f"order.by: got {by!r} and the input {given}, expected an input with by: {key} alone")
+            raise ConfigError(
+                f"order.by: got {by!r} with the input {given}; by: {key} requires this input, other values read none"
+            )
     if inputs.order_model is not None:
         return ModelLoss(inputs.order_model.parent)
     if inputs.order_words is not None and settings is not None:

@@ -173,7 +173,7 @@ class TrainingSettings(Settings):
             raise refused(
                 "output_bias.counts",
                 self.output_bias.counts,
-                "labels or corpus: only the targets of task translation are counted in a larger corpus",
+                "labels or corpus; larger_corpus is allowed only for the task translation",
             )
         for step in self.milestones if self.steps else ():
             if step >= self.steps or step % self.evaluation_interval_steps:

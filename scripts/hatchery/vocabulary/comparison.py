@@ -87,7 +87,7 @@ class AsPublished:
 
 
 class Corrected:
-    """The version corrected: words as a reader of English would divide them."""
+    """The word rule `corrected`: text is divided into words as a reader of English would divide it."""
 
     separators = _ascii_but("A-Za-z0-9'")
     _apostrophes = re.compile("[’ʼ]")

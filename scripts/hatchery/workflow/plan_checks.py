@@ -48,7 +48,7 @@ def collect_problems(
         try:
             block = project.block(kind, name)
         except ConfigError:
-            continue  # its invalid keys have already been reported
+            continue  # invalid keys of the block have already been reported
         if kind == "experiment":
             with problems.collecting():
                 check_published(project, name)

@@ -146,7 +146,7 @@ def evaluate(request: Request) -> Answer:
     settings, source = request.built(ScoringSettings, suite=request.name), request.source()
     is_file = isinstance(request.data, str | Path) and Path(request.data).expanduser().is_file()
     if is_file and len(source.names()) == 1:
-        # A file is the suite, whatever its name is; in a folder, `files` chooses.
+        # A single file is read under any name; in a folder, the setting `files` selects the files.
         settings = dataclasses.replace(settings, files="*")
     suite = read_suite(source, settings)
     asked = request.model.asked(request.device, settings.scoring, settings.has_template)

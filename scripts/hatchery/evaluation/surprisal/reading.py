@@ -65,9 +65,10 @@ def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
 
 
 def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]:
-    """Return the ids of a context in the model's frame, and the position that predicts the next token.
+    """Return the ids of a context with the model's special tokens, and the position that predicts the next token.
 
-    A model of others is framed by its tokenizer's own template here, whatever its frame elsewhere.
+    For an imported model, the special tokens are those of its tokenizer's template, even if other evaluations add
+    different ones.
     """
     backend = model.tokenizer.backend
     before, after = model.frame.before, model.frame.after

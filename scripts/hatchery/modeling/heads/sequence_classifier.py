@@ -132,7 +132,7 @@ class SequenceOptions(EncoderOptions):
     pooling: PoolingName = "first_token"
     # Inputs are padded to this length and cannot be longer; for position_linear only.
     n_positions: int = 128
-    # Whether tokens attend to that padding, as published; for position_linear only.
+    # Whether tokens attend to the padding up to `n_positions`, as published; for position_linear only.
     attend_padding: bool = True
     # Whether the reduced-vocabulary study's script chooses transform, pooling and loss for the model (`registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"

@@ -87,9 +87,10 @@ def written(position: int, word: str) -> str:
 
 
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
-    """Return rows (model, task, surprisal) without their bases.
+    """Return rows (model, task, surprisal) without the fourth column, the conditions of each surprisal (`basis`).
 
-    Differences between bases, which make surprisals incomparable, are appended to the name of the text in the task.
+    If the conditions of two models differ, their surprisals do not compare; the difference is then appended to the
+    name of the text in the task.
     """
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:
