@@ -11,9 +11,10 @@ from hatchery.artifacts.manifests import read_manifest, stage_run
 from hatchery.errors import TokenizationError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import LineStream
-from hatchery.tokenization.encoder import Counts, DocumentEncoder
+from hatchery.tokenization.encoder import DocumentEncoder
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
 from hatchery.tokenization.stages.train_tokenizer import train_tokenizer
+from hatchery.tokenization.token_counts import Counts
 from hatchery.tokenization.token_shards import TokenShards, TokenTable, id_dtype, write_shard
 from hatchery.tokenization.tokenizer_file import load_tokenizer
 from hatchery.tokenization.trainer import train

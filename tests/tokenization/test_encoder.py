@@ -23,9 +23,10 @@ from hatchery.artifacts.parquet import read_table, write_table
 from hatchery.errors import CorpusError, HatcheryError
 from hatchery.runner import run_stage
 from hatchery.tokenization.documents import ANY_SPECIAL_TOKEN, split_sentences
-from hatchery.tokenization.encoder import DocumentEncoder, frequency_at_95_percent
+from hatchery.tokenization.encoder import DocumentEncoder
 from hatchery.tokenization.special_tokens import SPECIAL_SETS, TEXT_MARKERS
 from hatchery.tokenization.stages.encode_corpus import encode_corpus
+from hatchery.tokenization.token_counts import frequency_at_95_percent
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.tokenization.tokenizer_file import Tokenizer, WordMark, load_tokenizer, open_backend
 from hatchery.tokenization.word_starts import ASCII_SPACE, OTHER_SPACE, WordStarts, text_word_starts

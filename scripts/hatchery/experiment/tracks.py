@@ -175,7 +175,8 @@ def _earlier(track: Track, name: str, experiment: "Experiment", run: Origin, pro
         if origin.experiment != name:
             yield from (f"{called}: pretraining{problem}" for problem in _own(track, pretraining, project))
     last = next((one for one in (run, *chain) if trains(pretraining_of(project, one))), run)
-    # The last training counts the words and epochs of its text, including the words and epochs of earlier trainings.
+    # The last training checks the limits of the track, because its counts of words and epochs include the earlier
+    # trainings.
     if last.experiment != name and project.experiment(last.experiment).track != experiment.track:
         yield (
             f"{last.run!r} of {last.experiment} is the last training, whose words are not counted, because "

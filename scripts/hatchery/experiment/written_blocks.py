@@ -112,7 +112,7 @@ class WrittenBlocks:
         """Return the keys of a block, merged with its base if it has one. Inline corpora and tokenizers are replaced by
         names.
 
-        A null key is not inherited. Raises ConfigError for a circle of bases.
+        A key that the block sets to null does not get the base's value. Raises ConfigError for a circle of bases.
         """
         self.require(kind, name, str(self.folder / FOLDERS[kind]))
         raw = self._own(kind, name)

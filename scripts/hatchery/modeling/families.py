@@ -88,8 +88,9 @@ def training_flops_per_sequence(
 def teaching_flops_per_sequence(
     models: Sequence[Mapping[str, Any]], vocabulary_size: int, sequence_length: int, labelled_share: float
 ) -> float:
-    """Return the FLOPs of the forward passes of teachers on one sequence; arguments as of
-    `training_flops_per_sequence`.
+    """Return the FLOPs of one forward pass of every teacher on one sequence.
+
+    `models` are the configurations of the teachers; the other arguments are those of `training_flops_per_sequence`.
     """
     both = (training_flops_per_sequence(one, vocabulary_size, sequence_length, labelled_share) for one in models)
     return plain_sum(both) / (1 + BACKWARD_FACTOR)

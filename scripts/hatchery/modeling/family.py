@@ -44,9 +44,9 @@ class Exported:
     classes: str
     """Prefix of the names of the family's classes."""
     title: str = ""
-    """Name of the family's models, for readers."""
+    """Name of the family in texts and tables, such as LTG-BERT."""
     base_size: str = ""
-    """Name of the model that has the sizes in `sizes`, for readers."""
+    """Name in texts and tables of the model that has the sizes in `sizes`."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Default sizes of an exported configuration."""
     further: tuple[str, ...] = (

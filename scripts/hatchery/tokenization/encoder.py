@@ -13,7 +13,6 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
@@ -26,8 +25,9 @@ from hatchery.errors import CorpusError
 from hatchery.progress import Progress
 from hatchery.sanitize import csv_text
 from hatchery.tokenization.documents import count_documents, read_batches, shards_by_split, split_sentences
-from hatchery.tokenization.special_tokens import TEXT_MARKERS, SpecialTokens
+from hatchery.tokenization.special_tokens import TEXT_MARKERS
 from hatchery.tokenization.token_bytes import paragraph_bytes, represented_bytes
+from hatchery.tokenization.token_counts import Counts, count_by_source, frequency_at_95_percent, n_text_words
 from hatchery.tokenization.token_shards import TokenTable, id_dtype, write_shard
 from hatchery.tokenization.token_words import (
     WordCounter,
@@ -319,85 +319,3 @@ def encode(
         encoding_seconds=round(seconds, 3),
         tokens_per_second=round(sum(counted.tokens for counted in totals.values()) / max(seconds, 1e-9), 1),
     )
-
-
-@dataclass
-class Counts:
-    """Counts of some documents: `subwords` are all tokens except [PAR] and other special tokens; unknown tokens are
-    subwords.
-
-    `words` are the words that begin at `word_starts`: text between white space, or pre-tokens if the tokenizer marks
-    continuations. `unknown` counts unknown tokens, whether the text spells them out or the tokenizer produces them.
-    """
-
-    documents: int = 0
-    sentences: int = 0
-    words: int = 0
-    tokens: int = 0
-    subwords: int = 0
-    unknown: int = 0
-
-    def add(self, other: "Counts") -> None:
-        """Add the counts of other documents."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
-    def as_measures(self) -> dict[str, int | float]:
-        """Return the counts, the fertility (subwords per word) and the unknown rate (unknown tokens per subword).
-
-        Fertility and unknown rate are rounded so that they are equal on every machine.
-        """
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {
-            "fertility": round(self.subwords / self.words, 6) if self.words else 0.0,
-            "unknown_rate": round(self.unknown / self.subwords, 6) if self.subwords else 0.0,
-        }
-
-
-def count_by_source(table: TokenTable, sources: Sequence[str], special: SpecialTokens) -> dict[str, Counts]:
-    """Count the rows of a table by the source of each row; `special` is the set of special tokens of the ids."""
-    unknown = table.ids == special.ids[special.unknown]
-    structure = (table.ids < len(special.order)) & ~unknown
-    per_document = np.stack(
-        [
-            np.ones(len(sources), dtype=np.int64),
-            np.diff(table.sentence_bounds),
-            _sums(table.word_starts & ~structure, table.document_starts),
-            np.diff(table.document_starts),
-            _sums(~structure, table.document_starts),
-            _sums(unknown, table.document_starts),
-        ]
-    )
-    names, codes = np.unique(np.array(sources, dtype=object), return_inverse=True)
-    return {
-        str(name): Counts(*(int(value) for value in per_document[:, codes == code].sum(axis=1)))
-        for code, name in enumerate(names)
-    }
-
-
-def n_text_words(table: TokenTable, special: SpecialTokens) -> int:
-    """Return the number of words that begin in the rows of a table, by the rule of its corpus.
-
-    If words are counted by white space, no word begins at a special token, except the unknown token.
-    """
-    if table.word_counts is not None:
-        return int(table.word_counts.sum(dtype=np.int64))
-    starts = table.word_starts if table.text_word_starts is None else table.text_word_starts
-    is_text = (table.ids >= len(special.order)) | (table.ids == special.ids[special.unknown])
-    return int(np.count_nonzero(starts & is_text))
-
-
-def _sums(flags: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return the number of true flags in each range from one bound to the next."""
-    total = np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
-    return np.diff(total[bounds])
-
-
-def frequency_at_95_percent(unigrams: np.ndarray) -> int:
-    """Return the frequency of the type at rank floor(0.95 x number of types), by falling frequency (LTG-BERT, Appendix
-    G).
-
-    By the rule of Gowda and May (2020) for the size of a vocabulary, this frequency should be at least 100. It is 0 if
-    no type occurs.
-    """
-    occurring = np.sort(unigrams[unigrams > 0])[::-1]
-    return int(occurring[95 * len(occurring) // 100]) if len(occurring) else 0

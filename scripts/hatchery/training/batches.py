@@ -83,7 +83,10 @@ class TrainingBatches:
         return self.plan.steps
 
     def examples_at(self, step: int) -> Examples:
-        """Return the examples that `step` draws from. The first call for a sequence length indexes its examples."""
+        """Return the training examples of step number `step`, which its sequence length determines.
+
+        The first call for a sequence length builds the index of its examples.
+        """
         return self._examples(self.plan.at(step).sequence_length)
 
     def at(self, step: int) -> StepBatch:

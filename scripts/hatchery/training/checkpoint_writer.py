@@ -30,8 +30,10 @@ class CheckpointWriter:
     only."""
 
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
-        """Keep the newest `keep` checkpoints and the checkpoints after the steps in `milestones`. `background` writes
-        in a thread."""
+        """Write checkpoints into `run_folder`: the newest `keep` ones and those after the steps in `milestones` stay.
+
+        With `background`, a thread writes them while training continues.
+        """
         self.run_folder, self.keep, self.milestones, self.background = run_folder, keep, milestones, background
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._writing: Future[None] | None = None

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hatchery.errors import TokenizationError
 from hatchery.tokenization.documents import training_lines
-from hatchery.tokenization.encoder import frequency_at_95_percent
 from hatchery.tokenization.selection.candidates import cut_down, is_nested, smallest_size, vocabulary_size
 from hatchery.tokenization.selection.frequency_rule import (
     count_pre_tokens,
@@ -24,6 +23,7 @@ from hatchery.tokenization.selection.frequency_rule import (
 )
 from hatchery.tokenization.selection.measures import read_definition
 from hatchery.tokenization.selection.table import search_csv
+from hatchery.tokenization.token_counts import frequency_at_95_percent
 from hatchery.tokenization.tokenizer_file import open_backend
 from hatchery.tokenization.trainer import train
 from hatchery.tokenization.trainer_settings import TokenizerSettings

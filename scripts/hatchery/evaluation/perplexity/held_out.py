@@ -15,8 +15,9 @@ from hatchery.evaluation.pretrained import ModelOfOthers, ModelOfUser, OurModel
 from hatchery.evaluation.settings import PerplexitySettings
 from hatchery.evaluation.surprisal.texts import plain_texts
 from hatchery.tokenization.documents import TOKEN_SHARDS, TRAINING_SPLIT, read_batches, shards_by_split
-from hatchery.tokenization.encoder import DocumentEncoder, count_by_source
+from hatchery.tokenization.encoder import DocumentEncoder
 from hatchery.tokenization.special_tokens import TEXT_MARKERS
+from hatchery.tokenization.token_counts import count_by_source
 from hatchery.tokenization.token_shards import TokenShards, write_shard
 from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer_settings import EncodedUnit

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from hatchery.artifacts.parquet import read_table
-from hatchery.tokenization.encoder import frequency_at_95_percent
 from hatchery.tokenization.selection.measures import model_only
+from hatchery.tokenization.token_counts import frequency_at_95_percent
 from hatchery.tokenization.tokenizer_file import Definition, open_backend
 
 PRE_TOKENS = pa.schema([("pre_token", pa.string()), ("occurrences", pa.int64())])
