@@ -68,6 +68,7 @@ def test_its_output_is_that_of_our_attention_for_both_readings_of_the_positions(
 
 def test_a_processor_refuses_its_gradients_so_they_are_compared_on_gpus_alone() -> None:
     attention, hidden, inputs = attention_and_inputs(8, None)
+    # PyTorch's own error: its FlexAttention has no backward pass on a processor.
     with pytest.raises(NotImplementedError, match="CPU"):
         FlexSelfAttention(attention)(hidden, inputs)
 

@@ -32,7 +32,7 @@ from hatchery.training.topology import SINGLE_PROCESS
 
 META = torch.device("meta")
 LENGTH, SEQUENCES, VOCABULARY = 24, 4, 50
-# What a meta tensor raises when its value is asked for.
+# PyTorch raises one of these errors if code reads the value of a tensor on the meta device.
 ASKED, WORDS = (RuntimeError, NotImplementedError), r"item\(\)|copy out of meta"
 
 
