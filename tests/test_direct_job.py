@@ -32,6 +32,17 @@ def test_a_job_that_measures_a_model_reads_the_model_of_the_experiment() -> None
     assert scored.inputs["model"] == f"results/models/demo-{trained.call.digest}/manifest.json"
 
 
+def test_an_experiment_of_another_folder_may_have_a_shipped_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config/experiments").mkdir(parents=True)
+    (tmp_path / "config/config.yaml").write_text("experiments: [mine]\n", encoding="utf-8")
+    (tmp_path / "config/experiments/mine.yaml").write_text("base: demo\npretraining: {steps: 350}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    settings = hatchery.job("pretrain", experiment="mine", run="ltg_bert-s42").settings
+    assert isinstance(settings, PretrainSettings) and (settings.steps, settings.batch_size) == (350, 32)
+
+
 def test_a_job_writes_into_the_folder_that_it_is_given(tmp_path: Path) -> None:
     cost = hatchery.job("write_cost", experiment="demo")
     made = cost.run(into=tmp_path / "mine")

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hatchery.errors import ConfigError
-from hatchery.experiment.project import Project
+from hatchery.experiment.shipped import open_project
 from hatchery.job_spec import Call, Paths
 from hatchery.runner import arguments_of, run_given
 from hatchery.settings.problems import nearest
@@ -88,7 +88,7 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
         raise ConfigError(
             f"job {stage}: there is no folder {config}; run it in a checkout, or name the folder as `config`"
         )
-    record, jobs = stage_of(stage), Jobs(Project(config))
+    record, jobs = stage_of(stage), Jobs(open_project(config))
     own = (*parameters(record.settings)[1:], *(name for name in parameters(record.inputs) if name not in NOT_NAMES))
     of_model = () if record.shared is None or record.shared.folder in MODELS else ("experiment", "run")
     wanted = list(dict.fromkeys((*of_model, *own, *(record.shared.names if record.shared else ()))))
