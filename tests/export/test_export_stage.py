@@ -148,7 +148,8 @@ def test_the_example_of_the_card_runs(hub, exported, variant, said, monkeypatch,
     assert said in " ".join(card.split())
     monkeypatch.chdir(folder)
     exec(compile(code_of(card), "card", "exec"), {})
-    lines = capsys.readouterr().out.splitlines()
+    # Version 4 of `transformers` imports DeepSpeed, which warns on the same stream.
+    lines = [line for line in capsys.readouterr().out.splitlines() if "[WARNING]" not in line]
     assert len(lines) == 5 if variant == "roberta_tied" else any(line.strip() for line in lines)
 
 
