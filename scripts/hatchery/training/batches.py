@@ -1,9 +1,9 @@
-"""The micro-batches of each step for one process, a pure function of the step, prepared ahead of the training loop.
+"""The batches of each training step for one process, drawn ahead of the training loop.
 
-Examples are drawn from (seed, epoch, index), so drawing ahead, in a thread or in processes, changes nothing. A thread
-shares the interpreter with the loop, which suffices while the device computes; processes are for fast devices. Workers
-are forked, so they share the memory-mapped shards, and they end with the training: at its end, at its error, and when
-it is killed. For a GPU the batches are copied to page-locked memory here.
+A batch is a function of the seed and the step, so drawing ahead does not change the results. A thread draws ahead in
+the training process, which suffices if a device other than the CPU computes; worker processes serve fast devices.
+Workers are forked, so they share the memory-mapped shards. They end with the training, also after an error or a kill.
+For training on a GPU, this module copies the batches to page-locked memory.
 """
 
 import signal
@@ -34,27 +34,27 @@ class StepBatch:
     """One process's part of one step; counts include this process's sequences only."""
 
     micro_batches: list[dict[str, Tensor]]
-    # Number of positions with a label, then the divisors of the objective's other loss terms.
+    # Number of labelled positions, then the divisors of the objective's other loss terms.
     counted: tuple[int, ...]
     # Number of tokens, without padding.
     tokens: int
-    # Number of whitespace-separated words that begin in this text.
+    # Number of whitespace-separated words that begin in the text of these sequences.
     words: int = 0
     # Index, from 0, of this process's first sequence in the global batch.
     first_sequence: int = 0
 
     @property
     def labelled(self) -> int:
-        """Number of positions with a label."""
+        """Number of positions with a label in this process's sequences."""
         return self.counted[0]
 
     @property
     def sequences(self) -> int:
-        """Number of sequences of this process."""
+        """Number of this process's sequences in the step."""
         return sum(len(batch["input_ids"]) for batch in self.micro_batches)
 
     def pin_memory(self) -> "StepBatch":
-        """Return the same tensors in page-locked memory, which a GPU reads directly."""
+        """Return a copy whose tensors are in page-locked memory, which a GPU reads directly."""
         pinned = [{key: value.pin_memory() for key, value in batch.items()} for batch in self.micro_batches]
         return replace(self, micro_batches=pinned)
 
@@ -71,26 +71,26 @@ class TrainingBatches:
         examples_of_length: Callable[[int], Examples],
         order: Callable[[StepPlan, int, Callable[[int], Any]], Order] = DataOrder,
     ) -> None:
-        """`order` builds the function that selects each step's sequences, from the plan, the seed and the examples
-        by length."""
+        """`order` builds a function from the plan, the seed and `examples_of_length`; this function selects the
+        sequences of a step."""
         self.plan, self.seed, self.topology, self.micro_batch_size = plan, seed, topology, micro_batch_size
         self._examples = lru_cache(maxsize=1)(examples_of_length)
         self.order = order(plan, seed, self._examples)
 
     @property
     def steps(self) -> int:
-        """Number of steps of the whole run."""
+        """Number of steps of the run."""
         return self.plan.steps
 
     def examples_at(self, step: int) -> Examples:
-        """Return the training examples of step number `step`, which its sequence length determines.
+        """Return the training examples with the sequence length of step number `step`.
 
         The first call for a sequence length builds the index of its examples.
         """
         return self._examples(self.plan.at(step).sequence_length)
 
     def at(self, step: int) -> StepBatch:
-        """Return the batch of step number `step`, counted from 0."""
+        """Return this process's batch of step number `step`, counted from 0."""
         planned = self.plan.at(step)
         whole = self.order(planned)
         examples = self._examples(planned.sequence_length)
@@ -117,9 +117,10 @@ def _draw(
 
 
 def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool]) -> dict[str, Tensor]:
-    """Join several batches; each tensor is padded on the right with its filler to the longest tensor of the same name.
+    """Concatenate batches; each tensor is padded on the right to the longest tensor of the same name.
 
-    Masks [B, T, T] are padded in both dimensions. Tensors [B] have no length to pad.
+    `fillers` maps tensor names to padding values. Masks [B, T, T] are padded in both dimensions T. Tensors [B] are not
+    padded.
     """
     if len(parts) == 1:
         return parts[0]
@@ -132,34 +133,35 @@ def concatenate(parts: list[dict[str, Tensor]], fillers: Mapping[str, int | bool
     return {key: joined(key) for key in parts[0]}
 
 
-# Number of batches that are drawn ahead, per worker process.
+# Number of batches that a thread, or each worker process, draws ahead.
 AHEAD = 2
 
 
 class BatchLoader:
-    """The batches of a run in order; `waited_seconds` is the time that training waited for them."""
+    """The batches of a run in step order; `waited_seconds` is the time for which training waited for batches."""
 
     def __init__(self, batches: TrainingBatches, workers: int = 0, pin_memory: bool = False) -> None:
-        """`workers` 0 is a thread, otherwise the number of processes; `pin_memory` is for training on a GPU."""
+        """`workers` is the number of worker processes; 0 uses a thread. `pin_memory` is True for training on a GPU."""
         self.batches, self.workers, self.pin_memory = batches, workers, pin_memory
         self.waited_seconds = 0.0
 
     @contextmanager
     def from_step(self, first_step: int) -> Iterator[Iterator[StepBatch]]:
-        """Yield the batches from `first_step` on; the thread or processes that draw them end with the block.
+        """Yield the batches from step `first_step` on; the drawing thread or processes end at the end of the `with`
+        block.
 
-        Raises TrainingError anywhere in the block if a worker process has died.
+        Raises TrainingError in the `with` block if a worker process has died.
         """
         drawn = self._by_processes(first_step) if self.workers else self._by_thread(first_step)
         try:
             try:
                 yield self._measured(drawn)
             finally:
-                # The thread is ended explicitly: a thread that still draws when the interpreter ends aborts the process
-                # with "terminate called without an active exception".
+                # Because a thread that still draws at the end of the interpreter aborts the process ("terminate called
+                # without an active exception"), the thread is ended here.
                 drawn.close()
         except RuntimeError as error:
-            # torch raises this error from a signal handler, at any point of the training.
+            # If a worker has died, torch raises RuntimeError from a signal handler, at any point of the training.
             if "DataLoader worker" not in str(error):
                 raise
             reason = first_line(error)
@@ -195,8 +197,8 @@ class BatchLoader:
     def _by_processes(self, first_step: int) -> Generator[StepBatch, None, None]:
         if first_step >= self.batches.steps:
             return
-        # Computed before the fork, so that all workers share the index of the first sequence length and the positions
-        # in the text where the lengths change.
+        # The index of the first sequence length, and the text positions where the sequence length changes, are computed
+        # before the fork, so that all workers share them.
         self.batches.order(self.batches.plan.at(first_step))
         self.batches.examples_at(first_step)
         loader: DataLoader[_FlatBatch | StepBatch | HatcheryError] = DataLoader(
@@ -216,22 +218,22 @@ class BatchLoader:
                     raise drawn
                 yield drawn if isinstance(drawn, StepBatch) else drawn.step_batch()
         finally:
-            # torch has no public way to end workers before the last batch, except garbage collection.
+            # Without this private method, torch would end workers before the last batch only by garbage collection.
             iterator._shutdown_workers()  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class _FlatBatch:
-    """A step's micro-batches for transfer between processes: one flat array per name.
+    """A step's micro-batches for transfer between processes: one flat array per tensor name.
 
-    Arrays are used because tensors travel as files in shared memory, and containers run out of shared memory and of
-    file descriptors.
+    The arrays are not tensors, because torch transfers tensors as files in shared memory, and a container may run out
+    of shared memory or file descriptors.
     """
 
     arrays: dict[str, np.ndarray]
-    # Shapes of each micro-batch, by name.
+    # Shape of each tensor, by name, for each micro-batch.
     shapes: list[dict[str, torch.Size]]
-    # The batch's fields that are not tensors.
+    # The step's batch without its micro-batches.
     without_tensors: StepBatch
 
     @staticmethod
@@ -242,11 +244,12 @@ class _FlatBatch:
         return _FlatBatch(flat, shapes, replace(batch, micro_batches=[]))
 
     def pin_memory(self) -> StepBatch:
-        """Called by torch's loader to page-lock memory."""
+        """Return the batch in page-locked memory; torch's loader calls this method."""
         return self.step_batch({name: torch.from_numpy(array).pin_memory() for name, array in self.arrays.items()})
 
     def step_batch(self, tensors: dict[str, Tensor] | None = None) -> StepBatch:
-        """Return the batch, whose micro-batches are views of `tensors`, by default of this object's arrays."""
+        """Return the batch; its micro-batches are views of `tensors`, or of this object's arrays if `tensors` is
+        None."""
         tensors = tensors or {name: torch.from_numpy(array) for name, array in self.arrays.items()}
         pieces = {
             name: tensor.split([shapes[name].numel() for shapes in self.shapes]) for name, tensor in tensors.items()
@@ -259,7 +262,7 @@ class _FlatBatch:
 
 
 class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
-    """The steps of a run as a torch data set, whose loader keeps their order."""
+    """The batches of a run as a torch data set, indexed by step."""
 
     def __init__(self, batches: TrainingBatches) -> None:
         self.batches = batches
@@ -268,12 +271,15 @@ class _Steps(Dataset["_FlatBatch | StepBatch | HatcheryError"]):
         try:
             return _FlatBatch.of(self.batches.at(step))
         except HatcheryError as error:
-            # An error raised here would arrive wrapped in the traceback of another process.
+            # The error is returned, because a raised error would get the traceback of the worker process.
             return error
 
 
 def _leave_signals_to_the_training(worker: int) -> None:
-    """Ignore signals in a worker: Ctrl-C and a cluster's signals reach all processes at once, and the training process
-    needs batches from its workers until it stops."""
+    """Ignore signals in a worker process.
+
+    Ctrl-C and a cluster send signals to all processes at once, but the training process needs batches until it has
+    stopped.
+    """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -1,8 +1,8 @@
 """Distance of the output layer's bias from its initial value and from the unigram distribution.
 
-Source: docs/papers/natural-bias.md, "Drift of the bias". Both directions of the KL divergence are measured. The norm
-depends on an arbitrary constant (softmax ignores it), so the norm after subtracting the mean is measured, too. Padding
-rows of the vocabulary are left out.
+Source: docs/papers/natural-bias.md, "Drift of the bias". The KL divergence is measured in both directions. Because
+softmax ignores a constant that is added to the bias, the norm is also measured after subtracting the bias's mean.
+Padding rows of the vocabulary are left out.
 """
 
 from typing import TYPE_CHECKING
@@ -24,10 +24,10 @@ DRIFT = (
     "bias_change",
     "largest_bias_change",
 )
-"""Columns: KL(omega || softmax b), KL(softmax b || omega), the L2 norms of b, b - mean b and b - b_0, and the maximum
-absolute value of b - b_0.
+"""Columns of the metrics: KL(omega || softmax b), KL(softmax b || omega), the L2 norms of b, b - mean b and b - b_0,
+and the maximum absolute value of b - b_0.
 
-omega is the unigram distribution, b the bias, b_0 the initial bias of the run.
+omega is the unigram distribution, b the current bias and b_0 the initial bias of the run.
 """
 
 
@@ -35,13 +35,13 @@ class BiasDrift:
     """Measures the distance of a model's output bias from its initial value and from the unigram distribution."""
 
     def __init__(self, model: LanguageModel, unigram: np.ndarray) -> None:
-        """`model` is on the CPU, with the initial bias of the run; `unigram` is fp64 [V], above 0."""
+        """`model` is on the CPU and has the run's initial bias; `unigram` is fp64 [V], with values above 0."""
         self._unigram = torch.from_numpy(unigram).double()
         self._start = self._bias(model)
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return the measures named in DRIFT for `engine.model`; all processes return equal values."""
+        """Return the columns of `DRIFT` for `engine.model`, equal in all processes."""
         bias, log_unigram = self._bias(engine.model), self._unigram.log()
         log_bias = torch.log_softmax(bias, dim=0)
         change = bias - self._start

@@ -1,8 +1,8 @@
-"""Save a run's checkpoints. With background writing, training continues while a copy of its state is written.
+"""Save a run's checkpoints. With background writing, training continues while a copy of the run's state is written.
 
-At most one checkpoint is being written, so a run holds at most one copy of its state. A failed write is raised in the
-training loop, at the next checkpoint or at the end, and is never lost in the thread. The same thread prunes after a
-successful write, so an older checkpoint is removed only when the newer one is safe.
+Only one checkpoint is written at a time, so memory holds at most one copy of the run's state. The training loop raises
+the error of a failed write at the next checkpoint or at the end. An older checkpoint is removed only after a newer one
+is completely written.
 """
 
 import sys
@@ -26,13 +26,13 @@ from hatchery.training.checkpoints import (
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of one run folder and keeps the newest and the milestones; used in the first process
+    """Writes the checkpoints of one run folder and removes old ones, except milestones; used in the first process
     only."""
 
     def __init__(self, run_folder: Path, keep: int, milestones: Collection[int] = (), background: bool = False) -> None:
-        """Write checkpoints into `run_folder`: the newest `keep` ones and those after the steps in `milestones` stay.
+        """Write into `run_folder`; keep the newest `keep` checkpoints and those of the steps in `milestones`.
 
-        With `background`, a thread writes them while training continues.
+        With `background`, a thread writes the checkpoints while training continues.
         """
         self.run_folder, self.keep, self.milestones, self.background = run_folder, keep, milestones, background
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -46,7 +46,7 @@ class CheckpointWriter:
         extra: Mapping[str, Tensor],
         metrics: str,
     ) -> None:
-        """Save the current state; with background writing, this method returns after copying the state.
+        """Save a checkpoint; with background writing, return after copying the state.
 
         First waits for the previous checkpoint. Raises CheckpointError if the previous checkpoint or, without
         background writing, this checkpoint cannot be written.
@@ -58,14 +58,15 @@ class CheckpointWriter:
             self.wait()
 
     def wait(self) -> None:
-        """Wait until no checkpoint is being written. Raises CheckpointError, once, if the last one could not be
+        """Wait until no checkpoint is being written. Raises CheckpointError, once, if the last checkpoint could not be
         written."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
 
     def close(self) -> None:
-        """Wait for the last checkpoint and end the thread. Raises CheckpointError if it could not be written."""
+        """Wait for the last checkpoint and end the thread. Raises CheckpointError if this checkpoint could not be
+        written."""
         try:
             self.wait()
         finally:
@@ -82,8 +83,7 @@ class CheckpointWriter:
         except CheckpointError as failure:
             if error is None:
                 raise
-            # The exception that ended training is more informative than the checkpoint's error, which is therefore only
-            # printed.
+            # The exception that ended training has priority, so the checkpoint's error is only printed.
             print(f"warning: {failure}", file=sys.stderr, flush=True)
 
     def _write(self, position: Position, snapshot: Snapshot, metrics: str) -> None:

@@ -1,10 +1,10 @@
-"""Checkpoints of a run: folders `step_00000123` that are renamed into place, verified when read, and survive a kill.
+"""Checkpoints of a run: folders such as `step_00000123`, which survive a kill and are verified when read.
 
-A run folder is outside the outputs that Snakemake declares, because Snakemake deletes those before a rerun. Its name is
-the digest of all settings and inputs of the run, so a changed setting never meets an old checkpoint. Tensors are stored
-as safetensors, which cannot contain code. A checkpoint records its run, so a checkpoint in the folder of another run is
-refused. Checkpoints do not depend on the number of processes, and store no generator states: data order, masks and
-dropout are functions of the seed and of positions in the data order.
+A run folder is no output of a Snakemake rule, because Snakemake deletes outputs before a rerun. Its name is the digest
+of the run's settings and inputs, so a run with changed settings uses another folder. A checkpoint also stores the name
+of its run folder; a checkpoint in another run's folder is refused. Tensors are stored as safetensors, which cannot
+contain code. Checkpoints do not depend on the number of processes. Generator states are not stored, because data order,
+masks and dropout are functions of the seed and of positions in the data order.
 """
 
 import json
@@ -38,19 +38,19 @@ MODEL, OPTIMIZER, EXTRA, METRICS, STATE, CHECKSUMS = (
 )
 CONTENT = (MODEL, OPTIMIZER, EXTRA, METRICS, STATE)
 FOLDER_NAME = re.compile(r"step_(\d{8,})")
-# Key in the state: the name of the run's folder.
+# Key of `STATE` with the name of the run's folder.
 RUN = "run"
-# Separates a parameter's name from the name of its optimiser state.
+# Separates the parameter's name from the state's name in the names of the optimiser's tensors.
 SEPARATOR = "::"
 
 
 States = Mapping[Any, Mapping[str, Tensor]]
-"""The tensors that an optimiser keeps for each parameter, by name."""
+"""The tensors of an optimiser: by parameter, then by name."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """The progress of a run: finished steps, and the tokens (without padding) and words seen in them."""
+    """The number of a run's finished steps, and the number of tokens (without padding) and words in these steps."""
 
     step: int
     tokens: int
@@ -60,7 +60,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The tensors of a run between two steps, by name; `extra` holds other state that changes from step to step."""
+    """The tensors of a run after a step, by name; `extra` has all tensors except those of model and optimiser."""
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -69,8 +69,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The content of a checkpoint, except the tensors that were copied into model and optimiser; `extra` is on the
-    CPU."""
+    """The content of a checkpoint, except the tensors of model and optimiser; `extra` is on the CPU."""
 
     position: Position
     metrics: str
@@ -83,10 +82,10 @@ def take_snapshot(
     extra: Mapping[str, Tensor] | None = None,
     copy: bool = True,
 ) -> Snapshot:
-    """Return copies in main memory of a run's current state; `extra` is, for example, a loss scaler's state.
+    """Return copies in main memory of a run's tensors; `extra` contains, for example, a loss scaler's state.
 
-    `states` are the optimiser's tensors by parameter. Without `copy` the tensors share memory with the model, and must
-    be saved before the next step.
+    `states` are the optimiser's tensors. Without `copy`, the result shares memory with the model, and must be saved
+    before the next step.
     """
 
     def taken(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -102,10 +101,10 @@ def take_snapshot(
 
 
 def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, metrics: str) -> Path:
-    """Write `step_<position.step>` under a temporary name, then rename it; returns the folder.
+    """Write the checkpoint `step_<position.step>` under a temporary name and rename it; return its folder.
 
-    After a kill at any moment the folder is either absent or complete on the disk. Raises CheckpointError if it cannot
-    be written (a full disk, missing rights).
+    After a kill, the folder is either absent or complete. Raises CheckpointError if it cannot be written (full disk,
+    missing rights).
     """
     target = checkpoint_folder(run_folder, position.step)
     partial = _partial(target)
@@ -131,10 +130,10 @@ def save_checkpoint(run_folder: Path, position: Position, snapshot: Snapshot, me
 
 
 def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] = ()) -> None:
-    """Remove all but the newest `keep` checkpoints and those whose step is among `milestones`.
+    """Remove all checkpoints except the newest `keep` ones and those of the steps in `milestones`.
 
-    Milestones older than the newest checkpoints lose their optimiser state: only their models are exported, and
-    training continues from the newest checkpoint.
+    A milestone that is not among the newest `keep` checkpoints loses its optimiser state: only its model is exported,
+    and training continues from the newest checkpoint.
     """
     for folder in checkpoint_folders(run_folder)[keep:]:
         if checkpoint_step(folder) in milestones:
@@ -144,38 +143,36 @@ def prune_checkpoints(run_folder: Path, keep: int, milestones: Collection[int] =
 
 
 def milestone_steps(fractions: Sequence[float], steps: int) -> tuple[int, ...]:
-    """Return the steps nearest to `fractions` of a run of `steps`, in order and without duplicates."""
+    """Return the step nearest to each of `fractions` of a run of `steps` steps, sorted, without duplicates."""
     if steps == 0:
         return ()
     return tuple(sorted({max(1, math.floor(fraction * steps + 0.5)) for fraction in fractions}))
 
 
 def checkpoint_folders(run_folder: Path) -> list[Path]:
-    """Return the checkpoints of a run, newest first."""
+    """Return the folders of a run's checkpoints, newest first."""
     folders = [path for path in run_folder.glob("step_*") if FOLDER_NAME.fullmatch(path.name)]
     return sorted(folders, key=checkpoint_step, reverse=True)
 
 
 def checkpoint_folder(run_folder: Path, step: int) -> Path:
-    """Return the path of the checkpoint after `step` finished steps, which need not exist."""
+    """Return the path of the checkpoint after `step` finished steps; the checkpoint may not exist."""
     return run_folder / step_name(step)
 
 
 def checkpoint_step(folder: Path) -> int:
-    """Return the number of finished steps in the name of a checkpoint's folder."""
+    """Return the number of finished steps from the name of a checkpoint's folder."""
     return int(folder.name.removeprefix("step_"))
 
 
 def newest_sound_checkpoint(
     run_folder: Path, milestones: Collection[int] = (), required: Collection[int] = ()
 ) -> Path | None:
-    """Return the newest complete checkpoint whose files match their checksums, or None; damaged ones are removed with a
-    warning.
+    """Return the newest checkpoint that is complete and matches its checksums, or None; remove damaged checkpoints.
 
-    They are removed because a damaged checkpoint of a later step would otherwise count among the newest that are kept.
-    If the checkpoint of a step in `milestones` is damaged, or of a step in `required` is missing, the run has to train
-    that step again, so this and all later checkpoints are removed. Raises MisplacedError for a sound checkpoint of
-    another run, which is not removed.
+    If the checkpoint of a step in `milestones` is damaged, or the checkpoint of a step in `required` is missing, the
+    run must train this step again, so all checkpoints from this step on are removed. Each removal is reported as a
+    warning. Raises MisplacedError for an undamaged checkpoint of another run, which is kept.
     """
     for leftover in run_folder.glob(".step_*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -185,8 +182,8 @@ def newest_sound_checkpoint(
         if lost is None:
             break
         step, reason = lost
-        # The latest checkpoint is removed first: if this attempt is killed meanwhile, the next attempt still finds the
-        # damaged checkpoint and removes the rest.
+        # The latest checkpoint is removed first, so that after a kill the next attempt still finds the damaged
+        # checkpoint.
         for folder in checkpoint_folders(run_folder):
             if checkpoint_step(folder) >= step:
                 _remove(folder)
@@ -212,8 +209,11 @@ def _newest_whole(run_folder: Path) -> Path | None:
 def _first_lost(
     run_folder: Path, newest: int, milestones: Collection[int], required: Collection[int]
 ) -> tuple[int, str] | None:
-    """Return the first step before `newest` whose milestone is damaged or missing, and the reason; None if all are
-    sound."""
+    """Return the first step before `newest` whose checkpoint is damaged or missing, and the reason; None without such a
+    step.
+
+    Checkpoints of `required` must exist; those of `milestones` are verified only if they exist.
+    """
     for step in sorted({*milestones, *required}):
         folder = checkpoint_folder(run_folder, step)
         if step >= newest or not (step in required or folder.is_dir()):
@@ -226,10 +226,10 @@ def _first_lost(
 
 
 def verify_checkpoint(folder: Path) -> bool:
-    """Return whether training can continue from a checkpoint: False for a milestone without its optimiser state.
+    """Return True for a complete checkpoint, and False for a milestone without optimiser state.
 
-    Raises CheckpointError, naming the first file that is missing, differs from its checksum or records another step.
-    Raises MisplacedError for a checkpoint in the folder of another run.
+    Raises CheckpointError, naming the file, if a file is missing, differs from its checksum or contains another step
+    than the folder's name. Raises MisplacedError for a checkpoint in the folder of another run.
     """
     try:
         checksums = _read_checksums(folder)
@@ -257,10 +257,10 @@ def verify_checkpoint(folder: Path) -> bool:
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state_on_cpu: bool = False
 ) -> Loaded:
-    """Load `model` and `optimizer` from a verified checkpoint; returns its remaining content.
+    """Load `model` and `optimizer` from a verified checkpoint; return the rest of its content.
 
-    The optimiser's state is put on the device of its parameters, or stays on the CPU to be divided among processes.
-    Raises CheckpointError if the tensors do not fit the model; the model is then unchanged.
+    The optimiser's state is put on the device of its parameters or, with `state_on_cpu`, stays on the CPU to be
+    sharded. Raises CheckpointError if the tensors do not match the model; the model is then unchanged.
     """
     states, extra = _read_tensors(folder / OPTIMIZER), _read_tensors(folder / EXTRA)
     position, metrics = read_position(folder), _read_text(folder / METRICS)
@@ -283,8 +283,7 @@ def load_checkpoint(
 
 
 def _is_another_size(size: int, whole: int) -> bool:
-    """Return whether the size of a state tensor's dimension is neither `whole`, the parameter's size, nor 1 (one number
-    per row)."""
+    """Return whether a state tensor's dimension has a `size` other than 1 and `whole`, the size in its parameter."""
     return size not in (1, whole)
 
 
@@ -317,7 +316,7 @@ def _read_text(path: Path) -> str:
 
 
 def read_position(folder: Path) -> Position:
-    """Return the progress of the run at a checkpoint. Raises CheckpointError."""
+    """Return the position stored in a checkpoint. Raises CheckpointError."""
     state = _read_state(folder)
     try:
         return Position(**{key: value for key, value in state.items() if key != RUN})
@@ -337,7 +336,7 @@ def _partial(folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a checkpoint; a kill meanwhile leaves no folder with a checkpoint's name."""
+    """Remove a checkpoint, after renaming its folder, so that a kill leaves no incomplete checkpoint."""
     partial = _partial(folder)
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -348,9 +347,9 @@ def _remove(folder: Path) -> None:
 
 
 def _forget_optimizer(folder: Path) -> None:
-    """Remove the state of the optimiser; after a kill meanwhile, the checkpoint is complete or recognisably damaged.
+    """Remove the optimiser state of a milestone; a kill leaves the checkpoint complete or detectably damaged.
 
-    A checkpoint whose checksums cannot be read stays unchanged: the export of its model reports the error.
+    A checkpoint with unreadable checksums stays unchanged: the export of its model reports the error.
     """
     try:
         checksums = _read_checksums(folder)

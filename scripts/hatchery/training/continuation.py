@@ -1,7 +1,8 @@
-"""Start a pretraining from another model: check that the model fits, load its weights, and record its earlier training.
+"""Start a pretraining from another model: check this model against the settings, load its weights, and record its
+training.
 
-The other model is identified by its manifest, which a pretraining here or `scripts/import_checkpoint.py` wrote. A
-mismatch is reported before training, in one line.
+The initial model is given by its manifest, which Hatchery's pretraining or `scripts/import_checkpoint.py` has written.
+A mismatch is reported before training.
 """
 
 import json
@@ -27,14 +28,14 @@ from hatchery.training.settings import PretrainSettings
 from hatchery.training.start_settings import FREE_KEYS
 
 TOKENIZER_FILE = "tokenizer.json"
-# Folder with the last checkpoint next to the exported model, if `keep_training_state` is set.
+# Folder, next to the exported model, of the last checkpoint, if `keep_training_state` is set.
 STATE_FOLDER = "training_state"
-# Folder with the weights of the last step, if the exported model is an average and these weights are kept, too.
+# Folder of the last step's weights, if an average is exported and `keep_raw_weights` is set.
 RAW_WEIGHTS_FOLDER = "raw_weights"
 
 
 def check_initial_model(settings: PretrainSettings, initial: Path | None, tokenizer: Path) -> None:
-    """Check the files of the initial model, and that its vocabulary and training state fit the run.
+    """Check that the initial model has the run's vocabulary and, to continue its training, a usable training state.
 
     `initial` and `tokenizer` are manifests. Raises ConfigError for a mismatch, ManifestError for a damaged model.
     """
@@ -54,7 +55,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        # With a budget, steps are counted from `done` on, so only `steps` is compared.
+        # With a budget, `settings.steps` is not known yet.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than the {done} steps that the training state of "
@@ -63,7 +64,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
 
 
 def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> None:
-    """Raise ConfigError, naming the first key that differs, unless the initial model has the run's configuration."""
+    """Raise ConfigError, naming the first different key, unless the initial model has the run's configuration."""
     theirs, ours = description(*load_config(initial.parent)), description(config, causal)
     for key in sorted(theirs.keys() | ours.keys()):
         if key not in FREE_KEYS and theirs.get(key) != ours.get(key):
@@ -74,21 +75,22 @@ def check_initial_config(config: ModelConfig, causal: bool, initial: Path) -> No
 
 
 def load_initial_(model: LanguageModel, initial: Path, step: int | None = None) -> None:
-    """Load into `model` (on the CPU) the weights of the model of the manifest `initial`, or of its milestone `step`.
+    """Load weights into `model` (on the CPU): those of the initial model, or of its milestone after `step` steps.
 
-    Raises ModelError.
+    `initial` is the initial model's manifest. Raises ModelError.
     """
     folder = initial.parent if step is None else milestone_folder(initial.parent, step_name(step))
     model.load_state_dict(load_language_model(folder).state_dict())
 
 
 def milestone_folder(model: Path, name: str) -> Path:
-    """Return the folder of an intermediate checkpoint, inside that of the finished `model`."""
+    """Return the folder of an intermediate checkpoint of `model`, the folder of a finished model."""
     return model / milestone_place(name)
 
 
 def initial_checkpoint(initial: Path) -> Path:
-    """Return the stored training state next to the manifest of a model. Raises ConfigError if there is none."""
+    """Return the training state stored next to the manifest of a model. Raises ConfigError if there is no training
+    state."""
     folders = checkpoint_folders(initial.parent / STATE_FOLDER)
     if not folders:
         raise ConfigError(
@@ -99,12 +101,12 @@ def initial_checkpoint(initial: Path) -> Path:
 
 
 def initial_position(initial: Path) -> Position:
-    """Return the progress of the run of a stored training state. Raises ConfigError, CheckpointError."""
+    """Return the position of the initial model's training state. Raises ConfigError, CheckpointError."""
     return read_position(initial_checkpoint(initial))
 
 
 def keep_training_state(run_folder: Path, step: int, folder: Path) -> list[Path]:
-    """Copy the checkpoint after `step` steps next to the exported model in `folder`; returns the files.
+    """Copy the checkpoint after `step` steps into `folder`, next to the exported model; return the copied files.
 
     Raises CheckpointError if the checkpoint is damaged.
     """
@@ -117,16 +119,16 @@ def keep_training_state(run_folder: Path, step: int, folder: Path) -> list[Path]
 
 
 def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any]:
-    """Return the manifest's record of the earlier training: null values if the initial model was imported.
+    """Return the manifest's entry for the initial model's training; counts are null if this model was imported.
 
-    With `take: training` the earlier steps and tokens are part of the run's own counts, with `weights` they are not.
-    `left_out_steps` and `left_out_tokens` are the counts that a continued training's own counts do not include.
+    With `take: training` the run's own counts include the earlier steps and tokens; with `take: weights` they do not.
+    `left_out_steps` and `left_out_tokens` count trainings before the continued training, which its own counts exclude.
     """
     assert settings.initialise_from is not None
     take, manifest = settings.initialise_from.take, read_manifest(initial)
     measures = manifest.measures
     before = measures.get("initial_model") or {}
-    # Steps and tokens of earlier trainings whose weights that model started from; its own counts do not include them.
+    # Steps and tokens of the trainings before the initial model's training, which its own counts exclude.
     key = "earlier" if before.get("take") == "weights" else "left_out"
     left_out = {name: before.get(f"{key}_{name}", 0) for name in ("steps", "tokens")}
     if take == "training":
@@ -140,10 +142,10 @@ def initial_measures(settings: PretrainSettings, initial: Path) -> dict[str, Any
 
 
 def words_before(settings: PretrainSettings, initial: Path | None) -> int | None:
-    """Return the words seen by the initial model that the run's own count does not include; None if unknown.
+    """Return the number of words seen by the initial model that the run's own count does not include; None if unknown.
 
-    A continued training includes the words of the training that it continues: only words before that training are
-    returned.
+    If the run continues a training, its own count includes the words of that training. Then only words of earlier
+    trainings are returned.
     """
     chosen = settings.initialise_from
     if initial is None or chosen is None:
@@ -169,8 +171,10 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 
 def check_vocabulary(model: Manifest, tokenizer: Manifest, role: str) -> None:
-    """Raise ConfigError, naming the first token with a different id, unless a model has the run's tokenizer; `role` is
-    the model's role in the run.
+    """Raise ConfigError, naming a token with different ids, unless a model's tokenizer has the vocabulary of
+    `tokenizer`.
+
+    `role` names the model in the message.
     """
     theirs, ours = (manifest.file(TOKENIZER_FILE) for manifest in (model, tokenizer))
     if theirs.read_bytes() == ours.read_bytes():

@@ -1,11 +1,11 @@
 """A curriculum: the sequences of an epoch are ordered by the difficulty of their text instead of at random.
 
-Every epoch still contains every sequence once, so the number of words per epoch does not change. The order is a pure
-function of seed and epoch, so a resumed run continues exactly: sequences are sorted by the rank of their difficulty
-plus a random number. `spread` mixes difficulties: with 0 the ranks alone decide, and with 1 a sequence moves by up to
-the whole epoch. Difficulties are computed once, before the first step, in two passes over the text. Sources of the
-measures: Bengio et al. 2009 (words by frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`); the
-difficulty of a packed sequence is the mean of its texts.
+Every epoch contains every sequence once, so the number of words per epoch does not change. Sequences are sorted by the
+sum of their difficulty's rank and a random number times `spread`: with `spread` 0 only the rank decides, and with
+`spread` 1 a sequence moves by up to the length of the epoch. The order is a function of seed and epoch, so a resumed
+run continues exactly. Difficulties are computed once, before the first step. Sources: Bengio et al. 2009 (word
+frequency) and Platanios et al. 2019, arXiv:1903.09848 (`length`, `rarity`). The difficulty of a packed sequence is the
+mean over its texts.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 Measure = Callable[[Any], np.ndarray]
-"""Returns the difficulty of every sequence of the examples: float64 [len(examples)]."""
+"""A function from examples to the difficulty of each sequence, float64 [len(examples)]."""
 
 
 class Curriculum(DataOrder):
-    """The sequences of each step, with ordered epochs."""
+    """The sequences of each step, with epochs ordered by difficulty."""
 
     def __init__(
         self,
@@ -38,8 +38,8 @@ class Curriculum(DataOrder):
         examples_of_length: Callable[[int], Any],
         measure: Measure | None = None,
     ) -> None:
-        """`measure` computes difficulties from a model or a word list; None computes them from the text, by
-        `settings`."""
+        """`measure` computes difficulties with a model or a word list; None computes the difficulty `settings.by` from
+        the text."""
         super().__init__(plan, seed, examples_of_length)
         self.settings, self.measure = settings, measure
         self._ordered = lru_cache(maxsize=4)(self._order_of)
@@ -59,7 +59,7 @@ class Curriculum(DataOrder):
         number = len(difficulty)
         ranks = np.empty(number)
         ranks[np.argsort(difficulty, kind="stable")] = np.arange(number) / max(1, number)
-        # The generator's raw integers, because numpy guarantees their stream in all versions.
+        # Because numpy guarantees the stream of raw integers in all versions, they are used here.
         raw = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 2])).random_raw(number)
         drawn = (raw >> np.uint64(11)).astype(np.float64) / 2**53
         order = np.argsort(ranks + self.settings.spread * drawn, kind="stable").astype(np.int64)
@@ -69,8 +69,10 @@ class Curriculum(DataOrder):
 
 @lru_cache(maxsize=2)
 def difficulties(examples: "PaddedExamples", by: str) -> np.ndarray:
-    """Return the difficulty `by` (length or rarity) of every sequence's text in epoch 0 of seed 0: float64
-    [len(examples)]."""
+    """Return the difficulty of every sequence, float64 [len(examples)], for its text in epoch 0 with seed 0.
+
+    `by` is "length" or "rarity".
+    """
     texts = (examples.texts(0, 0, index) for index in range(len(examples)))
     if by == "length":
         difficulties_of_sequences = [
@@ -98,7 +100,8 @@ def order_of(
     examples_of_length: Callable[[int], Any],
     measure: Measure | None = None,
 ) -> Order:
-    """Return the objective's own data order, if it defines one; otherwise the data order in the settings of the plan.
+    """Return the data order that the objective defines; if it defines none, return the data order of the plan's
+    settings.
 
     `measure` is passed to `Curriculum`.
     """

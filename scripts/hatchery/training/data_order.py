@@ -1,8 +1,8 @@
-"""The sequences of each optimiser step: a pure function of (seed, step), the same for any number of processes.
+"""The sequences of each training step: a function of seed and step, equal for any number of processes.
 
-An epoch is a permutation of all sequences, and batches run through the concatenation of the epochs' permutations, so no
-sequence is dropped and a batch may begin in one epoch and end in the next. A process takes a contiguous share of the
-global batch. Nothing is stored to resume: the step number determines the position in the data.
+An epoch is a permutation of all sequences. Batches are consecutive parts of the concatenated epochs, so no sequence is
+skipped, and a batch may contain the end of one epoch and the beginning of the next. A process gets a contiguous share
+of the global batch. No state is stored, because the step number determines the position in the data.
 """
 
 from collections.abc import Callable
@@ -30,10 +30,10 @@ class EpochSlice:
 
 @lru_cache(maxsize=4)
 def epoch_permutation(seed: int, epoch: int, sequences: int) -> np.ndarray:
-    """Return the order of epoch number `epoch`: int64 [sequences], read-only.
+    """Return the order of the sequences in epoch number `epoch`: int64 [sequences], read-only.
 
-    Sorting the raw output of the Philox generator, whose stream numpy guarantees, gives the same order with every numpy
-    version; `Generator.permutation` promises that for one version only.
+    The order is the sorting order of raw Philox output, whose stream numpy guarantees in all versions; the result of
+    `Generator.permutation` may differ between versions.
     """
     keys = np.random.Philox(np.random.SeedSequence([seed, epoch])).random_raw(sequences)
     order = np.argsort(keys, kind="stable").astype(np.int64)
@@ -42,14 +42,13 @@ def epoch_permutation(seed: int, epoch: int, sequences: int) -> np.ndarray:
 
 
 EpochOrder = Callable[[int], np.ndarray]
-"""Returns the sequences of an epoch by its number, in training order: int64 [sequences]."""
+"""A function from the number of an epoch to its sequences in training order, int64 [sequences]."""
 
 
 def sequences_from(position: int, count: int, sequences: int, order: EpochOrder) -> list[EpochSlice]:
-    """Return `count` sequences from index `position` on in the concatenation of the epochs; each epoch has `sequences`
-    sequences.
+    """Return `count` sequences, beginning at index `position` in the concatenation of all epochs.
 
-    Raises TrainingError if there is no sequence at all.
+    Each epoch has `sequences` sequences, in the `order` of its number. Raises TrainingError if `sequences` is 0.
     """
     if sequences < 1:
         raise TrainingError("the training split holds no sequence; is the corpus empty or the sequence too long?")
@@ -64,40 +63,40 @@ def sequences_from(position: int, count: int, sequences: int, order: EpochOrder)
 
 
 class Placed(Protocol):
-    """Sequences of one length with their positions in the text."""
+    """Sequences of one length, with their positions in the text."""
 
     def __len__(self) -> int:
         """Number of sequences in an epoch."""
         ...
 
     def places(self) -> np.ndarray:
-        """The index in the split of each sequence's first token, int64 [len]."""
+        """Index, in the split, of each sequence's first token: int64 [len]."""
         ...
 
 
 class DataOrder:
-    """The sequences of each step of a plan; indices of a second kind of sequences (hybrid objective) follow all indices
-    of the first kind.
+    """The sequences of each step of a plan.
 
-    If the sequence length grows within an epoch, the longer sequences continue with the text that the epoch has not
-    read yet. So that the unread text does not depend on the sequence length, this epoch reads windows of the text, as
-    wide as the longest sequence, in a random order; all other epochs are permutations of all sequences.
+    In a hybrid objective, the indices of causal sequences follow the indices of masked sequences. If the sequence
+    length grows within an epoch, the longer sequences read the text that this epoch has not read yet. So that the
+    unread text is the same for both lengths, such an epoch reads windows of the text in a random order; a window is as
+    wide as the run's longest sequence. All other epochs are permutations of all sequences.
     """
 
     def __init__(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Placed]) -> None:
         self.plan, self.seed, self._examples = plan, seed, examples_of_length
         self._sizes: dict[int, int] = {}
-        # The start of each (stretch of constant length, kind of sequences) in the concatenation of its epochs.
+        # By (stretch of steps with one sequence length, kind of sequence): index of the stretch's first sequence in the
+        # concatenated epochs.
         self._begins: dict[tuple[int, int], int] = {}
-        # The epochs that read windows, as (chain of stretches, kind of sequences, epoch).
+        # The epochs that read windows, as (number of the chain of stretches, kind of sequence, epoch).
         self._windowed: set[tuple[int, int, int]] = set()
         self._window_order = lru_cache(maxsize=4)(self._ordered_by_windows)
         self._chain_of = np.cumsum([stretch.begins_anew for stretch in plan.stretches]).tolist()
         self._width = max(plan.lengths, default=1)
 
     def __call__(self, step: Step) -> list[EpochSlice]:
-        """Return the global batch of a step, a pure function of its number; raises TrainingError for a split without
-        text."""
+        """Return the global batch of a step. Raises TrainingError for a split without text."""
         slices = []
         for kind, (count, read) in enumerate(zip(step.sequences, step.read, strict=True)):
             size = self._size(step.sequence_length)
@@ -107,7 +106,7 @@ class DataOrder:
         return slices
 
     def epochs(self) -> float:
-        """Return the number of times that all steps together read each sequence, summed over the kinds of sequences."""
+        """Return the number of times that the run reads each sequence, summed over the kinds of sequences."""
         sums = (sum(stretch.sequences) / max(1, self._size(stretch.sequence_length)) for stretch in self.plan.stretches)
         return sum(sums)
 
@@ -123,15 +122,18 @@ class DataOrder:
         return epoch_permutation(self.seed, epoch, self._size(length))
 
     def _is_windowed(self, stretch: int, kind: int, epoch: int) -> bool:
-        # All changes of length in a chain of stretches are checked, because an epoch reads windows from its beginning.
+        # Because an epoch reads windows from its beginning, later changes of the sequence length in the chain are
+        # checked, too.
         chain = self._chain_of[stretch]
         last = len(self._chain_of) - 1 - self._chain_of[::-1].index(chain)
         self._begin(last, kind)
         return (chain, kind, epoch) in self._windowed
 
     def _begin(self, stretch: int, kind: int) -> int:
-        """Return the index of a stretch's first sequence in the concatenation of its epochs: 0, or the index after the
-        text read by the previous stretch."""
+        """Return the index of a stretch's first sequence in the concatenated epochs.
+
+        The index is 0, or follows the text that the previous stretch has read.
+        """
         if self.plan.stretches[stretch].begins_anew:
             return 0
         if (stretch, kind) not in self._begins:
@@ -148,20 +150,23 @@ class DataOrder:
         return self._begins[stretch, kind]
 
     def _unread_from(self, length: int, read: int, longer: int, epoch: int) -> int:
-        """Return the number of an epoch's sequences of length `longer` that begin in the text of its first `read`
-        sequences of `length`."""
+        """Return the number of sequences of length `longer` that begin in the text of the epoch's first `read`
+        sequences.
+
+        These `read` sequences have the length `length`.
+        """
         _, keys, places = self._window_order(length, epoch)
         _, longer_keys, longer_places = self._window_order(longer, epoch)
         key, place = keys[read], places[read]
         return int(((longer_keys < key) | ((longer_keys == key) & (longer_places < place))).sum())
 
     def _ordered_by_windows(self, length: int, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the sequences of an epoch in the order of their windows, with the random draw of each sequence's
-        window and the sequence's position in the text."""
+        """Return the sequences of an epoch sorted by the random number of their window, these numbers, and text
+        positions."""
         places = self._examples(length).places()
         windows = places // self._width
-        # A generator's stream does not depend on the number of draws, so a window has the same draw at all sequence
-        # lengths.
+        # The generator's stream does not depend on the number of draws, so a window has the same number at every
+        # sequence length.
         draws = np.random.Philox(np.random.SeedSequence([self.seed, epoch, 1])).random_raw(int(windows.max()) + 1)
         keys = draws[windows]
         order = np.lexsort((places, keys)).astype(np.int64)
@@ -169,13 +174,13 @@ class DataOrder:
 
 
 def first_of_share(total: int, rank: int, world_size: int) -> int:
-    """Return the index, from 0, of process `rank`'s first sequence among `total` sequences; `rank` = `world_size`
-    returns total."""
+    """Return the index, from 0, of the first of process `rank`'s sequences; for `rank` = `world_size`, return
+    `total`."""
     return rank * total // world_size
 
 
 def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> list[EpochSlice]:
-    """Return the contiguous share of process `rank`; the shares of all ranks, in order, are the global batch.
+    """Return the share of process `rank`: contiguous sequences of the global batch `slices`.
 
     Sizes of shares differ by at most one sequence. Raises TrainingError if there are more processes than sequences.
     """
@@ -186,7 +191,7 @@ def share_of_process(slices: list[EpochSlice], rank: int, world_size: int) -> li
 
 
 def micro_batches(slices: list[EpochSlice], micro_batch_size: int | None) -> list[list[EpochSlice]]:
-    """Divide a share into pieces of at most `micro_batch_size` sequences, in order; None means one piece."""
+    """Divide a share into pieces of at most `micro_batch_size` sequences, in order; None returns one piece."""
     total = sum(len(part.indices) for part in slices)
     size = micro_batch_size or total
     return [_cut(slices, start, min(start + size, total)) for start in range(0, total, size)]
@@ -203,25 +208,26 @@ def _cut(slices: list[EpochSlice], start: int, stop: int) -> list[EpochSlice]:
 
 
 Order = Callable[[Step], list[EpochSlice]]
-"""Returns the sequences of the global batch of a step, a pure function of the step."""
+"""A function from a step to the sequences of its global batch."""
 
 
 @runtime_checkable
 class OrdersItself(Protocol):
-    """An objective with its own data order, whose numbers of sequences per batch may differ from the plan's."""
+    """An objective that defines its own data order, whose batches may have other sizes than in the plan."""
 
     def order(self, plan: StepPlan, seed: int, examples_of_length: Callable[[int], Any]) -> Order:
         """Return the function that selects the sequences of each step."""
         ...
 
     def epochs(self, examples: Any, plan: StepPlan) -> float:
-        """Return the number of times that a run reads each of the examples, which are those of its first length."""
+        """Return the number of times that a run reads each of `examples`, which have the run's first sequence
+        length."""
         ...
 
 
 def epochs_of(objective: "Objective", examples: "Examples", plan: StepPlan) -> float:
-    """Return the number of times that a run reads each of the examples, which are those of its first length."""
+    """Return the number of times that a run reads each of `examples`, which have the run's first sequence length."""
     if isinstance(objective, OrdersItself):
         return objective.epochs(examples, plan)
-    # Tokens are counted, because longer sequences are fewer but have the same number of tokens per epoch.
+    # Tokens are counted, because the number of tokens per epoch does not depend on the sequence length.
     return plan.tokens() / objective.settings.texts_of_sequence / plan.lengths[0] / max(1, len(examples))

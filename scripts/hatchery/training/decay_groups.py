@@ -1,11 +1,10 @@
 """Select the parameters with weight decay, as groups of the optimiser.
 
-The default follows the BabyLM code (ELC-BERT): every weight matrix is decayed; biases, layer norms, embeddings, layer
-weights and learned scales are not decayed, and a word embedding that is tied to the output layer counts as an
-embedding. LTG-BERT's BNC code reaches the tied matrix through the output layer and decays it with the head
-(docs/papers/ltg-bert.md, "Optimiser"); GPT-BERT's code decays all but biases and norms, its mixing weights too
-(docs/papers/gpt-bert.md, "Training"); the reduced-vocabulary study decays every parameter
-(docs/papers/reduced-vocabulary.md, "Differences").
+The default follows the code of the BabyLM models (ELC-BERT): weight matrices are decayed; biases, layer norms,
+embeddings, layer weights and learned scales are not. A word embedding that is tied to the output layer counts as an
+embedding. LTG-BERT's BNC code decays the tied matrix with the head (docs/papers/ltg-bert.md, "Optimiser"). GPT-BERT's
+code decays all parameters except biases and norms (docs/papers/gpt-bert.md, "Training"). The reduced-vocabulary study
+decays all parameters (docs/papers/reduced-vocabulary.md, "Differences").
 """
 
 from typing import Any, Literal
@@ -14,10 +13,11 @@ from torch import nn
 
 from hatchery.training.optimizer_settings import OptimizerSettings
 
-# Parts of names of parameters that are decayed only if all parameters are.
+# Names that contain these parts get weight decay only with `decay: all`.
 BIASES_AND_NORMS = ("bias", "norm")
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
-# Names in models of all families; the sentence-pair head ("pair_head.") counts as body.
+# Prefixes of the heads in all model families. Without muon, the sentence-pair head ("pair_head.") belongs to the group
+# "body".
 HEADS = ("head.", "pair_head.")
 HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_embedding.weight"
 
@@ -25,22 +25,21 @@ GroupName = Literal["body", "head", "undecayed"]
 
 
 def is_decayed(name: str) -> bool:
-    """Return whether the parameter called `name` gets weight decay, if not all parameters do."""
+    """Return whether the parameter `name` gets weight decay with `decay: matrices`."""
     return not any(part in name for part in UNDECAYED_NAMES)
 
 
 def is_hidden_matrix(name: str, parameter: nn.Parameter) -> bool:
-    """Return whether the parameter called `name` is a weight matrix between hidden layers: no embedding, vector or
-    head."""
+    """Return whether the parameter `name` is a weight matrix of a hidden layer, not of an embedding or a head."""
     return parameter.ndim == 2 and is_decayed(name) and not name.startswith(HEADS)
 
 
 def parameter_groups(model: nn.Module, settings: OptimizerSettings) -> list[dict[str, Any]]:
-    """Return optimiser groups of all trainable parameters, each in the model's order; empty groups are omitted.
+    """Return the optimiser's groups of all trainable parameters; empty groups are left out.
 
-    The groups are: the decayed parameters; the decayed parameters of the language-model head, if
-    `settings.head_weight_decay` is set; and the undecayed ones. Tied parameters appear once, under their first name. In
-    an untied model the output matrix is decayed with every setting, and `tied_embedding` has no effect.
+    The groups are: decayed parameters; decayed parameters of the language-model head, if `settings.head_weight_decay`
+    is set; and undecayed parameters. A tied parameter appears once, under its first name. In an untied model the output
+    matrix is always decayed, and `tied_embedding` has no effect.
     """
     parameters = dict(model.named_parameters())
     embedding_is_output = settings.tied_embedding == "output" and OUTPUT_MATRIX not in parameters

@@ -1,6 +1,6 @@
-"""Scores of held-out sequences, whose choice and masks never change.
+"""Development scores: scores of held-out sequences, which are the same at every evaluation.
 
-Sequences and masks are drawn with a fixed seed, so every step, run and model of a corpus has the same targets, and the
+Sequences and masks are drawn with a fixed seed, so every step, seed and model has the same targets, and the development
 curves of two seeds or two models are comparable.
 """
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from hatchery.training.engine import Engine
 
 HeldOut = Callable[[LanguageModelOutput, Mapping[str, Tensor]], HeldOutTerms]
-"""Computes an objective's terms from the output for a batch of held-out text."""
+"""A function from the model's output and its batch of held-out text to the objective's terms."""
 EVALUATION_SEED = 20_231_106
 
 
 def development_examples(tokens: Path, settings: PretrainSettings) -> Examples | None:
-    """Return development examples in the first sequence length of the run, so that the curve is comparable over the
-    whole run.
+    """Return the development examples, with the run's first sequence length at all steps; None if there are none.
 
-    Return None if the corpus has no development split, if the split is empty, or if the settings request 0 sequences.
+    There are no examples if the corpus has no development split, if this split is empty, or if
+    `settings.evaluation_sequences` is 0.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or settings.evaluation_sequences == 0:
@@ -48,10 +48,9 @@ def development_examples(tokens: Path, settings: PretrainSettings) -> Examples |
 
 
 def development_tokens_per_byte(tokens: Path, objective: Objective) -> float | None:
-    """Return the number of predictable tokens of the development text, divided by the number of bytes of text that they
-    represent.
+    """Return the number of predictable development tokens per byte of the text that they represent.
 
-    Return None without a development split, and if bits per byte of the loss are not defined.
+    Return None without a development split, and for an objective whose bits per byte are undefined.
     """
     has_split = DEVELOPMENT_SPLIT in shards_by_split(read_manifest(tokens), TOKEN_SHARDS)
     if not has_split or not objective.settings.predicts_text_alone:
@@ -67,7 +66,7 @@ class JudgesItself(Protocol):
     def development(
         self, examples: Any, sequences: int, share: int, topology: Topology, tokenizer: "Callable[[], Tokenizer] | None"
     ) -> "DevelopmentSet":
-        """Return the development set (see `development_of`)."""
+        """Return the object that computes the development scores (see `development_of`)."""
         ...
 
 
@@ -79,7 +78,7 @@ def development_of(
     topology: Topology,
     tokenizer: "Callable[[], Tokenizer] | None" = None,
 ) -> "DevelopmentSet":
-    """Return `sequences` development examples, at most `share` of them in a forward pass.
+    """Return the object that scores `sequences` development examples, with at most `share` of them in a forward pass.
 
     `tokenizer` loads the run's tokenizer, for objectives that decode predictions.
     """
@@ -89,7 +88,7 @@ def development_of(
 
 
 class DevelopmentSet:
-    """A fixed set of masked sequences, of which each process scores its share."""
+    """A fixed set of development sequences, which the processes share."""
 
     def __init__(
         self,
@@ -99,13 +98,13 @@ class DevelopmentSet:
         topology: Topology,
         terms: HeldOut = lambda output, batch: HeldOutTerms(output.loss_sum),
     ) -> None:
-        """Take `sequences` sequences, or all if there are fewer; at least one must exist.
+        """Choose `sequences` of the examples, or all if there are fewer; there must be at least one example.
 
-        `terms` computes the objective's terms from the model's output for a batch.
+        `terms` computes the objective's terms from the model's output and its batch.
         """
         self._terms = terms
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:sequences])
-        # Every process needs a sequence; if there are fewer sequences than processes, some are scored twice.
+        # Because every process needs a sequence, sequences are repeated if there are fewer sequences than processes.
         chosen = np.resize(chosen, max(len(chosen), topology.world_size))
         share = share_of_process([EpochSlice(0, chosen)], topology.rank, topology.world_size)
         pieces = micro_batches(share, micro_batch_size)
@@ -114,15 +113,15 @@ class DevelopmentSet:
         ]
 
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return the scores of the current model, without dropout, as columns of the metrics file; every process has to
-        call this.
+        """Return the scores of the current model, without dropout, by column of the metrics; every process must call
+        this.
 
-        The scores are the mean negative log-likelihood (natural logarithm) per predicted token, its exponential and, if
-        the objective has sentence pairs, the share of correctly judged pairs.
+        The scores are the mean negative log-likelihood (nats) per predicted token, the perplexity and, for an objective
+        with sentence pairs, the share of correctly judged pairs.
         """
         parts = [self._values(engine, batch) for batch in self.batches]
         pairs = sum(len(batch["pair_labels"]) for batch in self.batches if "pair_labels" in batch)
-        # Each transfer from the device waits for its computation, so all values are read in one transfer.
+        # Because a transfer from the device waits for all computations, all values are read in one transfer.
         values = torch.stack(parts).tolist()
         loss_sum, labelled, rightly = (plain_sum(column) for column in zip(*values, strict=True))
         loss_sum, labelled, correct, judged = sum_over_processes(
@@ -133,8 +132,7 @@ class DevelopmentSet:
         return columns | ({"development_pair_accuracy": correct / judged} if judged else {})
 
     def _values(self, engine: "Engine", batch: dict[str, Tensor]) -> Tensor:
-        """Return a batch's loss sum, the divisor of this sum, and the number of correctly judged sentence pairs: fp64
-        [3]."""
+        """Return a batch's loss sum, its divisor, and the number of correctly judged sentence pairs: fp64 [3]."""
         there = engine.on_device(batch)
         output = engine.evaluate(there)
         loss_sum, rightly, counted = self._terms(output, there)

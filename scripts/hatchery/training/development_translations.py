@@ -1,5 +1,4 @@
-"""Held-out sentence pairs of a translation run: their loss, and the BLEU and chrF of their translations during
-training."""
+"""Scores of a translation run's development pairs: loss, and BLEU and chrF of their translations."""
 
 from typing import TYPE_CHECKING
 
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class TranslatedSet(DevelopmentSet):
-    """Development pairs, some of which are also translated; each process has its share.
+    """Development pairs, some of which are also translated; the processes share the pairs.
 
-    Sources are truncated as in training. References are the decoded tokens of the whole targets, because a run reads
-    its text as tokens only: characters outside the tokenizer's vocabulary are missing from them. Test sets are compared
-    with their original text.
+    Sources are truncated as in training. A reference translation is the decoded target, because a run reads its text
+    only as tokens; so the reference lacks characters outside the tokenizer's vocabulary. The references of test sets
+    are original text.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class TranslatedSet(DevelopmentSet):
         tokenizer: "Tokenizer",
         terms: HeldOut,
     ) -> None:
-        """`translations` is the maximum number of translated pairs; None translates all."""
+        """`translations` is the maximum number of translated pairs; None translates all pairs."""
         super().__init__(examples, sequences, share, topology, terms)
         self._search, self._tokenizer = search, tokenizer
         chosen = np.sort(epoch_permutation(EVALUATION_SEED, 0, len(examples))[:translations])
@@ -53,7 +52,7 @@ class TranslatedSet(DevelopmentSet):
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return loss and perplexity, and BLEU and chrF in points."""
+        """Return loss and perplexity, and BLEU and chrF in points, by column of the metrics."""
         from hatchery.translation.metrics import scores
         from hatchery.translation.translate import translate_ids
 

@@ -1,12 +1,12 @@
-"""Distillation: the loss of an objective, mixed with the divergence from the predictions of teachers.
+"""Distillation: the loss of an objective, combined with the divergence from the predictions of teachers.
 
 Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Section 2. With the weight w and the
-temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q).
+temperature T, training minimises (1 - w) * loss + w * T^2 * KL(p || q), where loss is the objective's loss, p the mean
+of the teachers' probabilities and q the model's probabilities. p and q are computed from logits divided by T.
 
-The loss is the objective's loss, p the mean of the teachers' probabilities, q the model's probabilities; p and q are
-computed from logits divided by T. The divergence is computed at the labelled positions, with the weights that the
-labels have in the loss. The reported loss is the objective's loss without the divergence, so that runs stay comparable.
-Teachers read each micro-batch without dropout and without gradients. They have no state, so a resumed run is exact.
+The divergence is computed at the labelled positions, with the weights of the labels in the loss. The reported loss is
+the objective's loss without the divergence, so that runs stay comparable. Teachers run without dropout and have no
+state, so a resumed run is exact.
 """
 
 import math
@@ -44,9 +44,9 @@ class Teachers:
 
     @torch.no_grad()
     def probabilities(self, batch: Mapping[str, Tensor], labelled: Tensor, temperature: float, width: int) -> Tensor:
-        """Return the means of the teachers' probabilities at the positions `labelled` int64 [M]: fp32 [M, width].
+        """Return the mean of the teachers' probabilities at the positions `labelled` int64 [M]: fp32 [M, width].
 
-        A teacher's vocabulary entries beyond the first `width` are left out before its softmax.
+        The softmax of a teacher omits vocabulary entries from `width` on.
         """
         logits = []
         for model in self._models:
@@ -64,8 +64,7 @@ class Teachers:
 
 
 class DistilledObjective(Objective):
-    """An objective whose labels are also predicted by teachers; it differs from the wrapped objective only in its
-    loss."""
+    """An objective with the loss of distillation; all else is as in the wrapped objective."""
 
     def __init__(self, objective: Objective, teachers: Teachers, distillation: DistillationSettings) -> None:
         super().__init__(objective.settings)
@@ -75,7 +74,7 @@ class DistilledObjective(Objective):
         )
 
     def terms(self, output: LanguageModelOutput, batch: Mapping[str, Tensor]) -> tuple[Term, ...]:
-        """Return the terms of the objective, each with the mixed loss to minimise and the divergence (nats)."""
+        """Return the terms of the wrapped objective, each with the loss to minimise and the divergence (nats)."""
         weight, temperature = self.distillation.weight, self.distillation.temperature
         expected = self.teachers.probabilities(batch, output.positions, temperature, output.logits.shape[-1])
         predicted = torch.log_softmax(output.logits / temperature, dim=-1)
@@ -89,22 +88,22 @@ class DistilledObjective(Objective):
         return tuple(found)
 
     def examples(self, shards: TokenShards, sequence_length: int) -> Examples:
-        """Return those of the objective."""
+        """Return the examples of the wrapped objective."""
         return self.objective.examples(shards, sequence_length)
 
     def target_counts(self, shards: TokenShards) -> np.ndarray:
-        """Return those of the objective."""
+        """Return the target counts of the wrapped objective: int64 [V]."""
         return self.objective.target_counts(shards)
 
     def pass_shape(self, part: dict[str, Tensor], labelled_per_sequence: float) -> PassShape:
-        """Return that of the objective."""
+        """Return the pass shape of the wrapped objective."""
         return self.objective.pass_shape(part, labelled_per_sequence)
 
 
 def distilled(
     objective: Objective, settings: PretrainSettings, inputs: Inputs, device: torch.device, precision: Precision
 ) -> Objective:
-    """Return the objective that a run minimises: `objective` itself if the run does not learn from teachers."""
+    """Return the objective of a run: `objective`, combined with distillation if the run has teachers."""
     if settings.distillation is None or not settings.learns_from_teachers:
         return objective
     models = [load_language_model(path.parent) for path in inputs.teachers]
@@ -112,7 +111,7 @@ def distilled(
 
 
 def check_teachers(settings: PretrainSettings, inputs: Inputs) -> None:
-    """Check that the teachers have the tokenizer of the run and can predict its labels. Raises ConfigError."""
+    """Raise ConfigError unless all teachers have the run's tokenizer and can predict the run's labels."""
     if settings.distillation is None and inputs.teachers:
         raise ConfigError(f"teachers are {', '.join(map(str, inputs.teachers))}, but pretrain.distillation is not set")
     if settings.learns_from_teachers and not inputs.teachers:
@@ -140,10 +139,10 @@ def check_teachers(settings: PretrainSettings, inputs: Inputs) -> None:
 
 
 def teacher_configurations(inputs: Inputs) -> list[dict[str, Any]]:
-    """Return the configurations of the teachers, from which the FLOPs of their forward passes are computed."""
+    """Return the teachers' configurations, to compute the FLOPs of their forward passes."""
     return [load_config(path.parent)[0].to_dict() for path in inputs.teachers]
 
 
 def _objective_of(settings: Mapping[str, Any]) -> ObjectiveKeys | None:
-    """Return the objective by which a model was trained; None for imported models."""
+    """Return the training objective of a model; None for an imported model."""
     return pretrain_settings(settings).objective if settings.get("stage") == "pretrain" else None

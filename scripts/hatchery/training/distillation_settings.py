@@ -1,7 +1,7 @@
-"""Distillation: a model learns the predictions of finished models, its teachers, beside its labels.
+"""Settings of distillation: a model learns from its labels and from the predictions of finished models, its teachers.
 
-Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Section 2, with the mean of the
-probabilities of several teachers. `distillation` computes the loss.
+Source: "Distilling the Knowledge in a Neural Network" (Hinton et al., 2015), Section 2, with the mean of several
+teachers' probabilities. The module `distillation` computes the loss.
 """
 
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from hatchery.training.start_settings import ModelChoice
 
 @dataclass(frozen=True)
 class DistillationSettings(Settings):
-    """Learning from teachers; their manifests are inputs of the job."""
+    """Weight and temperature of distillation. The teachers' manifests are inputs of the stage."""
 
     weight: Share = 0.5
-    """Weight of the divergence from the teachers in the loss; the loss of the labels has the remaining weight. 0 trains
-    without teachers."""
+    """Weight of the divergence from the teachers in the loss. The weight of the label loss is 1 minus this number. 0
+    trains without teachers."""
     temperature: Positive = 1.0
-    """Temperature by which the logits of teachers and model are divided before their divergence is computed. The
+    """Temperature: logits of teachers and model are divided by this number before their divergence is computed. The
     divergence is multiplied by the squared temperature."""
 
 
 @dataclass(frozen=True)
 class DistillationChoice(DistillationSettings):
-    """Distillation: training on the averaged probabilities of finished models, the teachers."""
+    """Distillation: training on the mean of the probabilities of finished models, the teachers."""
 
     teachers: tuple[ModelChoice, ...] = ()
-    """Finished models with the tokenizer of this experiment; every seed of a run is a separate teacher."""
+    """Finished models with this experiment's tokenizer; if a run has several seeds, each seed's model is a teacher."""
 
     def __post_init__(self) -> None:
         if not self.teachers:

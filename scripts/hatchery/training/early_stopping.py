@@ -1,7 +1,7 @@
-"""Early stopping by the scores of held-out text, and the weights with a run's best score.
+"""Early stopping by development scores, and the weights with a run's best score.
 
-Stopping is a pure function of the scores in the metrics: a run resumed from a checkpoint, and every process of a run,
-makes the same decision at the same step. The best weights are saved with the checkpoints, so that they survive a kill.
+Stopping is a function of the scores in the metrics, so a resumed run and all processes of a run stop at the same step.
+The best weights are saved in the checkpoints, so they survive a kill.
 """
 
 import math
@@ -18,12 +18,12 @@ from hatchery.training.watchers import Watcher
 if TYPE_CHECKING:
     from hatchery.training.engine import Engine
 
-# Prefix of the best weights' names among the other tensors of a checkpoint.
+# Prefix of the best weights' names among the checkpoint's `extra` tensors.
 BEST = "best_weights::"
 
 
 class EarlyStopping(Watcher):
-    """The best evaluation of a run so far, and a copy of its weights in main memory."""
+    """The best evaluation of a run so far, and a copy of the weights at that step in main memory."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class EarlyStopping(Watcher):
         criterion: Criterion = LOWEST_LOSS,
         keeps_weights: bool = True,
     ) -> None:
-        """`development` measures the column of `criterion`. `keeps_weights` is True in only one process of a run."""
+        """`development` measures the development scores. `keeps_weights` is True in only one process of a run."""
         self.settings, self.criterion, self.development = settings, criterion, development
         self.best_step, self.best, self._waited = 0, -math.inf if criterion.higher_is_better else math.inf, 0
         self._keeps = keeps_weights and settings.export == "best"
@@ -46,9 +46,9 @@ class EarlyStopping(Watcher):
     def scores(self, step: int, engine: "Engine") -> dict[str, float]:
         """Return the development scores, and copy the weights if they are the best so far."""
         scores = self.development.scores(step, engine)
-        # Step 0 is left out, because the initial weights are not exported.
+        # Step 0 does not count, because the initial weights are not exported.
         if step and self.note(step, scores) and self.settings.export == "best":
-            # Every process takes part in gathering the weights, and one process copies them.
+            # All processes gather the weights; one process copies them.
             with engine.whole_parameters():
                 if self._keeps:
                     weights = engine.model.state_dict()
@@ -56,7 +56,7 @@ class EarlyStopping(Watcher):
         return scores
 
     def note(self, step: int, scores: Mapping[str, float]) -> bool:
-        """Record the scores after `step` updates; return whether they are the best so far."""
+        """Record the scores after `step` updates; return True if they are the best so far."""
         value = scores[self.criterion.column]
         improvement = value - self.best if self.criterion.higher_is_better else self.best - value
         self._waited = 0 if improvement > self.settings.minimum_improvement else self._waited + 1
@@ -66,7 +66,7 @@ class EarlyStopping(Watcher):
 
     @property
     def reason_to_stop(self) -> str | None:
-        """Return why the run ends after the last evaluation; None while it continues."""
+        """Return the reason why the run ends after the last evaluation; None if training continues."""
         if self._waited < self.settings.patience_evaluations:
             return None
         end = "highest" if self.criterion.higher_is_better else "lowest"
@@ -76,7 +76,7 @@ class EarlyStopping(Watcher):
         )
 
     def measures(self, last_step: int, steps: int) -> dict[str, object]:
-        """Return the manifest's entry for a run that ended after `last_step` of `steps` steps."""
+        """Return the manifest's entries for early stopping; the run ended after step `last_step` of `steps`."""
         exported = self.best_step if self.settings.export == "best" and self.best_step else last_step
         return {
             "stopped_early": last_step < steps,
@@ -86,21 +86,22 @@ class EarlyStopping(Watcher):
         }
 
     def state(self) -> dict[str, Tensor]:
-        """Return the best weights by name; empty in processes that keep no weights."""
+        """Return the best weights by name; empty in processes without a copy of the weights."""
         return {f"{BEST}{name}": tensor for name, tensor in self._weights.items()}
 
     def load(self, tensors: Mapping[str, Tensor], rows: Sequence[Mapping[str, float]]) -> None:
-        """Restore the state after a checkpoint: replay the scores in `rows`, and read the best weights from the
-        checkpoint's `tensors`."""
+        """Restore the state from a checkpoint: replay the scores in `rows`, and load the best weights from
+        `tensors`."""
         for row in rows:
             if row["step"] and self.criterion.column in row:
                 self.note(int(row["step"]), row)
-        # Before the first evaluation of this run, the best weights in `tensors` are those of the run that it continues.
+        # Before this run's first evaluation, the best weights in `tensors` belong to the run that this run continues,
+        # so they are not loaded.
         if self._keeps and self.best_step:
             own = {name: tensor for name, tensor in tensors.items() if name.startswith(BEST)}
             self._weights = {name.removeprefix(BEST): tensor for name, tensor in own.items()}
 
     def finish(self, model: nn.Module) -> None:
-        """Load the best weights into `model`; if there was no evaluation, the weights stay unchanged."""
+        """Load the best weights into `model`; without an evaluation, `model` stays unchanged."""
         if self._weights:
             model.load_state_dict(self._weights)

@@ -1,10 +1,9 @@
-"""The model inside DeepSpeed: our own optimiser, fp32 parameters, half precision by autocast.
+"""The model inside DeepSpeed: Hatchery's own optimisers, fp32 parameters, half precision by autocast.
 
-ZeRO 1-3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, which would destroy LAMB's norm per tensor;
-stage 0 keeps tensors whole. AdamW updates each number independently, so it allows the other stages
-(`hatchery.training.zero`). Gradients are summed over micro-batches and processes, never averaged: the loss is divided
-beforehand (`hatchery.training.loop`). Nothing here waits for a GPU, except fp16, whose loss scale depends on whether
-the gradients are finite.
+ZeRO stages 1 to 3 and DeepSpeed's bf16 optimiser flatten parameters into buffers, so LAMB's norm per tensor cannot be
+computed; stage 0 does not flatten. AdamW updates each number independently, so it supports all stages
+(`hatchery.training.zero`). Gradients are summed over micro-batches and processes, not averaged; the training loop has
+divided the loss before. The engine waits for a GPU only in fp16, where the loss scale depends on the gradients.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,13 +31,13 @@ from hatchery.training.zero import Shards, zero_configuration
 
 
 def deepspeed_configuration(zero_stage: int = 0, max_gradient_norm: float | None = None) -> dict[str, object]:
-    """Return DeepSpeed's configuration of a run. Hatchery itself does accumulation, precision, learning rate and, at
-    stage 0, clipping.
+    """Return DeepSpeed's configuration of a run.
 
-    At stage 0, `Engine` clips, because DeepSpeed does not return the norm.
+    Gradient accumulation, precision and learning rate are Hatchery's. At stage 0, `Engine` clips gradients, because
+    DeepSpeed does not return their norm.
     """
     return {
-        # DeepSpeed requires a batch size for its own speed report, which is off; nothing else reads it here.
+        # DeepSpeed requires a batch size, but uses it only for its speed report, which is off.
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": 1,
         "managed_gradient_accumulation": False,
@@ -55,7 +54,7 @@ def for_model(batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def recompute_layers_(model: nn.Module) -> list[Any]:
-    """Have all layers recompute their activations in the backward pass instead of storing them; returns the layers."""
+    """Make all layers recompute their activations in the backward pass instead of storing them; return the layers."""
     layers: list[Any] = [module for module in model.modules() if isinstance(module, EncoderLayer | DecoderLayer)]
     recompute_(layers)
     return layers
@@ -63,18 +62,18 @@ def recompute_layers_(model: nn.Module) -> list[Any]:
 
 @dataclass(frozen=True)
 class Update:
-    """The results of an optimiser update that was submitted to the device, but may not have run yet."""
+    """The results of an optimiser update; a GPU may not have computed them yet."""
 
     # Global L2 norm before clipping, zero-dimensional, on the device.
     gradient_norm: Tensor
-    # Whether fp16 gradients overflowed, so that the update was skipped.
+    # True if fp16 gradients overflowed and the update was skipped.
     skipped: bool = False
-    # The factor by which this step's loss was multiplied; None without loss scaling.
+    # Scale of this step's loss; None without loss scaling.
     loss_scale: float | None = None
 
 
 class Engine:
-    """Forward, backward and update of one model, over all processes of the open process group."""
+    """Forward pass, backward pass and update of one model, over all processes of the process group."""
 
     def __init__(
         self,
@@ -88,20 +87,20 @@ class Engine:
         zero_stage: int = 0,
         recomputed: bool = False,
     ) -> None:
-        """`model` must be on `device`; the parameters of process 0 are sent to all others here.
+        """`model` must be on `device`; process 0 sends its parameters to all other processes.
 
-        If `max_gradient_norm` is None, gradients are not clipped. `compiled` compiles the layers with torch.compile,
-        and `recomputed` recomputes them in the backward pass; both change layers in place, so that parameters keep
-        their names. Above stage 0, existing state of `optimizer` is divided among the processes.
+        If `max_gradient_norm` is None, gradients are not clipped. `compiled` compiles the layers with torch.compile;
+        `recomputed` recomputes activations in the backward pass. Both change layers in place, so parameters keep their
+        names. Above ZeRO stage 0, the state of `optimizer` is divided among the processes.
         """
         self.model, self.optimizer = model, optimizer
         self.device, self.topology, self.precision = device, topology, precision
         self.max_gradient_norm = max_gradient_norm
         self._update = Update(torch.zeros((), device=device))
-        # The key (seed, step number), and the global-batch index of the first sequence of the next micro-batch.
+        # The key (seed, step number), and the index in the global batch of the next micro-batch's first sequence.
         self._step_key, self._next_sequence = (0, 0), 0
-        # Weights are cast once per step: this context is open from the beginning of a step to its update. At stage 3 no
-        # process keeps whole weights that long.
+        # Weights are cast once per step: this context is open from the beginning of a step to its update. Not at stage
+        # 3, where no process keeps all weights during a step.
         self._casts = ExitStack()
         self._casts_once = precision.name != "fp32" and zero_stage < 3
         self._kernels_at = use_kernels_(model, device) if precision.name != "fp32" else []
@@ -111,7 +110,8 @@ class Engine:
         self._hook, states = None, dict(optimizer.state)
         self._averaged_over = topology.world_size if zero_stage == 3 else 1
         if zero_stage == 0:
-            # Gradients are complete only between DeepSpeed's reduction and the update: this hook runs there.
+            # This hook runs between DeepSpeed's reduction and the update, because gradients are complete only at that
+            # time.
             self._hook = optimizer.register_step_pre_hook(self._before_update)
         else:
             optimizer.state.clear()
@@ -129,7 +129,7 @@ class Engine:
         self._engine.train()
 
     def begin_step(self, seed: int, step: int, learning_rate: float, first_sequence: int = 0) -> None:
-        """Set the seed of dropout for the coming micro-batches, and the learning rate of the coming update.
+        """Set the seed of dropout and the learning rate of step number `step`.
 
         `first_sequence` is the index, from 0, of this process's first sequence in the global batch.
         """
@@ -143,8 +143,8 @@ class Engine:
     def forward(self, batch: dict[str, Tensor]) -> Any:
         """Return the model's output for the next micro-batch of the step, on the device and in the run's precision.
 
-        Dropout is drawn from (seed, step, index of the first sequence in the global batch): a resumed run is exact
-        without stored generator states, and a micro-batch has the same dropout in any process.
+        Dropout is drawn from seed, step and index of the micro-batch's first sequence in the global batch. So a resumed
+        run needs no stored generator state, and dropout does not depend on the process that reads the micro-batch.
         """
         state = np.random.SeedSequence([*self._step_key, self._next_sequence]).generate_state(1, np.uint64)
         torch.manual_seed(int(state[0]))
@@ -152,12 +152,14 @@ class Engine:
         return self._engine(**for_model(self.on_device(batch)))
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of `loss`, which must already be divided by the counts of the whole global batch."""
+        """Add the gradients of `loss`, which is already divided by the divisor of the global batch."""
         self._engine.backward(self.precision.scaled(loss * self._averaged_over), scale_wrt_gas=False)
 
     def step(self) -> Update:
-        """Sum the gradients over processes, unscale and clip them, update the parameters, and clear the gradients. In
-        fp16 an overflow skips the update."""
+        """Sum the gradients over processes, unscale and clip them, update the parameters, and clear the gradients.
+
+        In fp16 an overflow skips the update.
+        """
         self._casts.close()
         self._engine.step()
         if self._shards is not None:
@@ -166,16 +168,15 @@ class Engine:
         return self._update
 
     def whole_states(self) -> States:
-        """Return the optimiser's state by parameter, also if it is sharded; every process must call this.
+        """Return the complete state of the optimiser, by parameter; every process must call this.
 
-        A sharded state is complete in the first process only, in its CPU memory.
+        If the state is sharded, only the first process gets it, in its CPU memory.
         """
         return self.optimizer.state if self._shards is None else self._shards.whole()
 
     @contextmanager
     def whole_parameters(self) -> Iterator[None]:
-        """Gather the model's whole parameters in every process during the `with` block; every process must call
-        this."""
+        """Gather the complete parameters in every process during the `with` block; every process must call this."""
         if self._shards is None:
             yield
             return
@@ -195,10 +196,9 @@ class Engine:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Release DeepSpeed's objects, so that none of them outlives the process group; the model becomes whole again.
+        """Release DeepSpeed's objects before the process group ends, and gather sharded parameters into the model.
 
-        After an exception other processes may have ended: no process waits for them, and a model whose parameters are
-        sharded stays so.
+        After an exception, sharded parameters are not gathered, because other processes may have ended.
         """
         whole: dict[str, Tensor] = {}
         if self._shards is not None and kind is None:
@@ -219,10 +219,11 @@ class Engine:
             attention.attend_at_once = None
 
     def on_device(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return a batch on the model's device; a batch that is already there stays unchanged."""
+        """Return a batch on the model's device; a batch that is already on this device is returned unchanged."""
         if self.device.type == "cpu" or "labelled" in batch:
             return batch
-        # Labelled positions are computed here and not by the model, which would have to wait for the GPU to count them.
+        # Labelled positions are computed before the transfer, because on a GPU the model would have to wait for their
+        # number.
         batch = {**batch, "labelled": labelled_positions(batch["labels"])}
         return {key: moved(value, self.device) for key, value in batch.items()}
 
@@ -230,7 +231,7 @@ class Engine:
         parameters = list(self.model.parameters())
         scale = None if self.precision.scaler is None else self.precision.scaler.scale
         taken = self.precision.unscale_(parameters)
-        # After a skipped step there are no gradients.
+        # An update that is skipped has no gradients.
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         norm = nn.utils.get_total_norm(gradients, foreach=True).to(self.device)
         if taken and self.max_gradient_norm is not None:

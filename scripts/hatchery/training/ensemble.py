@@ -1,9 +1,8 @@
-"""An ensemble as the result of a run: its folder contains copies of its member models, so it does not depend on the
+"""A run whose model is an ensemble: its folder contains copies of the member models, so it does not depend on the
 originals.
 
-The files of the first member are at the top, where those of a single model are; the other members are in
-`members/<number>`. The ensemble's words seen and training time are the sums over its members, because all members were
-trained for it.
+The first member's files are at the top of the folder, like those of a single model; the other members are in
+`members/<number>`. The ensemble's words seen and training time are sums over its members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +16,15 @@ from hatchery.training.continuation import check_vocabulary
 from hatchery.training.inputs import Inputs
 
 FOLDER = "members"
-"""Folder of the members after the first, in the folder of an ensemble."""
+"""Subfolder of an ensemble's folder with all members except the first."""
 
 
 def check_ensembles(ensemble: bool, inputs: Inputs) -> None:
-    """Raise ConfigError for members without the setting `ensemble`, for fewer than two members, for members with
-    another tokenizer, and for an ensemble as input where one network is expected."""
+    """Raise ConfigError for inputs that contradict the setting `ensemble`.
+
+    Errors are: members without `ensemble`, fewer than two members, a member with another tokenizer than the run, and an
+    ensemble as an input that must be a single model.
+    """
     if bool(inputs.members) != ensemble or len(inputs.members) == 1:
         raise ConfigError(f"members: got {len(inputs.members)}, expected at least two with ensemble, otherwise none")
     for member in inputs.members:
@@ -33,13 +35,12 @@ def check_ensembles(ensemble: bool, inputs: Inputs) -> None:
 
 
 def is_ensemble(trained: Manifest) -> bool:
-    """Return whether a manifest describes an ensemble."""
+    """Return whether the manifest `trained` belongs to an ensemble."""
     return bool(trained.settings.get("ensemble"))
 
 
 def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
-    """Copy the members after the first into `folder`, and add sums over all members (words seen, training time) to the
-    run's manifest entries."""
+    """Copy all members except the first into `folder`, and set the run's manifest entries to sums over the members."""
     made = [read_manifest(path) for path in members]
     parameters = 0
     for number, member in enumerate(made, 1):
@@ -57,13 +58,13 @@ def save_members(run: StageRun, folder: Path, members: Sequence[Path]) -> None:
 
 
 def _facts(member: Manifest, name: str) -> float | None:
-    """Return the manifest entry `name` of a member's training, plus the entry of the model from which it started; None
-    if unknown."""
+    """Return the entry `name` of a member's manifest, or None; words include those of the models it was initialised
+    from."""
     facts: Mapping[str, float] = {**volatile_facts(member.path), **member.measures}
     return facts.get("words_seen", facts.get(name)) if name == "words" else facts.get(name)
 
 
 def load_members(trained: Manifest) -> list[LanguageModel]:
-    """Return the members of an ensemble, in their order, in float32 on the CPU. Raises ModelError."""
+    """Return an ensemble's members, in order, in float32 on the CPU. Raises ModelError."""
     folders = [trained.folder / FOLDER / str(number) for number in range(2, int(trained.measures["members"]) + 1)]
     return [load_language_model(folder).float() for folder in (trained.folder, *folders)]

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class Examples(Protocol):
-    """Sequences of one length with their targets, as `hatchery.objectives` makes them."""
+    """Sequences of one length with their targets; the classes of `hatchery.objectives` implement this interface."""
 
     def __len__(self) -> int:
         """Return the number of sequences in an epoch."""
@@ -16,30 +16,30 @@ class Examples(Protocol):
 
     @property
     def fillers(self) -> Mapping[str, int | bool]:
-        """Return the padding value of each batch tensor; the default is 0."""
+        """Return padding values by name of batch tensor; tensors without an entry are padded with 0."""
         ...
 
     def places(self) -> np.ndarray:
-        """The index in the split of each sequence's first token, int64 [len]."""
+        """Return the index, in the split, of each sequence's first token: int64 [len]."""
         ...
 
     def batch(self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None) -> dict[str, Tensor]:
-        """Return the model's arguments: `input_ids` and `labels` [B, T], and further tensors of the objective.
+        """Return a batch: `input_ids` and `labels` [B, T], and other tensors of the objective.
 
         B is len(indices), T at most the sequence length; padding is on the right. `mask_rate` is the share of masked
-        tokens, if the share changes during training; None uses the share in the settings.
+        tokens if this share changes during training; None uses the share in the settings.
         """
         ...
 
     def counted_batch(
         self, seed: int, epoch: int, indices: np.ndarray, mask_rate: float | None = None
     ) -> tuple[dict[str, Tensor], int]:
-        """Return the result of `batch`, and the number of words that begin in its text."""
+        """Return the batch of `batch`, and the number of words that begin in its text."""
         ...
 
     @property
     def same_in_every_epoch(self) -> bool:
-        """True if a sequence has the same text in every epoch."""
+        """True if the text of a sequence does not depend on the epoch."""
         ...
 
     def words(self, seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:
@@ -47,7 +47,7 @@ class Examples(Protocol):
         ...
 
     def counted(self, batch: dict[str, Tensor]) -> tuple[int, ...]:
-        """Return the divisors of a batch's losses: the number of its labels, then the objective's other counts."""
+        """Return the divisors of a batch's loss terms: the number of labels, then the objective's other counts."""
         ...
 
     def n_tokens(self, batch: dict[str, Tensor]) -> int:

@@ -1,36 +1,36 @@
-"""The manifests that a run reads."""
+"""The input manifests of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 TEACHER = "teacher"
-"""Name of the first teacher among the inputs of a manifest; further names have a number."""
+"""Input name, in a manifest, of the first teacher; further teachers are `teacher_2`, `teacher_3` and so on."""
 MEMBER = "member"
-"""Name of the first member of an ensemble among the inputs of a manifest; further names have a number."""
+"""Input name, in a manifest, of an ensemble's first member; further members are `member_2` and so on."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The manifests that a run reads."""
+    """The input manifests of a run."""
 
     tokens: Path
     tokenizer: Path
-    # The model that training starts from; None for random weights.
+    # Initial model; None starts from random weights.
     initial: Path | None = None
-    # Token shards of the corpus in which the output bias is counted; None for the run's own corpus.
+    # Token shards of the corpus in which labels are counted for the output bias; None uses the run's own corpus.
     counts: Path | None = None
-    # The finished models that the run learns from.
+    # Finished models that teach the run's model (distillation).
     teachers: Sequence[Path] = ()
-    # The finished models whose mean probabilities the run predicts.
+    # Member models, if the run's model is an ensemble.
     members: Sequence[Path] = ()
-    # The finished model or the word list that determines the difficulty by which sequences are ordered.
+    # Finished model or word list from which the curriculum computes difficulties.
     order_model: Path | None = None
     order_words: Path | None = None
 
     @property
     def by_name(self) -> dict[str, Path]:
-        """Return the manifests by their input names in the exported model's manifest."""
+        """Return the manifests by input name, as in the exported model's manifest."""
         named = {"tokens": self.tokens, "tokenizer": self.tokenizer}
         more = {
             "initial_model": self.initial,

@@ -1,15 +1,14 @@
-"""A clean stop: after a signal or at a time limit the current step is finished and a checkpoint is saved.
+"""A clean stop: after a signal or at a time limit, a run finishes the current step and saves a checkpoint.
 
-The signals are SIGTERM (Slurm's time limit, a preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
-then exits with status 75 (`EX_TEMPFAIL`: try again later), a failure that Snakemake's `retries` repeats; running the
-command again continues from the checkpoint. A second Ctrl-C ends the process at once; a second SIGTERM does not,
-because Slurm sends several SIGTERM signals to a job that has to end, while the checkpoint is being written, and finally
-SIGKILL.
+The signals are SIGTERM (Slurm's time limit or preemption), SIGUSR1 (`sbatch --signal=USR1@300`) and Ctrl-C. The command
+then exits with status 75 (`EX_TEMPFAIL`), which Snakemake's `retries` treats as a failure; the same command, run again,
+continues from the checkpoint. A second Ctrl-C ends the process at once. A second SIGTERM does not, because Slurm may
+send several SIGTERM signals while the checkpoint is being written.
 
-The time limit is the end of the Slurm job or the limit in the settings. A run that stops before it loses no steps; a
-run that Slurm kills loses the steps since its last checkpoint. Only clocks of this process are read; the training loop
-makes several processes stop after the same step. Newer Slurm versions set the end of the job in an environment
-variable; otherwise Slurm's queue (`squeue`) is queried.
+The time limit is the end of the Slurm job or the limit in the settings, whichever is earlier. A run that stops before
+the limit loses no steps; a run that Slurm kills loses the steps since its last checkpoint. The end of the Slurm job
+comes from an environment variable of newer Slurm versions, or from Slurm's queue (`squeue`). The training loop makes
+all processes stop after the same step.
 """
 
 import os
@@ -29,21 +28,21 @@ from typing import Any, Self
 from hatchery.errors import ConfigError
 from hatchery.units import seconds_of
 
-# sysexits.h: the work is not done; the same command continues it.
+# Status EX_TEMPFAIL of sysexits.h: the run is not finished; the same command continues it.
 EXIT_STATUS_INTERRUPTED = 75
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-# The duration of the next step is estimated by the longest of this number of recent steps: enough steps to contain most
-# slow ones, few enough to forget the first step, in which kernels are compiled.
+# Number of recent steps. The longest of them predicts the duration of the next step. 100 steps are enough to contain
+# slow steps, and soon exclude the first step, in which kernels are compiled.
 RECENT_STEPS = 100
 SLURM_END, SLURM_JOB = "SLURM_JOB_END_TIME", "SLURM_JOB_ID"
-# In a short Slurm job the grace time is at most this share of the remaining time, because otherwise the job would stop
-# after one step.
+# Maximum grace time, as a share of a Slurm job's remaining time, because otherwise a short job would stop after one
+# step.
 LARGEST_GRACE = 0.25
 QUEUE_TIMEOUT_SECONDS = 60
 
 
 def ask_queue(job: str) -> str | None:
-    """Return the remaining time of a job from Slurm's queue, such as `1-02:03:04`; None if the query fails."""
+    """Return a Slurm job's remaining time, such as `1-02:03:04`, from Slurm's queue; None if the query fails."""
     command = ["squeue", "--noheader", "--jobs", job, "--format", "%L"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=QUEUE_TIMEOUT_SECONDS, check=True)
@@ -54,8 +53,8 @@ def ask_queue(job: str) -> str | None:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The moment `at` on the clock of `time.monotonic()`, and the number of seconds that stopping may take before
-    it."""
+    """A time limit: the time `at` on the clock `time.monotonic()`, and the seconds reserved for stopping before
+    `at`."""
 
     at: float
     grace_seconds: float
@@ -68,15 +67,16 @@ class Deadline:
         grace_seconds: float,
         time_left: Callable[[str], str | None] = ask_queue,
     ) -> Self | None:
-        """Return the earlier of the time limit, counted from now, and the end of the Slurm job; None if there is
-        neither.
+        """Return the earlier of two limits, the time limit of the settings and the end of the Slurm job; None without
+        limits.
 
-        The end of the Slurm job is read from SLURM_JOB_END_TIME (seconds since 1970), or computed from `time_left(job
-        id)`. Later changes of Slurm's time limit are not noticed. Raises ConfigError for a value that cannot be used.
+        The end of the Slurm job is SLURM_JOB_END_TIME (seconds since 1970) or, without this variable, now plus
+        `time_left(job id)`. Later changes of Slurm's time limit have no effect. Raises ConfigError for an invalid
+        value.
         """
         remaining: list[tuple[float, float]] = []
         if time_limit_minutes is not None:
-            # Otherwise every attempt would stop after one step.
+            # Because every attempt would stop after one step, a larger grace time is refused.
             if grace_seconds >= 60 * time_limit_minutes:
                 raise ConfigError(
                     f"runtime.time_limit_minutes: got {time_limit_minutes!r}, expected more than the grace time "
@@ -92,11 +92,11 @@ class Deadline:
         return cls(time.monotonic() + seconds, grace)
 
     def is_near(self, step_seconds: float) -> bool:
-        """Return whether another step of `step_seconds` would end within the grace time; called once per step."""
+        """Return whether another step of `step_seconds` seconds would end within the grace time before the limit."""
         return self.remaining_seconds() - step_seconds < self.grace_seconds
 
     def remaining_seconds(self) -> float:
-        """Return the seconds until the deadline, negative after it."""
+        """Return the number of seconds until the limit; negative after the limit."""
         return self.at - time.monotonic()
 
 
@@ -113,11 +113,11 @@ def _left_of_slurm_job(environment: Mapping[str, str], time_left: Callable[[str]
 
 
 def leave_on_signals() -> None:
-    """Install signal handlers that end the process with one line of text and the exit status of an interrupted run.
+    """Install signal handlers that end the process with a message and the exit status of an interrupted run.
 
-    They serve at the command's beginning, while libraries are imported and the model is built, and at its end; during
-    training, `StopRequest` handles signals. The process exits instead of raising an exception, which a library might
-    catch.
+    The handlers are active outside of training: while libraries are imported and the model is built, and after
+    training. During training, `StopRequest` handles signals. The process exits without an exception, which a library
+    might catch.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -127,7 +127,7 @@ def leave_on_signals() -> None:
             file=sys.stderr,
             flush=True,
         )
-        # An import releases its locks in callbacks of weak references, and an exception in such a callback is ignored.
+        # An exception during an import may be ignored, because imports run callbacks of weak references.
         if _is_importing(frame):
             os._exit(EXIT_STATUS_INTERRUPTED)
         sys.exit(EXIT_STATUS_INTERRUPTED)
@@ -145,13 +145,13 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 class TrainingInterrupted(Exception):  # noqa: N818 - not an error: the run can continue
-    """Training stopped on request, with a checkpoint saved; the message explains how to continue."""
+    """Training was stopped on request and has saved a checkpoint; the message explains how to continue."""
 
 
 class StopRequest:
-    """A request to stop this process: by a signal, the time limit or another attempt.
+    """A request to stop this process, by a signal, by the time limit, or by another attempt of the same job.
 
-    As a context manager it collects signals; the former handlers are restored at its exit.
+    The context manager handles signals in its `with` block, and restores the former handlers at the end of the block.
     """
 
     def __init__(
@@ -160,10 +160,10 @@ class StopRequest:
         steps_until_heeded: int = 1,
         is_claimed: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Without a deadline only signals count.
+        """Without `deadline`, there is no time limit.
 
-        `steps_until_heeded` is the number of steps until the training loop acts on a request: more than 1 if several
-        processes agree at intervals only. `is_claimed` returns whether another attempt requests the run folder.
+        `steps_until_heeded` is the number of steps until the training loop acts on a request; it exceeds 1 if several
+        processes agree only at intervals. `is_claimed` returns whether another attempt requests the run folder.
         """
         self.signal_name: str | None = None
         self._former_handlers: dict[signal.Signals, Any] = {}
@@ -174,7 +174,7 @@ class StopRequest:
         self._step_began = time.monotonic()
 
     def __enter__(self) -> Self:
-        # Python handles signals only in the main thread, so signals do not stop a training in another thread.
+        # Python handles signals only in the main thread. In another thread, training does not react to signals.
         if threading.current_thread() is threading.main_thread():
             self._former_handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
@@ -185,21 +185,23 @@ class StopRequest:
 
     @property
     def is_made(self) -> bool:
-        """Return whether to stop after this step; a request stays in force once made. Call once per step, before
-        `step_finished`."""
+        """Return whether to stop after the current step. Call this once per step, before `step_finished`.
+
+        A request cannot be withdrawn.
+        """
         if self._deadline is not None and self._deadline.is_near(self._expected_seconds()):
             self._limit_is_near = True
         return self.signal_name is not None or self._limit_is_near or self._is_claimed()
 
     def step_finished(self) -> None:
-        """Record the end of a step, including its evaluation and checkpoint; its duration predicts that of later
+        """Record the end of a step with its evaluation and checkpoint; its duration predicts the duration of later
         steps."""
         now = time.monotonic()
         self._step_seconds.append(now - self._step_began)
         self._step_began = now
 
     def interruption(self, step: int, steps: int, run_folder: Path) -> TrainingInterrupted:
-        """Return the exception to raise once the checkpoint after `step` of `steps` is saved in `run_folder`."""
+        """Return the exception to raise after the checkpoint of `step` (of `steps` steps) is saved in `run_folder`."""
         if self.signal_name is not None:
             reason = self.signal_name
         elif self._limit_is_near:
@@ -219,5 +221,5 @@ class StopRequest:
             signal.signal(number, signal.SIG_DFL)
 
     def _expected_seconds(self) -> float:
-        """Return the estimated seconds until the loop would act on a request that is made in the next step."""
+        """Return the estimated seconds until the training loop would act on a request made in the next step."""
         return max(*self._step_seconds, sum(list(self._step_seconds)[-self._steps_until_heeded :]))

@@ -1,16 +1,9 @@
 """LAMB, the optimiser of LTG-BERT and ELC-BERT (You et al. 2020, arXiv:1904.00962, in the variant of both papers).
 
-Per tensor: Adam with bias correction, decoupled weight decay, and a step that is rescaled by
-
-p
-
-/
-
-u
-
-. A parameter group without weight decay gets NO trust ratio, so its parameters get plain Adam steps with the full
-learning rate. The ratio is not clamped, and gradients are not normalised. The trajectory equals the published one
-within fp32 rounding, and is bitwise reproducible on one machine.
+For each tensor: Adam with bias correction, decoupled weight decay, and an update that is multiplied by the trust ratio
+`||p|| / ||u||` (norms of parameter and update). A parameter group without weight decay has NO trust ratio, so its
+parameters get plain Adam updates with the full learning rate. The trust ratio is not clamped, and gradients are not
+normalised. Updates equal those of the published code within fp32 rounding, and are bitwise reproducible on one machine.
 """
 
 import inspect
@@ -22,7 +15,7 @@ from torch import Tensor
 
 
 class PlainOptimizer(torch.optim.Optimizer):
-    """Base class of optimisers that exposes PyTorch's undecorated methods."""
+    """Base class of optimisers whose methods lack the decorators of PyTorch's optimiser methods."""
 
     add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
     zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
@@ -31,10 +24,10 @@ class PlainOptimizer(torch.optim.Optimizer):
 
 
 class Lamb(PlainOptimizer):
-    """LAMB over fp32 parameters; all tensors of a group are updated together with torch's `foreach` operations.
+    """LAMB for fp32 parameters; torch's `foreach` operations update all tensors of a group together.
 
-    State of each parameter: `step` (int64, zero-dimensional, on the CPU), `exp_avg` and `exp_avg_sq` (like the
-    parameter). Parameters without a gradient stay unchanged.
+    State of each parameter: `step` (int64, zero-dimensional, on the CPU), `exp_avg` and `exp_avg_sq` (both with the
+    shape of the parameter). Parameters without a gradient stay unchanged.
     """
 
     def __init__(
@@ -48,14 +41,14 @@ class Lamb(PlainOptimizer):
         cautious: bool = False,
         peak_rate: float | None = None,
     ) -> None:
-        """If `trust_ratio` is False, this is AdamW; `cautious` and `peak_rate` change the weight decay
-        (`add_weight_decay`)."""
+        """With `trust_ratio` False, this is AdamW. `cautious` and `peak_rate` change the weight decay: see
+        `add_weight_decay`."""
         defaults: dict[str, Any] = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, {**defaults, "trust_ratio": trust_ratio, "cautious": cautious, "peak_rate": peak_rate})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:  # type: ignore[override]
-        """Update all parameters once from their `.grad`; returns the value of `closure`."""
+        """Update all parameters once from their `.grad`; return the value of `closure`, or None."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -103,10 +96,10 @@ class Lamb(PlainOptimizer):
 def add_weight_decay(
     updates: tuple[Tensor, ...] | list[Tensor], parameters: list[Tensor], group: Mapping[str, Any]
 ) -> bool:
-    """Add the weight decay of a group to its `updates` (before the learning rate); False if the group has none.
+    """Add weight decay to the `updates` of a group (before the learning rate); return False if its weight decay is 0.
 
-    With `peak_rate` the decay is multiplied by the current learning rate divided by its peak. Cautious decay skips each
-    value that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
+    With `peak_rate`, the decay is multiplied by the current learning rate divided by `peak_rate`. Cautious decay omits
+    values that the update moves away from zero (Chen et al. 2025, arXiv:2510.12402).
     """
     decay = group["weight_decay"]
     if decay <= 0:
@@ -123,16 +116,8 @@ def add_weight_decay(
 
 
 def _trust_ratios(parameters: Sequence[Tensor], updates: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return
-
-    p
-
-    /
-
-    u
-
-    per tensor, zero-dimensional each; 1 if a norm is zero (a tensor that starts at zero).
-    """
+    """Return the trust ratio `||p|| / ||u||` of each tensor, zero-dimensional; 1 if a norm is zero (a tensor that
+    starts at zero)."""
     parameter_norms = torch.stack(torch._foreach_norm(list(parameters)))
     update_norms = torch.stack(torch._foreach_norm(list(updates)))
     usable = (parameter_norms > 0) & (update_norms > 0)
