@@ -1,10 +1,12 @@
-"""Memory and processor time of the training of a tokenizer on text without spaces, and its pieces per character.
+"""Memory and processor time of the training of a tokenizer, mainly on text without spaces; its pieces per character.
 
 The text is generated: 60,000 words of 1 to 4 characters of a script, drawn by Zipf's law, with a mark after about six
-words. The corpus is converted and the tokenizer trained by the stages of the workflow. The training is a process of its
-own, whose peak memory is measured; other text of the generator, 1 MB, is encoded.
+words. Another 1 MB of the generator is encoded. With `--text`, the text is a folder of text files instead: every tenth
+file is encoded, and the tokenizer learns from the other files. Stages of the workflow convert the corpus and train the
+tokenizer. The training is a process of its own, whose peak memory is measured.
 
     python benchmarks/spaceless_tokenizer.py [--megabytes 100] [--script chinese] [--kinds byte_bpe] [--distinct 5]
+    python benchmarks/spaceless_tokenizer.py --text FOLDER [--kinds byte_bpe unigram wordpiece] [--vocabulary-size 8192]
 """
 
 import argparse
@@ -26,6 +28,7 @@ from hatchery.artifacts.manifests import stage_run
 from hatchery.corpora.settings import ConvertSettings
 from hatchery.corpora.stages.convert_corpus import convert_corpus
 from hatchery.raw.registration import register_source
+from hatchery.tokenization.special_tokens import SPECIAL_SETS
 from hatchery.typed import build
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
@@ -36,11 +39,13 @@ TEXTS = {
     "thai": (0x0E01, 46, "  \n", {2: 0.2, 3: 0.3, 4: 0.3, 5: 0.2}),
 }
 WORDS = 60_000
+UNKNOWN = {known.unknown for known in SPECIAL_SETS.values()}
 KINDS = {
     "byte_bpe": {"special_tokens": "gpt_bert", "normalizer": "gpt_bert", "pre_tokenizer": "gpt_bert"},
     "unigram": {
         "special_tokens": "roberta", "normalizer": "nmt_nfkc", "pre_tokenizer": "metaspace", "individual_digits": False,
     },
+    "wordpiece": {"special_tokens": "babylm", "normalizer": "nmt_nfkc"},
 }  # fmt: skip
 
 
@@ -76,10 +81,22 @@ def text(script: str, seed: int, size: int) -> Iterator[str]:
         yield paragraph + "\n"
 
 
+def texts(arguments: argparse.Namespace) -> tuple[Iterator[str], list[str]]:
+    """Return the text that the tokenizer learns from, and the paragraphs that are encoded afterwards."""
+    if arguments.text is None:
+        learned = text(arguments.script, 0, int(1e6 * arguments.megabytes))
+        return learned, list(text(arguments.script, 1, 1_000_000))
+    files = sorted(arguments.text.glob("*.txt"))
+    encoded = files[::10]
+    other = [line for path in encoded for line in path.read_text(encoding="utf-8").splitlines()]
+    return (path.read_text(encoding="utf-8") for path in files if path not in encoded), other
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=100)
     parser.add_argument("--script", choices=TEXTS, default="chinese")
+    parser.add_argument("--text", type=Path, help="folder of text files (UTF-8) instead of generated text")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["byte_bpe"])
     parser.add_argument("--vocabulary-size", type=int, default=16_384)
     parser.add_argument("--distinct", type=float, nargs="+", default=[5.0], help="spaceless_megabytes")
@@ -87,32 +104,35 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "text").mkdir()
+        learned, other = texts(arguments)
         with (folder / "text/text.txt").open("w", encoding="utf-8") as handle:
-            handle.writelines(text(arguments.script, 0, int(1e6 * arguments.megabytes)))
+            handle.writelines(learned)
         register_source("text", folder / "text", folder / "text.json")
         source = {"name": "text", "reader": "plain_text", "options": {"sentences": "line", "cleaning": "none"}}
         settings = build(ConvertSettings, {"sources": [source]}, "corpus")
         corpus = folder / "corpus/manifest.json"
         with stage_run(corpus, {}) as run:
             convert_corpus(settings, {"text": folder / "text.json"}, run)
-        other = list(text(arguments.script, 1, 1_000_000))
         for kind in arguments.kinds:
             for distinct in arguments.distinct:
                 output = folder / f"{kind}-{distinct}/manifest.json"
                 chosen = {
                     "stage": "learn_tokenizer", "kind": kind, "vocabulary_size": arguments.vocabulary_size,
-                    "spaceless_megabytes": distinct, **KINDS[kind],
+                    "spaceless_megabytes": distinct, "allow_smaller": True, **KINDS[kind],
                 }  # fmt: skip
                 call = json.dumps({"settings": chosen, "output": str(output), "corpus": [str(corpus)]})
                 command = [sys.executable, str(SCRIPTS / "run.py"), "train_tokenizer", call]
                 memory, seconds = peak_memory(command, {**os.environ, "TOKENIZERS_PARALLELISM": "false"})
                 backend = Backend.from_file(str(output.with_name("tokenizer.json")))
                 encodings = backend.encode_batch_fast(other, add_special_tokens=False)
-                pieces = sum(len(encoding.ids) for encoding in encodings) / sum(map(len, other))
+                ids = [token for encoding in encodings for token in encoding.ids]
+                pieces = len(ids) / sum(map(len, other))
+                unknown = sum(token in UNKNOWN for token in map(backend.id_to_token, ids)) / len(ids)
                 print(
-                    f"{arguments.script} {arguments.megabytes:g} MB, {kind}, {distinct:g} MB distinct: "
-                    f"{memory:,.0f} MB, {seconds:,.0f} CPU s, "
-                    f"{pieces:.4f} pieces per character",
+                    f"{arguments.text.name if arguments.text else arguments.script} "
+                    f"{(folder / 'text/text.txt').stat().st_size / 1e6:.2f} MB, {kind}, {distinct:g} MB distinct, "
+                    f"{backend.get_vocab_size():,} entries: {memory:,.0f} MB, {seconds:,.0f} CPU s, "
+                    f"{pieces:.4f} pieces per character, {unknown:.4f} of them unknown",
                     flush=True,
                 )
     return 0
