@@ -1,7 +1,7 @@
-"""Questions to a pretrained model: fill a gap, continue a text, and score sentences and words.
+"""Ask a pretrained model: fill a gap, continue a text, and score sentences and words.
 
-`hatchery` (the package) and `make try` use this module. Its numbers are those of the evaluations: sentences are scored
-by `minimal_pairs.scoring`, words by `surprisal.words`. The results page uses it for `filled_sentences`.
+The package `hatchery` and `make try` answer with this module, and the results page prints its predictions. Scores equal
+those of the evaluations: `minimal_pairs.scoring` scores sentences, and `surprisal.words` scores words.
 """
 
 import re
@@ -36,7 +36,7 @@ GAPS = re.compile(r"_{2,}")
 _IN_A_WORD = re.compile(
     r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]_{2,}|_{2,}[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0010ffff]"
 )
-# This word replaces each gap while the sentence is split into tokens; nearly every vocabulary contains it.
+# This word replaces each gap while the sentence is split into tokens. Nearly every vocabulary contains the word.
 _IN_A_GAP = "a"
 
 
@@ -44,9 +44,10 @@ _IN_A_GAP = "a"
 class HiddenStates:
     """Hidden states of all layers for one sentence.
 
-    `states` is float32 [L, T, D], the embedding first; `tokens` are the texts of the T tokens, special tokens included.
-    With some layer weightings, `states` has one more entry, which task heads read. `attentions` is float32 [layers, H,
-    T, T]: the attention weights of each head, summing to 1 over the last axis. It is None for models of `transformers`.
+    `states` is float32 [L, T, D]: the embedding, then the layers. If the model weights its layers, `states` ends with
+    their weighted sum, the input of task heads. `tokens` are the texts of the T tokens, special tokens included.
+    `attentions` float32 [layers, H, T, T] are the attention weights of each head, summing to 1 over the last axis; None
+    for models of `transformers`.
     """
 
     tokens: tuple[str, ...]
@@ -55,7 +56,7 @@ class HiddenStates:
 
 
 class AskedModel:
-    """A pretrained model of ours or of others, with its tokenizer."""
+    """A pretrained model, trained by Hatchery or external, with its tokenizer."""
 
     def __init__(self, opened: Pretrained, device: DeviceName = "cpu") -> None:
         """Move the model to `device`.
@@ -67,9 +68,8 @@ class AskedModel:
         self._opened, self._model = opened, opened.asked(prepare_device(device))
         self._is_ours = isinstance(self._model, HatcheryModel)
         self.kinds: tuple[str, ...] = opened.use.learned
-        """Kinds of language model that it was trained as: `masked`, `causal`, or both; for models of others also
-        `encoder_decoder`.
-        """
+        """Uses that the model was trained for: `masked`, `causal` or both; for external models also
+        `encoder_decoder`."""
         self._also: tuple[str, ...] = opened.use.kinds
 
     @property
@@ -85,12 +85,12 @@ class AskedModel:
 
     @property
     def fills_gaps(self) -> bool:
-        """Return whether the model can fill gaps (`fill`)."""
+        """Return whether the model has a mask token, so that `fill` can fill gaps."""
         return self._model.mask_id is not None
 
     @property
     def continues(self) -> bool:
-        """Return whether the model can continue a text (`continuation`)."""
+        """Return whether `continuation` can continue a text: the model is a causal model trained by Hatchery."""
         return self._is_ours and "causal" in self.kinds
 
     def scores(self, sentences: Sequence[str], scoring: str = "auto") -> pl.DataFrame:
@@ -98,10 +98,10 @@ class AskedModel:
 
         A single text is read as one sentence.
 
-        `auto` is the log-likelihood from left to right for causal models, and the pseudo-log-likelihood for other
-        models; docs/evaluation.md lists the other scoring methods. Raises EvaluationError for a sentence without tokens
-        and for a value that is no text, naming the sentence's number; ConfigError for a scoring method that does not
-        fit the model.
+        With `scoring="auto"`, the score is the left-to-right log-likelihood for causal models, and the
+        pseudo-log-likelihood for other models; docs/evaluation.md lists the other scoring methods. Raises
+        EvaluationError naming the number of a sentence without tokens or of a value that is not a text; ConfigError for
+        a scoring method that does not fit the model.
         """
         sentences, model = plain_texts(sentences), self._asked_as(scoring)
         values = token_scores(model, model.encode(sentences, words=True), scoring, padded=True)
@@ -186,8 +186,8 @@ class AskedModel:
         return Alphabet(self._model)
 
     def _asked_as(self, scoring: str) -> HatcheryModel | ModuleModel | BaselineModel:
-        """Return the model in the direction that `scoring` requires: a hybrid model predicts masked tokens unless
-        `scoring` is causal.
+        """Return the language model that computes `scoring`: for a hybrid model, the causal one if `scoring` is a
+        causal method, else the masked one.
 
         Raises ConfigError for a scoring method that the model was not trained for.
         """
@@ -237,5 +237,6 @@ def _logits_alone(model: ModuleModel, question: str) -> ConfigError:
 
 
 def _one_text(sentence: str) -> list[str]:
-    """Return a sentence in a list. Raises EvaluationError for a value that is no text, such as a list of sentences."""
+    """Return a sentence in a list. Raises EvaluationError for a value that is not a text, such as a list of
+    sentences."""
     return plain_texts([sentence])

@@ -1,8 +1,9 @@
-"""The basis of a number: the predicted tokens, tokenizer, text and scoring that comparable numbers share.
+"""The comparison basis of a number: its predicted tokens, tokenizer, text and scoring, which must be equal in all
+compared numbers.
 
-An evaluation writes the basis of a number next to it, as `aspect: value; aspect: value`. Code that ranks or subtracts
-numbers of one metric calls `differing`, the only test of comparability. A treatment, such as a learning rate, is no
-aspect: experiments exist to compare treatments.
+Evaluations write the comparison basis next to each number, as `aspect: value; aspect: value`. Before numbers of a
+metric are ranked or subtracted, `differing` compares their bases. A treatment, such as a learning rate, is not part of
+the basis, because experiments compare treatments.
 """
 
 import hashlib
@@ -28,18 +29,19 @@ _KINDS = {"subword": "subwords", "whole_word": "whole words", "span": "spans", "
 
 
 def basis(**aspects: object) -> str:
-    """Return the basis of a number as text; an aspect without a value is omitted."""
+    """Return the comparison basis of a number as text; aspects without a value are omitted."""
     written = {name: str(value).replace(";", ",").replace(": ", " ") for name, value in aspects.items() if value}
     return "; ".join(f"{name}: {value}" for name, value in written.items())
 
 
 def aspects_of(text: str) -> dict[str, str]:
-    """Parse a basis: return its values by aspect."""
+    """Parse a comparison basis into a mapping from aspect to value."""
     return {name: value for name, _, value in (part.partition(": ") for part in text.split("; ") if part)}
 
 
 def differing(bases: Iterable[str]) -> dict[str, list[str]]:
-    """Return the aspects in which numbers differ, with their values; empty if all numbers are comparable."""
+    """Return the aspects whose values differ among comparison bases, with these values; empty if all bases are
+    equal."""
     found = [aspects_of(text) for text in dict.fromkeys(bases)]
     names = dict.fromkeys(name for aspects in found for name in aspects)
     values = {name: sorted({aspects.get(name, "") for aspects in found}) for name in names}
@@ -47,9 +49,10 @@ def differing(bases: Iterable[str]) -> dict[str, list[str]]:
 
 
 def joined(bases: Iterable[tuple[object, str]]) -> str:
-    """Return the basis of a number that is computed from several numbers, each with a key such as its task.
+    """Return the comparison basis of a number that is computed from other numbers; `bases` pairs a key, such as a task,
+    with each basis.
 
-    If these numbers differ in an aspect, the joint basis contains the number of its values and their digest.
+    For an aspect with several values, the result contains the number of values and a digest of the values by key.
     """
     parts = sorted({(str(key), text) for key, text in bases})
     different = differing(text for _, text in parts)
@@ -61,7 +64,7 @@ def joined(bases: Iterable[tuple[object, str]]) -> str:
 
 
 def digest_of(value: object) -> str:
-    """Return the first digits of the SHA-256 of a value."""
+    """Return the first 12 hexadecimal digits of the SHA-256 of a value."""
     listed = list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else value
     return hashlib.sha256(repr(listed).encode()).hexdigest()[:_DIGITS]
 
@@ -72,10 +75,10 @@ def shortened(digest: str | None) -> str:
 
 
 def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
-    """Return a name of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next
+    """Return a description of the tokens that a model predicts on held-out text: `15 % of subwords (1a2b3c)`, or `next
     tokens`.
 
-    The digest covers all settings of the masks and the `seed` of their draw.
+    The digest in parentheses covers all settings of the masks, and the `seed` with which masks are drawn.
     """
     if objective.asked_as == "causal":
         return "next tokens"
@@ -89,6 +92,6 @@ def asked_of(objective: "ObjectiveKeys", seed: object = "") -> str:
 
 
 def window_of(objective: "ObjectiveKeys", sequence_length: int) -> str:
-    """Return the length and kind of the windows in which a model sees a text."""
+    """Return the number of tokens and the splitting method of a model's input sequences, in words."""
     apart = "" if getattr(objective, "reset_attention", True) else ", behind other documents"
     return f"{sequence_length} tokens, {getattr(objective, 'segments', 'sentences')}{apart}"

@@ -1,7 +1,7 @@
 """Independent random streams for evaluations, and the selection of held-out rows.
 
-Each random choice (pairs, split, order, initial head) gets its own seed from the run's seed and a name, so changing one
-choice never shifts another. SHA-256 keeps the derivation equal on every machine.
+Each random choice (pairs, held-out rows, order of rows, initial head) has its own seed, which is derived from the run's
+seed and a name with SHA-256. So changing one choice never shifts another, and the seeds are equal on every machine.
 
 The held-out rows are the development rows of a seed, and the validation rows of a task without a validation file. Rows
 with equal inputs and rows that are judged together always stay on one side, so no text is on both sides and no question
@@ -31,10 +31,11 @@ def generator(seed: int, *purpose: str | int) -> np.random.Generator:
 def hold_out(
     groups: Sequence[Hashable], fraction: float, random: np.random.Generator, where: str
 ) -> tuple[list[int], list[int]]:
-    """Return the positions of kept and of held-out rows, both ascending; `groups` has the group of each row.
+    """Return the positions of the rows that are not held out, and of the held-out rows, both ascending; `groups` has
+    the group of each row.
 
     `round(fraction * number of distinct groups)` groups are held out, at least one; a group is never divided. Raises
-    EvaluationError naming `where` if there are fewer than two groups, or if no group would be kept.
+    EvaluationError naming `where` for fewer than two groups, or if all groups would be held out.
     """
     positions: dict[Hashable, list[int]] = {}
     for index, group in enumerate(groups):

@@ -1,9 +1,9 @@
-"""An ensemble of several models, which predicts the mean of their probabilities.
+"""An ensemble of Hatchery models, which predicts the mean of their probabilities.
 
-The members have one tokenizer and were trained for the same uses; their architectures may differ. The logits of an
-ensemble are the logarithms of the mean probabilities, so softmax returns these means, and every evaluation that reads
-logits accepts an ensemble. Members compute one after the other: time and memory are the sums over members. An ensemble
-has no hidden states, so it is neither fine-tuned nor probed.
+All members have the same tokenizer and the same uses (masked, causal or both); their architectures may differ. The
+ensemble's logits are the logarithms of the mean probabilities, so that softmax returns the means, and every evaluation
+that reads logits accepts an ensemble. Members compute one after the other: time and memory are sums over members. An
+ensemble has no hidden states, so it is neither fine-tuned nor probed.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from hatchery.training.own_model import OwnModel
 
 
 class Ensemble(OwnModel):
-    """Models of ours that get the same batch."""
+    """Hatchery models that all read the same batch and whose probabilities are averaged."""
 
     module: nn.ModuleList
 
@@ -43,10 +43,10 @@ class Ensemble(OwnModel):
 
 
 def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
-    """Return the ensemble of models of ours.
+    """Return the ensemble of Hatchery models.
 
-    Raises ConfigError for fewer than two members, for a member that is no language model of ours, and for members with
-    different tokenizers or uses.
+    Raises ConfigError for fewer than two members, for a member that is not a Hatchery language model, and for members
+    with different tokenizers or different uses (masked, causal).
     """
     if len(members) < 2:
         raise ConfigError(f"model: got an ensemble of {len(members)}, expected at least two models")
@@ -62,8 +62,7 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
         if other.use != first.use:
             raise ConfigError(f"{other.where}: got other uses than {first.where}, expected models of one objective")
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
-    # Members that were trained on different masks have no common objective, so only common masks can measure the
-    # ensemble.
+    # If members were trained on different masks, only common masks can measure the ensemble.
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None
     where = " + ".join(member.where for member in ours)
     return ModelOfUser(Ensemble([member.network for member in ours]), first.tokenizer, first.use, where, objective)

@@ -1,11 +1,11 @@
-"""The record of a kind of evaluation, from which planning, collecting and summaries are derived.
+"""Describe one kind of evaluation (minimal pairs, perplexity, fine-tuning, ...) by a record, an `Evaluation`.
 
-A kind is named after its stage's result folder (`StoredByDigest.folder`). The record holds: the names that an
-experiment evaluates a model on, the conversion of a manifest to rows of the tidy tables, and the title of its section
-in a summary. Planning, collecting and the summaries iterate over the records (`evaluations`); there is no list of
-kinds.
+A kind is named after its stage's result folder (`StoredByDigest.folder`). Its record holds: the names of the suites or
+tasks on which an experiment evaluates a model, the conversion of a manifest to rows of `measurements.parquet`, and the
+title of its section in a summary. Planning, collecting and summaries read all records from `kinds.evaluations`, so no
+other list of kinds exists.
 
-Rows are built here without the columns that identify the run; collecting adds these.
+The rows built here have no columns that identify the run; the stage that collects results adds these columns.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,16 +28,16 @@ TidyRow = dict[str, Any]
 _OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": "", "settings": "", "basis": ""}
 
 ONCE = ("",)
-"""Result names of an evaluation kind with a single result per model, whose name is empty."""
+"""Names of an evaluation that has a single result per model: one empty name."""
 
 
 def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> TidyRow:
-    """Return a row of the tidy table of measurements; `more` holds further columns.
+    """Return a row of `measurements.parquet`; `more` holds values of further columns.
 
-    `value` is in the unit of `metric`, or None if the run gave no number (for example, because it diverged). `failed`
-    is empty, or the reason for a missing value, or the kind of collapse of a model whose answers do not vary (its value
-    is kept). `settings` describe in words how the number was computed, if other settings give other numbers. `basis`
-    holds the aspects that comparable numbers share (`evaluation.basis`).
+    `value` is in the unit of `metric`; None if the run has no value (for example, because the run diverged). `failed`
+    is empty, or names the reason for a missing value, or the collapse of a model that gives every row the same answer;
+    a collapsed model's value is still stored. `settings` describe in words how the number was computed, if other
+    settings give other numbers. `basis` is the comparison basis (`evaluation.basis`).
     """
     return {**_OF_MOST, "suite": suite, "task": task, "level": level, "metric": metric, "value": value, **more}
 
@@ -46,9 +46,10 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
 class Evaluated:
     """A finished evaluation: its manifest, its model's manifest, and the name of its suite or task.
 
-    `unigram_loss` is the loss of a unigram baseline on a split in nats per token, if known. `tokens_per_byte` is the
-    number of predictable tokens of a split per byte of the text that they represent, and `n_bytes` the number of bytes
-    of its sentences as a tokenizer of others encodes them. `text` names the documents of a split that were read.
+    The functions return facts about a split, if known: `unigram_loss` the loss of a unigram baseline in nats per token;
+    `tokens_per_byte` the number of predicted tokens per byte of their text; `n_bytes` the number of bytes of the
+    split's sentences as an external tokenizer encodes them; `text` an identifier of the split's documents that were
+    read.
     """
 
     manifest: Manifest
@@ -62,7 +63,8 @@ class Evaluated:
     """Scores of an evaluation in memory; None if they are read from files."""
 
     def records(self, name: str, schema: type[Read], key: Sequence[str] = (), may_be_empty: bool = False) -> list[Read]:
-        """Return the rows of the table `name`; the columns `key` identify a row. Raises like `read_records`."""
+        """Return the rows of the table `name`; the columns `key` identify a row. Raises the errors of
+        `read_records`."""
         if self.scores is None:
             return read_records(self.manifest.file(name), schema, key, may_be_empty)
         return [record(schema, row, name) for row in self.scores.frame(name).iter_rows(named=True)]
@@ -73,14 +75,14 @@ class Evaluated:
 
 
 MostRows = Callable[[str], int | None]
-"""Function from the name of a file to the number of its rows that a check reads; None for all rows."""
+"""Function that maps a file name to the number of rows that a check reads from this file; None means all rows."""
 
 
 class ReadData(NamedTuple):
-    """Data that an experiment passes to a kind of evaluation.
+    """Data that an experiment passes to one kind of evaluation.
 
-    `where` is the file and key of the configuration that name the data, for messages. `source` is the name of a raw
-    input, ABSENT for generated data. `settings` define how the data is read.
+    `where` is the configuration's file and key that name the data, for messages. `source` is the name of a raw input;
+    the constant ABSENT stands for generated data. `settings` define how the data is read.
     """
 
     where: str
@@ -90,13 +92,12 @@ class ReadData(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DataCheck:
-    """The data of a kind, and the check of the data before the first training.
+    """The user's data for one kind of evaluation, and a check of this data before the first training.
 
-    `reads` takes the project and the name of an experiment, and yields the data that this kind reads in the experiment.
-    `check` reads the source as evaluations will read it, under settings of the class `settings`. It returns notes on
-    surprising properties of the data, and raises HatcheryError naming the file and line of a mistake. The check runs
-    twice: during planning, on the first rows of files on this machine, and on all rows when the raw input is
-    registered.
+    `reads` takes the project and the name of an experiment, and yields the data that the experiment evaluates. `check`
+    reads a source as evaluations will read it, under settings of the class `settings`. It returns notes on surprising
+    properties of the data, and raises HatcheryError naming the file and line of a mistake. The check runs twice: during
+    planning, on the first rows of local files, and when the raw input is registered, on all rows.
     """
 
     settings: type[Settings]
@@ -106,13 +107,13 @@ class DataCheck:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """A kind of evaluation; a field of the record of its stage.
+    """One kind of evaluation; the stage of this kind lists it in its own record.
 
-    `place` orders kinds in the tables and in summaries. `asked` returns the names of the evaluations that an experiment
-    needs for one of its models, trained or imported (`ONCE` for a kind without names). `rows` returns the rows of
-    `measurements.parquet`, `layers` those of `layers.parquet`, and `together` post-processes all rows of the kind in an
-    experiment. A summary has a section for each suite of the kind, with `title` and `note`. `data` describes the user's
-    data that the kind reads, if any.
+    `place` is the rank of the kind in tables and summaries. `asked` returns the names of the suites or tasks on which
+    an experiment evaluates one of its models, trained or imported (`ONCE` for a kind without names). `rows` returns
+    rows of `measurements.parquet`, `layers` returns rows of `layers.parquet`, and `together` post-processes all rows of
+    the kind in an experiment. A summary has a section for each suite of the kind, with `title` and `note`. `data`
+    describes the user's data for the kind, if any.
     """
 
     place: int
@@ -124,13 +125,14 @@ class Evaluation:
     together: Callable[[list[TidyRow]], list[TidyRow]] = lambda rows: rows
     data: DataCheck | None = None
     direct: str = ""
-    """Function, as `module:name`, that answers a `direct.request.Request`; imported on first use."""
+    """Function, as `module:name`, that evaluates a `direct.request.Request`; imported on first use."""
     of_checkpoints: bool = False
-    """True if the model of the request is a `direct.checkpoints.Checkpoints`."""
+    """True if the evaluation needs all checkpoints of a run (`direct.checkpoints.Checkpoints`) instead of one model."""
 
 
 class Result(NamedTuple):
-    """Identity of a result: its kind, the run or baseline, and its name, empty for a kind without names."""
+    """Identity of a result: kind of evaluation, run or imported model, and name of the suite or task (empty for a kind
+    without names)."""
 
     kind: str
     run: str
@@ -138,7 +140,7 @@ class Result(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Key of the result among the inputs of a job; `of_key` parses it."""
+        """The result's key among the inputs of a job; `of_key` parses the key."""
         return ":".join(self)
 
     @classmethod
@@ -148,5 +150,5 @@ class Result(NamedTuple):
 
     @property
     def name_within_kind(self) -> str:
-        """`RUN` or `RUN:NAME`, unique within one kind."""
+        """The run, or `RUN:NAME` if the result has a name; unique within one kind of evaluation."""
         return ":".join(filter(None, self[1:]))

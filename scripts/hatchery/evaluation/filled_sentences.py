@@ -1,11 +1,12 @@
 """A pretrained model's predictions for a word left out of a sentence.
 
-A causal model instead continues the beginning of a sentence, and a translation model translates whole sentences.
+A causal model instead continues the beginning of a sentence, and a translation model translates whole sentences. The
+results page shows these predictions; no table contains them. They are computed on the CPU, so that the page is the same
+on every machine.
 
-The results page shows these predictions; they enter no table. They are computed on the CPU, so that the page is the
-same on every machine. No model was trained on the development split. Its short sentences with the smallest SHA-256 are
-used, so the choice depends on neither order nor chance. The longest word that is one token is left out, because long
-words carry most meaning.
+The sentences come from the development split, on which no model was trained. Of its short sentences, those whose
+SHA-256 digests are smallest are used, so the choice depends on neither order nor chance. The longest word that is one
+token is left out, because long words carry most meaning.
 """
 
 import hashlib
@@ -34,7 +35,8 @@ from hatchery.translation.translate import translate
 FEWEST_WORDS, MOST_WORDS = 5, 14
 LEAST_LETTERS = 3
 MOST_CHARACTERS = 120
-# More candidates than are shown, because some sentences have no word that is one token.
+# Number of candidate sentences. It is larger than the number of shown sentences, because some sentences have no word
+# that is one token.
 CANDIDATES = 100
 _DOCUMENTS_AT_ONCE = 256
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -44,10 +46,11 @@ _MARKER = re.compile(r"\[[A-Z]+\]|<[a-z]+>|____")
 def candidates(
     corpus: Manifest, number: int = CANDIDATES, sentences_of: Callable[[str], Iterable[str]] | None = None
 ) -> tuple[str, list[str]]:
-    """Return the name of the split, and at most `number` different sentences of it, in the order of their hashes.
+    """Return the name of the split, and at most `number` of its distinct sentences, those with the smallest SHA-256
+    digests.
 
-    `sentences_of` returns the sentences of a document, by default the `suitable` ones. The split is `dev`, or the first
-    shard of `train` if there is no such split. Raises CorpusError for missing or damaged shards.
+    `sentences_of` returns the sentences of a document, by default the `suitable` ones. The split is `dev`; for a corpus
+    without `dev`, the first shard of `train` is read. Raises CorpusError for missing or damaged shards.
     """
     splits = shards_by_split(corpus)
     split = "dev" if "dev" in splits else "train"
@@ -86,9 +89,9 @@ def is_readable(sentence: str) -> bool:
 
 
 def words_by_length(sentence: str) -> list[tuple[int, int]]:
-    """Return start and end of the words that may be left out, the longest first; of equally long words the later
+    """Return [start, end) of the words that may be left out, the longest first; among equally long words the later
     first."""
-    # The first word of a sentence is usually short, and its capital letter would reveal it.
+    # The first word is no candidate: it is usually short, and its capital letter would reveal it.
     found = [match.span() for match in _WORD.finditer(sentence) if match.start() > 0]
     long = [(start, end) for start, end in found if end - start >= LEAST_LETTERS]
     return sorted(long, key=lambda span: (span[0] - span[1], -span[0]))
@@ -115,7 +118,7 @@ def translated_sentences(
 ) -> tuple[str, list[FilledSentence]]:
     """Return the name of the split, and at most `number` of its sentence pairs with the model's translation.
 
-    `model` is in evaluation mode and searches as in its training, whose manifest is `pretraining`. Raises
+    `model` is in evaluation mode, with the search settings of its training, whose manifest is `pretraining`. Raises
     EvaluationError for the manifest of another objective, and CorpusError for damaged shards.
     """
     settings = pretrain_settings(pretraining.settings)
@@ -144,7 +147,7 @@ GUESSES = 5
 
 
 def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write the predictions of a model; see the stage `fill_sentences`."""
+    """Write the model's predictions to `sentences.json`; see the stage `fill_sentences`."""
     trained = read_manifest(pretraining)
     if trained.settings.get("objective", {}).get("task") == "translation":
         network, tokenizer = load_pretrained(pretraining, translates=True)
@@ -163,9 +166,11 @@ def fill(pretraining: Path, corpus: Manifest, run: StageRun) -> None:
 
 
 def filled(model: AskedModel, sentences: Sequence[str], number: int = SENTENCES) -> FilledSentences:
-    """Return predictions for the first sentences in which the model can fill a gap, or continuations of sentences.
+    """Return continuations of the first `number` sentences, or predictions for the first `number` sentences in which
+    the model can fill a gap.
 
-    A causal ensemble can do neither, and has no predictions.
+    Return no predictions for a model that can neither continue a text nor fill a gap, such as an ensemble of causal
+    models.
     """
     if model.continues:
         return FilledSentences("continue", tuple(continued_sentence(model, one) for one in sentences[:number]))
@@ -185,9 +190,9 @@ def _filled_in(model: AskedModel, sentences: Iterable[str]) -> Iterator[FilledSe
 
 
 def left_out(model: AskedModel, sentence: str) -> tuple[int, int] | None:
-    """Return start and end of the longest word that is one token of the model; None if there is no such word.
+    """Return [start, end) of the longest word that is one token of the model.
 
-    None also for a sentence that is longer than the model's inputs.
+    Return None if the sentence has no such word, or is longer than the model's inputs.
     """
     tokenizer = model.tokenizer
     assert isinstance(tokenizer, Tokenizer)

@@ -18,7 +18,7 @@ from hatchery.settings.base import Settings
 from hatchery.typed import build
 
 SMALL_BYTES = 1 << 20
-"""Files are read whole up to this total size in bytes."""
+"""Largest total size, in bytes, up to which files are read completely."""
 
 HEAD_BYTES = 64 << 10
 """Number of bytes that are read of a text file of more than SMALL_BYTES."""
@@ -31,7 +31,7 @@ MOST_FILES = 20_000
 
 
 class FirstLines(RawSource):
-    """An unregistered raw input; only the first lines of its large text files are read."""
+    """An unregistered raw input of which only the first lines of large text files are read."""
 
     def open(self, name: str) -> IO[bytes]:
         """Open the complete first lines of a text file. Raises SourceError if the file cannot be read."""
@@ -48,7 +48,8 @@ class FirstLines(RawSource):
 
 
 def _with_whole_cells(lines: bytes) -> bytes:
-    """Return the lines of a table up to the last one that does not end inside quotes, if there is such a line."""
+    """Remove lines from the end of a CSV table until the last line does not end inside quotes; return the table
+    unchanged if no line would remain."""
     whole = lines
     while whole and whole.count(b'"') % 2:
         whole = whole[: whole.rfind(b"\n", 0, -1) + 1]
@@ -56,10 +57,10 @@ def _with_whole_cells(lines: bytes) -> bytes:
 
 
 def check_first_rows(kind: str, settings: Settings, root: str | Path) -> tuple[str, ...]:
-    """Check the files below `root`, which evaluations of a kind read, and return notes on surprising properties.
+    """Check the files below `root`, which evaluations of one kind read, and return notes on surprising properties.
 
-    Archives, missing paths and folders of very many files are skipped. Raises HatcheryError with a line that names the
-    file and the row of a mistake.
+    Archives, missing paths and folders with more than MOST_FILES files are skipped. Raises HatcheryError with a line
+    that names the file and the row of a mistake.
     """
     try:
         found = unregistered(Path(root), MOST_FILES)
@@ -78,7 +79,8 @@ def _check_of(kind: str) -> DataCheck:
 
 
 def _first_rows(source: RawSource) -> MostRows:
-    """Return limits for planning: all rows of files that are small in total, the first rows of other files."""
+    """Return the function that limits the rows to read: all rows of files that are small in total, the first MOST_ROWS
+    rows of other files."""
     sizes: dict[str, int] = {}
 
     def most_rows(name: str) -> int | None:
@@ -90,11 +92,11 @@ def _first_rows(source: RawSource) -> MostRows:
 
 
 def check_registered(manifest: Path, readings: Mapping[str, Mapping[str, Any]]) -> None:
-    """Read a registered raw input as evaluations will read it.
+    """Read a registered raw input as evaluations will read it, and raise an error for wrong data.
 
-    `readings` maps files and keys of the configuration to the kind of evaluation that reads the input and its settings.
-    Filters by vocabulary are not applied, because vocabularies may not exist yet. Raises HatcheryError naming the place
-    in the configuration, and the file and line of the data.
+    `readings` maps a file and key of the configuration to a kind of evaluation and the settings with which it reads the
+    input. Filters by vocabulary are not applied, because vocabularies may not exist yet. Raises HatcheryError naming
+    file and key of the configuration, and the file and line of the data.
     """
     source = open_source(manifest)
     for where, reading in readings.items():

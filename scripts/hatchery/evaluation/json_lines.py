@@ -1,6 +1,6 @@
-"""Records of raw files for minimal pairs and tasks, with typed access to their fields.
+"""Read the rows of raw files for minimal pairs and tasks as records, with typed access to their fields.
 
-Every record has its file and line, so that errors can name them. `corpora.rows` does the reading.
+Every record stores its file and line for error messages. `corpora.rows` parses the files.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,8 +31,8 @@ class Record:
         return self._find(name) is not _MISSING
 
     def value(self, name: str) -> Any:
-        """Return the value of the field `name`; dots reach into nested objects. Raises EvaluationError if it is
-        missing."""
+        """Return the value of the field `name`; dots reach into nested objects. Raises EvaluationError for a missing
+        field."""
         value = self.values.get(name, _MISSING)
         if value is _MISSING:
             value = self._find(name)
@@ -43,16 +43,16 @@ class Record:
         return value
 
     def text(self, name: str) -> str:
-        """Return the non-empty string in the field `name`. Raises EvaluationError if it is missing, empty or no
-        string."""
+        """Return the non-empty string in the field `name`. Raises EvaluationError if the field is missing, empty or not
+        a string."""
         value = self.value(name)
         if not isinstance(value, str) or not value.strip():
             raise EvaluationError(f"{self.where}: the field {name!r} must be a non-empty text, got {shorten(value)}")
         return value if value.isascii() else checked_text(value, f"{self.where}: the field {name!r}")
 
     def string(self, name: str) -> str:
-        """Return the string in the field `name`, which may be empty. Raises EvaluationError if it is missing or no
-        string."""
+        """Return the string in the field `name`, which may be empty. Raises EvaluationError if the field is missing or
+        not a string."""
         value = self.value(name)
         if not isinstance(value, str):
             raise EvaluationError(f"{self.where}: the field {name!r} must be a text, got {shorten(value)}")
@@ -88,8 +88,7 @@ def checked_text(text: str, where: str) -> str:
 
 
 def task_lines(source: RawSource, name: str) -> Lines:
-    """Return the lines of a file; messages and results name them by file and line in the source, as in
-    `train.jsonl:3`."""
+    """Return the lines of a file, which messages and results cite as `train.jsonl:3`."""
     lines = json_lines(source, name)
     lines.has_options = False
     lines.where, lines.mark = name, ":"
@@ -110,14 +109,14 @@ def read_json_lines(source: RawSource, name: str) -> Iterator[Record]:
     """Yield the objects of a file of JSON lines, or of one JSON list, in order.
 
     Raises SourceError naming file and line for broken JSON, a repeated key or a value that is no object, and
-    EvaluationError naming the file when it holds no record at all.
+    EvaluationError naming the file if the file has no objects.
     """
     lines = task_lines(source, name)
     return some((Record(values, where, lines.record_line) for where, values in json_rows(lines, strict=True)), name)
 
 
 def some(records: Iterator[Record], name: str) -> Iterator[Record]:
-    """Return the records of a file. Raises EvaluationError naming the file if it has no records."""
+    """Yield the records of a file. Raises EvaluationError naming the file if the file has no records."""
     empty = True
     for record in records:
         empty = False

@@ -1,1 +1,1 @@
-"""Models of the library `transformers`, evaluated like ours."""
+"""External models: models of the library `transformers`, evaluated like Hatchery's models."""

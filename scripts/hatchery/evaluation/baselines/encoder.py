@@ -1,9 +1,9 @@
-"""Models of the library `transformers`: as encoders for task heads and probes, and as language models.
+"""External models (of the library `transformers`) as encoders for task heads and probes, and as language models.
 
-Masked and causal models return the states of their layers as the library does. For encoder-decoders, probes read the
-encoder's layers. Task heads read one more state, the decoder's last state for the same input shifted by one token, as
-the library's `...ForSequenceClassification` classes do. In causal models and encoder-decoders the first token has not
-seen the text, so heads of whole texts read the last token.
+Probes read the layer states that the library returns: all layers of a masked or causal model, and the encoder's layers
+of an encoder-decoder. In an encoder-decoder, task heads read the decoder's last state for the same input shifted by one
+token, as the library's `...ForSequenceClassification` classes do. In causal models and encoder-decoders the first token
+has not seen the text, so heads of whole texts read the last token.
 
 As a language model, a masked or causal model scores sentences and held-out text. An encoder-decoder is used as in
 BabyLM 2023: the encoder reads only EOS, and the decoder writes the sentence and EOS (docs/papers/babylm-evaluation.md,
@@ -27,8 +27,8 @@ from hatchery.modeling.encoder import Encoder
 from hatchery.modeling.exported_folder import exported_family
 from hatchery.modeling.language_model import labelled_positions
 
-# Keys for the epsilon of a layer norm in the library's configurations, and the epsilon if a configuration has none of
-# these keys.
+# Keys for the epsilon of a layer norm in the configurations of `transformers`, and the epsilon of configurations
+# without these keys.
 NORM_EPSILONS = ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps")
 USUAL_EPSILON = 1e-5
 
@@ -43,10 +43,10 @@ class BaselineSizes:
 
 
 class BaselineEncoder(Encoder):
-    """The encoder of `network`, a model of the library, without the language-model head.
+    """The encoder of `network`, a model of `transformers`, without the language-model head.
 
-    Models with token types (BERT) get token types if their tokenizer returns them. Raises ModelError if the layers have
-    states of different widths.
+    The encoder receives token types if the model has token types (BERT) and its tokenizer returns them. Raises
+    ModelError if the layers' states differ in width.
     """
 
     def __init__(self, network: Any, architecture: Architecture, tokenizer: BaselineTokenizer) -> None:
@@ -79,13 +79,12 @@ class BaselineEncoder(Encoder):
 
     @property
     def has_residual_stream(self) -> bool:
-        """False: the positions of the layer norms are unknown for a model of others, so its states are read
-        unchanged."""
+        """False: the positions of an external model's layer norms are unknown, so its states are read unchanged."""
         return False
 
     @property
     def layers_add_up(self) -> bool:
-        """False; see `has_residual_stream`."""
+        """False, because the layers of an external model are unknown."""
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
@@ -105,8 +104,8 @@ class BaselineEncoder(Encoder):
         return last.flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Set the probability of every dropout, including those that the library stores as a number. Raises
-        ModelError."""
+        """Set the probability of every dropout, including probabilities that the library stores as numbers. Raises
+        ModelError for a probability outside [0, 1)."""
         set_dropout_(self, probability)
 
     def _read(self, input_ids: Tensor, attention_mask: Tensor | None, all_states: bool) -> Any:
@@ -134,7 +133,7 @@ class BaselineEncoder(Encoder):
 
 
 def set_dropout_(network: nn.Module, probability: float) -> None:
-    """Set the probability of every dropout of a network of others, including those stored as a number.
+    """Set the probability of every dropout of an external network, including probabilities stored as numbers.
 
     Raises ModelError for a probability outside [0, 1).
     """
@@ -162,20 +161,20 @@ def _numbers(attention_mask: Tensor | None) -> Tensor | None:
     return None if attention_mask is None else attention_mask.long()
 
 
-# Names of the language-model head in the library's classes. A hook passes only the wanted positions to the head; a
-# class whose head has another name computes all logits, from which the wanted ones are then selected.
+# Names of the language-model head in the classes of `transformers`. A hook passes only the requested positions to the
+# head. For a class with another head name, all logits are computed and the requested ones are selected.
 HEADS = ("cls", "lm_head", "vocab_transform", "predictions", "generator_predictions", "head", "lm_predictions")
 
 
 class BaselineModel:
-    """A language model of the library in evaluation mode on `device`, with its tokenizer: a `SentenceModel`."""
+    """A language model of `transformers` in evaluation mode on `device`, with its tokenizer: a `SentenceModel`."""
 
     output_bias: Tensor | None = None
-    """No separate output bias: the library's classes do not share a name for it."""
+    """Always None: the classes of `transformers` share no name for an output bias."""
     left_to_right: None = None
-    """None, because a model of the library predicts in one direction only."""
+    """None, because an external model predicts in one direction only."""
     gives_types = False
-    """True if the network gets token types, 0 for all tokens."""
+    """True if the network receives token types; every token then has type 0."""
 
     def __init__(
         self,
@@ -185,10 +184,11 @@ class BaselineModel:
         device: torch.device,
         template: bool = False,
     ) -> None:
-        """With `template`, a text is framed by the tokenizer's template; a causal model gets only the part before the
-        text.
+        """With `template`, the tokenizer's template frames each text; a causal model reads only the template's tokens
+        before the text.
 
-        If that part is empty, a model that predicts from the previous position gives no probability to the first token.
+        Without tokens before the text, a model that predicts from the previous position gives the first token no
+        probability.
         """
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -197,14 +197,14 @@ class BaselineModel:
         self.device = device
         self.where = tokenizer.where
         self.mask_id: int | None = None
-        # Tokens that follow an encoded sentence and are scored with it.
+        # Tokens that are appended to an encoded sentence and scored with it.
         self._end: tuple[int, ...] = ()
         match self.architecture:
             case "masked":
                 self.mask_id = tokenizer.found("mask_token_id")
                 self.frame = Frame(() if tokenizer.cls_id is None else (tokenizer.cls_id,), tuple(tokenizer.end_ids))
             case "causal":
-                # BabyLM 2023 puts EOS before a text, or BOS if the tokenizer has no EOS. Models of ours were trained
+                # BabyLM 2023 puts EOS before a text, or BOS if the tokenizer has no EOS. Hatchery's models were trained
                 # with BOS.
                 is_ours = exported_family({"model_type": network.config.model_type}) is not None
                 names = ("bos_token_id",) if is_ours else ("eos_token_id", "bos_token_id")
@@ -215,7 +215,7 @@ class BaselineModel:
                 self._end = (tokenizer.found("eos_token_id"),)
         self.predicted_before = int(settings.predicts_next)
         self.unknown_id: int | None = tokenizer.unknown_id
-        # Exported models of ours compute logits with the word embedding and have no output layer.
+        # Exported Hatchery models compute logits with the word embedding and have no output layer.
         output = network.get_output_embeddings()
         self.vocabulary_size = int(network.config.vocab_size if output is None else output.weight.shape[0])
         self.longest_input: int | None = longest_input(network.config, tokenizer)
@@ -231,7 +231,8 @@ class BaselineModel:
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Encode sentences with the tokenizer's normalisation. Raises ModelError for ids without an embedding."""
+        """Encode sentences with the tokenizer's normalisation; see `SentenceModel.encode`. Raises ModelError for ids
+        without an embedding."""
         encoded = []
         masked = self.architecture == "masked"
         seen = bool(self.frame.before) or (masked and not self.predicted_before)
@@ -251,8 +252,7 @@ class BaselineModel:
 
     @cached_property
     def shares_prefixes(self) -> bool:
-        """Return whether the model is causal and its cache holds the keys and values of all tokens, and nothing
-        else."""
+        """Return whether the model is causal and its cache holds only the keys and values of all tokens."""
         if self.architecture != "causal":
             return False
         import transformers
@@ -265,7 +265,8 @@ class BaselineModel:
         return bool(layers) and all(type(layer) is transformers.cache_utils.DynamicLayer for layer in layers)
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
-        """Return logits [M, V] at the flat positions `rows`, counted through the prefixes and then through `rest`.
+        """Return logits [M, V] at the flat positions `rows`; the positions number the tokens of all prefixes, then the
+        tokens of `rest`.
 
         Text i of `rest` follows prefix `of[i]`.
         """
@@ -328,7 +329,6 @@ class BaselineModel:
 
 
 def _cache_field(output: Any) -> str:
-    """Return the name of the key-value cache among outputs and arguments: `cache` from version 5.24 of `transformers`
-    on.
-    """
+    """Return the name of the key-value cache among outputs and arguments; the name is `cache` from version 5.24 of
+    `transformers` on."""
     return "cache" if getattr(output, "cache", None) is not None else "past_key_values"

@@ -1,7 +1,7 @@
-"""Load a model and its tokenizer from a folder of the library `transformers`.
+"""Load a model and its tokenizer from a local folder in the layout of `transformers`.
 
-Only the local folder is read; the network is not used, and code that comes with the weights is not run. Weights missing
-from the checkpoint are an error, because the library would initialise them at random without a visible warning.
+Nothing is downloaded, and code in the folder is not run. Weights missing from the checkpoint are an error, because the
+library would initialise them at random without a visible warning.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,15 @@ OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "ro
 
 
 class BaselineTokenizer:
-    """A fast tokenizer of the library. Raises ModelError if a special token is missing that the architecture needs.
+    """A fast tokenizer of `transformers`. Raises ModelError if the tokenizer lacks a special token that the
+    architecture needs.
 
     The tokens that frame a text are read from the tokenizer's template: `[CLS] a [SEP] b [SEP]` of BERT, `<s> a
-    </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If a template has no end token, as for causal models, texts end
-    in EOS, whose state has seen the whole text. Files of the LTG-BERT family have no template, though their models were
-    trained with a start and an end token. With `template`, only the template's own tokens are added, and texts have no
-    token types (BabyLM since 2025); that also holds for masked models whose tokenizer has neither an end token in its
-    template nor a `sep_token`.
+    </s></s> b </s>` of RoBERTa, `a </s> b </s>` of T5. If the template has no end token, as in causal models, EOS is
+    appended to each text, because only the state of a last token has seen the whole text. Tokenizers of the LTG-BERT
+    family have no template, although their models were trained with a start token and an end token. With `template`,
+    only the template's own tokens are added, and texts have no token types (BabyLM since 2025). Masked models whose
+    tokenizer has neither an end token in its template nor a `sep_token` are treated in this way, too.
     """
 
     def __init__(self, tokenizer: Any, architecture: Architecture, where: str, template: bool = False) -> None:
@@ -71,8 +72,8 @@ class BaselineTokenizer:
     def returns_types(self) -> bool:
         """Return whether the library, in the version that BabyLM pins, returns token types with the ids.
 
-        The library returns them if the folder lists `token_type_ids` as an input, and for a tokenizer of the generic
-        class without a list of inputs.
+        A tokenizer with a list of model inputs returns token types if the list contains `token_type_ids`. A tokenizer
+        without this list returns token types if it has the library's generic class.
         """
         named = self._tokenizer.init_kwargs.get("model_input_names")
         has_no_class = type(self._tokenizer).__name__ in ("PreTrainedTokenizerFast", "TokenizersBackend")
@@ -85,13 +86,14 @@ class BaselineTokenizer:
         return None if found is None else int(found)
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return ids of each sentence, without the tokens that frame it, in the tokenizer's own normalisation."""
-        # The fast variant omits character offsets.
+        """Return ids of each sentence, with the tokenizer's own normalisation and without the tokens that frame a
+        text."""
+        # `encode_batch_fast` computes no character offsets, which are not needed here.
         return [encoding.ids for encoding in self.backend.encode_batch_fast(list(sentences), add_special_tokens=False)]
 
     def found(self, *names: str) -> int:
-        """Return the id under the first of these attributes that the tokenizer has. Raises ModelError if it has no
-        such attribute."""
+        """Return the value of the first attribute in `names` that the tokenizer has. Raises ModelError if it has no
+        attribute of these names."""
         for name in names:
             if (value := getattr(self._tokenizer, name, None)) is not None:
                 return int(value)
@@ -135,7 +137,8 @@ run a kernel.
 
 
 def check_files(folder: Path) -> None:
-    """Raise ModelError for an adapter, which the library ignores, and for an index of files outside the folder."""
+    """Raise ModelError for a folder with an adapter, which the library ignores, and for a folder whose index names
+    files outside the folder."""
     if (folder / ADAPTER).is_file():
         raise ModelError(
             f"{folder}: has an adapter ({ADAPTER}), which would be left out; merge it into its model, save that "
@@ -153,7 +156,8 @@ def check_files(folder: Path) -> None:
 
 
 def _forget_kernels_(config: Any) -> None:
-    """Replace a kernel by PyTorch's attention in a configuration and in its nested configurations, in place."""
+    """Replace a downloadable attention kernel by PyTorch's attention, in place, in a configuration and its nested
+    configurations."""
     for part in (config, *(getattr(config, name, None) for name in config.sub_configs)):
         if part is not None and part._attn_implementation not in ATTENTIONS:
             part._attn_implementation = None
@@ -167,14 +171,14 @@ class LoadedFolder(NamedTuple):
 
 
 def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
-    """Load the model and tokenizer in `folder`; the tokenizer reads special tokens spelled out in a text as text.
+    """Load the model and tokenizer in `folder`; special tokens spelled out in a text are encoded as plain text.
 
-    Exceptions are pieces of the tokenizer's own model, such as T5's `</s>`, which remain special tokens. Raises
-    ModelError for a model that needs code outside the library or has another architecture, for missing weights, for a
-    tokenizer that is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder
-    whose index names files elsewhere.
+    Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError for
+    a model that needs code outside the library or has another architecture, for missing weights, for a tokenizer that
+    is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder whose index names
+    files elsewhere.
     """
-    # Imported here, because loading takes seconds and only models of others need the library.
+    # Imported here, because loading takes seconds and only external models need the library.
     import torch
     import transformers
 
@@ -196,7 +200,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
             folder, config=config, dtype=torch.float32, output_loading_info=True, **local
         )
     except Exception as error:  # the library raises many kinds of errors, with messages of many lines
-        # PyTorch's message explains how to run the code in the weights, so it is replaced.
+        # PyTorch's message explains how to run the code in the weights, so another message replaces it.
         has_code = "weights_only" in str(error)
         reason = (
             "its weights file holds objects other than tensors, which are never loaded"
@@ -214,7 +218,7 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
         if name.endswith(CLASSES_OF_OTHERS[architecture]):
             raise ModelError(f"{folder}: cannot be loaded as {what}: it is a {name}")
     read_texts_whole_(tokenizer, str(folder))
-    # A tokenizer may have ids that no text contains; every id that a text can contain needs an embedding.
+    # A tokenizer may have ids that no text contains. Only ids that a text can contain need an embedding.
     in_texts = tokenizer.backend_tokenizer.get_vocab_size(with_added_tokens=False)
     if in_texts > network.get_input_embeddings().num_embeddings:
         raise ModelError(f"{folder}: the tokenizer has ids that the model has no embedding for")
@@ -231,5 +235,5 @@ def read_texts_whole_(tokenizer: Any, where: str) -> None:
         raise ModelError(f"{where}: the tokenizer is not a fast one; a tokenizer.json is needed")
     backend.no_truncation()
     backend.no_padding()
-    # A special token in a text would shift the scored positions.
+    # If a special token in a text were encoded as one id, the scored positions would be shifted.
     backend.encode_special_tokens = True

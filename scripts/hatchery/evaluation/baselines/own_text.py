@@ -1,8 +1,8 @@
-"""Held-out documents as token ids of a model of others, encoded when needed.
+"""Held-out documents as token ids of an external model, encoded when needed.
 
-Token shards serve this purpose for a model of ours. As in token shards, sentences are encoded one by one, but with a
-space in front of each sentence except a document's first: so a byte-level tokenizer sees running text. Markers of our
-converters, such as `[TAB]`, are plain characters to the tokenizer.
+Sentences are encoded one by one, as in the token shards of Hatchery's models, but with a space in front of each
+sentence except a document's first, so that a byte-level tokenizer sees running text. Markers of Hatchery's converters,
+such as `[TAB]`, are plain characters to the tokenizer.
 """
 
 from array import array
@@ -28,9 +28,8 @@ NO_WORDS = np.zeros(0, dtype=np.uint8)
 
 @dataclass(frozen=True)
 class OwnSpecialIds(SpecialIds):
-    """The special ids of a tokenizer of others, which may be anywhere in its vocabulary; no token of a text has one of
-    them.
-    """
+    """The special ids of an external tokenizer; their values may be anywhere in its vocabulary. No text token has a
+    special id."""
 
     def maskable(self, ids: np.ndarray, special_tokens_too: bool = False) -> np.ndarray:
         """Return which tokens of `ids` may be predicted, as bool: all tokens except framing and padding."""
@@ -39,13 +38,13 @@ class OwnSpecialIds(SpecialIds):
 
 
 class OwnText:
-    """The non-empty documents of a split, as a `HeldOutText`; word starts are unknown."""
+    """The non-empty documents of a split, as a `HeldOutText` without word starts."""
 
     n_special = 0
     """Number of first ids that are reserved for special tokens: 0, because any id may be that of a text token."""
 
     def __init__(self, model: BaselineModel, documents: Iterable[list[str]], split: str, where: str) -> None:
-        """Encode lists of documents of a split.
+        """Encode the documents of a split; each batch in `documents` is a list of texts.
 
         Raises EvaluationError for a masked model whose tokenizer does not frame a text.
         """
@@ -81,8 +80,8 @@ class OwnText:
     def next_tokens(self, sequence_length: int) -> NextTokenExamples:
         """Return sequences of one document each, in which every token and every end of a document is predicted once.
 
-        Causal models of ours see the same targets in packs of documents, separated by the attention mask; not every
-        class of the library accepts such a mask.
+        Hatchery's causal models have the same targets, but read several documents per sequence, separated by the
+        attention mask. Not every class of `transformers` accepts this mask.
         """
         pieces = Pieces(self, room_for_tokens(sequence_length))
         framer, padding = Framer(self.special, with_word_starts=False), Padding(self.special.pad, sequence_length)
@@ -104,9 +103,8 @@ class OwnText:
 
 
 def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
-    """Encode a split of a corpus's manifest. Raises EvaluationError if there is no such split, and the errors of
-    OwnText.
-    """
+    """Encode a split of the corpus with the manifest `corpus`. Raises EvaluationError for a missing split, and the
+    errors of OwnText."""
     shards = shards_by_split(corpus)
     if split not in shards:
         raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")
@@ -134,7 +132,7 @@ class Pieces:
         return len(self._documents)
 
     def places(self) -> np.ndarray:
-        """Return the index in the split of each piece's first token, int64 [len]."""
+        """Return the position of each piece's first token in the split, int64 [len]."""
         return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:

@@ -1,4 +1,4 @@
-"""The checkpoints of one training, by the number of words seen, for evaluations that compare checkpoints.
+"""The checkpoints of one run by the number of words seen, for evaluations over the course of training.
 
 Checkpoints are opened one at a time, so that only one model is in memory.
 """
@@ -28,10 +28,10 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one training in their order.
+    """The checkpoints of one run, in the order of `words`.
 
-    `words` is the number of words that each checkpoint has seen, by its name; `open` returns the model of the
-    checkpoint with a name.
+    `words` maps each checkpoint's name to the number of words that the checkpoint has seen; `open` loads the model of a
+    named checkpoint.
     """
 
     where: str
@@ -44,11 +44,11 @@ class Checkpoints:
 
 
 def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Checkpoints:
-    """Return the checkpoints of a training.
+    """Return the checkpoints of a run.
 
-    `model` is a mapping from numbers of words to models as `open_model` opens them, all with this `tokenizer` and
-    `architecture`; or the folder of a training of ours. Raises ConfigError for other values, and for a training without
-    stored checkpoints.
+    `model` is the folder of a run of Hatchery, or a mapping from numbers of words to models as `open_model` opens them,
+    all with this `tokenizer` and `architecture`. Raises ConfigError for other values, and for a run without stored
+    checkpoints.
     """
     if isinstance(model, Mapping):
         return _given(model, tokenizer, architecture)
@@ -67,7 +67,7 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
         raise ConfigError(f"{path}: this training kept no checkpoints whose words were counted, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
-        # The manifest of the training holds the digests of the files and the settings of the training.
+        # The run's manifest holds the training settings, and the digests of all files.
         return open_trained(replace(made, path=made.folder / milestone_place(name) / MANIFEST))
 
     return Checkpoints(str(path), words, opened)
@@ -84,11 +84,12 @@ def _given(model: Mapping[Any, Any], tokenizer: Any, architecture: Named | None)
 
 
 def _words_at_checkpoints(made: Manifest) -> dict[str, int]:
-    """Return the number of words seen, by name of the checkpoint: of `checkpoints_at`, or else of the milestones."""
+    """Map each checkpoint's name to the number of words seen: for the word milestones (`checkpoints_at`) if there are
+    any, else for the checkpoints by step."""
     marks = made.measures.get("marks", {})
     folders = {output.path.parent for output in made.outputs}
-    # As in the workflow, use the number of words in the name; the words that were read may differ from it by up to a
-    # batch.
+    # As in the workflow, use the number of words in the checkpoint's name. The number of words that were read may
+    # differ from this number by up to a batch.
     words = {name: words_of_mark(name) for name in marks}
     metrics = made.folder / METRICS_FILE
     # Skip a run that continues another, because its metrics file lacks the words that the earlier run read.

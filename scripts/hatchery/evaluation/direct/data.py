@@ -23,7 +23,7 @@ TABLE = "table.parquet"
 def source_at(path: str | Path, scratch: Path) -> RawSource:
     """Return the files at `path`; an archive is unpacked into the folder `scratch`.
 
-    Raises SourceError if there is nothing to read.
+    Raises SourceError for a missing path or an empty folder.
     """
     root = Path(path).expanduser()
     if is_archive(root):
@@ -37,7 +37,7 @@ def source_at(path: str | Path, scratch: Path) -> RawSource:
 
 
 def source_of_frame(frame: pl.DataFrame, scratch: Path) -> RawSource:
-    """Return a source with the one file TABLE, which has the rows of `frame` and is written into `scratch`."""
+    """Write `frame` to the file TABLE in `scratch`, and return a source with this single file."""
     scratch.mkdir(parents=True, exist_ok=True)
     frame.write_parquet(scratch / TABLE)
     found = unregistered(scratch / TABLE, 1)
@@ -46,7 +46,8 @@ def source_of_frame(frame: pl.DataFrame, scratch: Path) -> RawSource:
 
 
 def as_frame(data: Any) -> pl.DataFrame:
-    """Return a table in memory as a polars frame: one of polars or pandas, a mapping of columns, or rows as mappings.
+    """Return a table in memory (a polars or pandas data frame, a mapping of columns, or a list of mappings) as a polars
+    data frame.
 
     Raises ConfigError for another value.
     """
@@ -64,7 +65,8 @@ def as_frame(data: Any) -> pl.DataFrame:
 
 
 def require_texts(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    """Raise EvaluationError naming the first cell of `columns` that is no text, or ConfigError for a missing column."""
+    """Raise EvaluationError naming the first cell of `columns` that is not a text, or ConfigError for a missing
+    column."""
     for column in columns:
         if column not in frame.columns:
             raise ConfigError(f"column: got {column!r}, expected one of {', '.join(frame.columns)}")

@@ -27,6 +27,6 @@ def kept_numerics(model: Pretrained) -> Iterator[None]:
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Return the device of the parameters and buffers of a network; without any, the CPU."""
+    """Return the device of a network's parameters and buffers; the CPU for a network without parameters and buffers."""
     first = next(chain(network.parameters(), network.buffers()), None)
     return torch.device("cpu") if first is None else first.device

@@ -11,12 +11,13 @@ from hatchery.evaluation.direct.data import as_frame, require_texts
 from hatchery.evaluation.json_lines import shorten
 
 GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
-"""Column names of right and wrong sentences, unless `columns` names others; the first names are those of BLiMP."""
+"""Column names of right and wrong sentences that are recognised without `columns`; BLiMP's names come first."""
 OTHERS = {"paradigm": ("paradigm", "UID"), "phenomenon": ("phenomenon", "linguistics_term"), "prefix": ("prefix",)}
 
 
 def pairs_of(data: Any) -> pl.DataFrame:
-    """Return pairs as a table: a table unchanged, or a list whose entries are a good text and one or more bad texts.
+    """Return pairs as a data frame, from a table or from a list whose entries are a good text followed by its bad
+    texts.
 
     Raises EvaluationError naming the first malformed pair, and ConfigError for another value.
     """
@@ -74,7 +75,7 @@ READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
 
 
 def read_pairs(path: Path) -> pl.DataFrame:
-    """Return the pairs of a file, with its columns. Raises EvaluationError for a file that is not a table."""
+    """Return a file of pairs as a data frame. Raises EvaluationError for a file that is not a table."""
     try:
         return READERS[path.suffix](path)
     except (OSError, pl.exceptions.PolarsError) as error:

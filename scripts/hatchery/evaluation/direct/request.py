@@ -1,4 +1,4 @@
-"""The request and the answer of one direct evaluation: a model, data and settings, without a manifest."""
+"""Input and output of a direct evaluation, which runs on a model, data and settings without a manifest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,11 +22,10 @@ Built = TypeVar("Built")
 
 @dataclass(frozen=True)
 class Request:
-    """A request: a model on `device`, or the checkpoints of a training; data; and settings.
+    """The input of a direct evaluation: a model on `device` or the checkpoints of one run, data, and settings.
 
-    `name` is the name of the suite or task in rows; `settings` come from the file of the suite or task and from the
-    caller. `data` is a path or a table in memory, None if nothing was given. Files may be written into the folder
-    `scratch`.
+    `name` names the suite or task in rows; `settings` come from the file of the suite or task and from the caller.
+    `data` is a path or a table in memory, None if nothing was given. Files may be written into the folder `scratch`.
     """
 
     opened: Pretrained | Checkpoints
@@ -39,18 +38,19 @@ class Request:
 
     @property
     def model(self) -> Pretrained:
-        """The model; only for a request about one model."""
+        """The model to evaluate. Raises AssertionError if the request is about checkpoints."""
         assert not isinstance(self.opened, Checkpoints), "a kind without `of_checkpoints`"
         return self.opened
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """The checkpoints; only for a kind with `of_checkpoints`."""
+        """The checkpoints to evaluate. Raises AssertionError if the request is about one model."""
         assert isinstance(self.opened, Checkpoints)
         return self.opened
 
     def source(self) -> RawSource:
-        """Return the data as files. Raises SourceError or ConfigError if there are none."""
+        """Return the data as files. Raises ConfigError for a request without data, and SourceError for an unusable
+        path."""
         if self.data is None:
             raise ConfigError(f"data: got none with {self.name!r}, expected the file or folder with its data")
         if isinstance(self.data, str | Path):
@@ -62,7 +62,7 @@ class Request:
         return replace(self, data=frame, settings=settings)
 
     def built(self, cls: type[Built], **more: Any) -> Built:
-        """Return the settings as an object of `cls`. Raises ConfigError with a line for each wrong key."""
+        """Return the settings as an instance of the class `cls`. Raises ConfigError with a line for each wrong key."""
         return build(cls, {**more, **self.settings}, self.name)
 
 

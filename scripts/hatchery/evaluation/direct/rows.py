@@ -1,4 +1,4 @@
-"""The numbers of a direct evaluation: a frame of all rows with intervals, and the main numbers in a summary."""
+"""Results of a direct evaluation: a data frame of all rows with intervals, and a summary of the main rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ COLUMNS = {
     "failed": pl.String,
     "settings": pl.String,
 }
-"""Columns of rows, as in docs/tables.md; `low` and `high` are the 95 % interval over the choice of items."""
+"""Columns of rows, as in docs/tables.md; `low` and `high` bound the 95 % interval over the choice of items."""
 IN_SUMMARY = ("average", "split", "task")
 TIES_CORRECT = "ties_correct"
 BELOW_0 = ("mcc", "pearson", "spearman", "correlation", "gain")
-"""Parts of the names of metrics in percent that may be negative."""
+"""Substrings in the names of metrics in percent that may be negative."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class EvaluationResult:
     """The numbers of one model on one suite.
 
     `rows` has a row for each number, with the columns COLUMNS; `summary` has the main numbers. `tables` are the
-    workflow's tables by file name (scores of single items, for example), `texts` other files, and `facts` the measures
-    of a manifest. A metric's name contains its unit.
+    workflow's tables by file name, such as scores of single items; `texts` are other files, and `facts` are the numbers
+    that a manifest lists under `measures`. A metric's name contains its unit.
     """
 
     model: str
@@ -68,9 +68,8 @@ class EvaluationResult:
 
     @property
     def _shown(self) -> pl.DataFrame:
-        """The summary without averages over phenomena that repeat those over paradigms, which they do if each
-        phenomenon is one paradigm.
-        """
+        """The summary; if each phenomenon is one paradigm, the average over phenomena is omitted, because it equals the
+        average over paradigms."""
         columns = [name for name in self.summary.columns if name != "task"]
         of_paradigms = self.summary.filter(task=PARADIGM_AVERAGE).select(columns)
         repeated = self.summary.filter(task=PHENOMENON_AVERAGE).join(of_paradigms, columns, "semi", nulls_equal=True)
@@ -78,7 +77,7 @@ class EvaluationResult:
 
 
 def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
-    """Return rows of the tidy table as a frame with COLUMNS."""
+    """Return rows of measurements as a data frame with COLUMNS, with 95 % intervals."""
     cells = []
     for row in rows:
         value, deviation = row["value"], row.get("sampling_deviation")
@@ -90,9 +89,9 @@ def frame_of_rows(rows: list[TidyRow]) -> pl.DataFrame:
 
 
 def summary_of(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the main rows: averages, splits and tasks; ties are counted by the suite's own rule.
+    """Return the rows of averages, of held-out splits and of tasks, without the accuracies that count ties as correct.
 
-    For several fine-tuning runs, the row has the mean over runs, with Student's 95 % interval of the mean.
+    For several fine-tuning runs, a row has the mean over runs, with Student's 95 % interval of the mean.
     """
     found = rows.filter(pl.col("level").is_in(IN_SUMMARY) & ~pl.col("metric").str.contains(TIES_CORRECT))
     if found.is_empty():
@@ -120,8 +119,8 @@ def _over_runs(runs: pl.DataFrame) -> dict[str, Any]:
 
 
 def _interval(mean: float, half: float, metric: str) -> dict[str, float]:
-    """Return the bounds of an interval, within the range of a metric in percent: from 0, or from -100 for a
-    correlation, to 100."""
+    """Return the bounds of an interval. For a metric in percent they are clipped to 0 and 100, or to -100 and 100 if
+    the metric may be negative."""
     bounds = {"low": mean - half, "high": mean + half}
     if not metric.endswith("_percent"):
         return bounds

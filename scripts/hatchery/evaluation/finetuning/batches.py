@@ -1,9 +1,9 @@
 """Encoded data as the fine-tuning engine reads it, independent of the task, and batches of items of similar length.
 
 Texts, pairs and choices are `encoding.EncodedTexts`; sentences with spans are `probing.encoding.EncodedSpans`. The
-training order is a pure function of (seed, epoch, lengths): it is the same on every machine and independent of earlier
-trainings. For prediction, items are sorted by length and a batch is filled up to a number of tokens, so that little
-padding is needed; results stay on the device until all batches are done.
+training order is a pure function of seed, epoch and lengths: it is the same on every machine and independent of earlier
+runs. For prediction, items are sorted by length and batches are filled up to a number of tokens, so that little padding
+is needed; results stay on the device until all batches are done.
 """
 
 from collections.abc import Sequence
@@ -64,9 +64,9 @@ class EncodedData(Protocol):
         """Return the items at the given positions, in that order, as a data set."""
 
 
-# Items are sorted by length within pools of batches. Larger pools need less padding, but on a small task they would put
-# the same items together in every epoch: an epoch is divided into this number of pools, and a pool has a number of
-# batches within these bounds.
+# Items are sorted by length within pools of several batches. Large pools need less padding, but a pool of a whole small
+# task would put the same items together in every epoch. So an epoch has about POOLS_PER_EPOCH pools, and the number of
+# batches in a pool is bounded.
 POOLS_PER_EPOCH = 8
 FEWEST_BATCHES_PER_POOL, MOST_BATCHES_PER_POOL = 4, 32
 
@@ -79,10 +79,11 @@ def batches_per_epoch(n_items: int, batch_size: int, drop_incomplete: bool = Fal
 def training_batches(
     lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_incomplete: bool = False
 ) -> list[np.ndarray]:
-    """Return the positions of each batch of an epoch; every item occurs once, and at most one batch is short.
+    """Return the positions of each batch of an epoch; every item occurs once, and at most one batch has fewer than
+    `batch_size` items.
 
-    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled.
-    `drop_incomplete` drops the items of the short batch: the last items of the shuffled order, whatever their length.
+    Items are shuffled, sorted by length within pools and divided into batches; then the batches are shuffled. With
+    `drop_incomplete`, the last items of the shuffled order that do not fill a batch are dropped.
     """
     random = generator(seed, "training order", epoch)
     n_batches = batches_per_epoch(len(lengths), batch_size, drop_incomplete)
@@ -112,8 +113,8 @@ def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.nd
     return batches
 
 
-# Largest number of positions in a prediction batch, padding included: more would exceed the caches of a CPU, and this
-# number fills a GPU with models of these sizes.
+# Largest number of positions in a prediction batch, padding included. A larger batch would exceed the caches of a CPU;
+# on a GPU, models of a typical size need no larger batch.
 TOKENS_PER_BATCH = 8192
 # Number of items in an official prediction batch; items are batched in file order (docs/papers/babylm-2026.md,
 # "Fine-tuning").
@@ -121,7 +122,7 @@ OFFICIAL_BATCH = 64
 
 
 class NotFiniteError(ArithmeticError):
-    """A loss, a gradient norm or a score is NaN or infinite: the run has diverged."""
+    """The run has diverged: a loss, a gradient norm or a score is NaN or infinite."""
 
 
 class Predicted(NamedTuple):
@@ -134,14 +135,14 @@ class Predicted(NamedTuple):
     scores: np.ndarray
 
 
-# Inference mode is not used, because a tensor that the model caches here could not take part in the next epoch's
-# gradients.
+# `no_grad` instead of inference mode, because the next epoch could not compute gradients with a tensor that the model
+# cached in inference mode.
 @torch.no_grad()
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
 
-    From the edition of 2025 on, batches are those of BabyLM's pipeline, in file order: with padding in front of a text,
-    a model with absolute positions gives other scores if the longest text of the batch changes.
+    If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. Its padding precedes
+    a text, so the scores of a model with absolute positions depend on the longest text of the batch.
     """
     model.eval()
     units, scores, predictions = list[np.ndarray](), list[Tensor](), list[Tensor]()

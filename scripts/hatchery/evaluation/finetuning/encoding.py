@@ -1,10 +1,9 @@
 """Encode texts, pairs, triples and choices (docs/papers/ltg-bert.md, "Fine-tuning").
 
-Every distinct text is encoded once into one flat array, which all epochs, seeds and learning rates share; inputs are
-built when a batch needs them. ReCoRD repeats a passage for each of a dozen candidates and trains on more than a million
-inputs, which as lists of numbers per input would not fit into memory. An example is a row of text numbers; a batch
-frames, truncates and pads the texts of its examples. Inputs are only token ids, because these models have no segment
-embeddings.
+Every distinct text is encoded once into one flat array, which all epochs, seeds and learning rates share. An example
+refers to its texts by their indices in this array; a batch frames, truncates and pads the texts of its examples.
+Without sharing, ReCoRD would not fit into memory: it repeats a passage for each of a dozen candidates and has more than
+a million training inputs. Inputs are only token ids, because these models have no segment embeddings.
 """
 
 from array import array
@@ -38,7 +37,8 @@ class SegmentPool:
 
 
 def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
-    """Encode texts without framing, in calls of limited size, because the tokenizer's Python lists need much memory."""
+    """Encode texts without framing, in several calls of limited size, because the tokenizer's Python lists need much
+    memory."""
     parts, lengths = [np.empty(0, dtype=np.int32)], [0]
     for start in range(0, len(texts), TEXTS_PER_CALL):
         encoded = tokenizer.encode_sentences(texts[start : start + TEXTS_PER_CALL])
@@ -69,13 +69,13 @@ NO_SEGMENT = -1
 
 @dataclass(frozen=True)
 class TextArrays:
-    """Arrays that all subsets of a data set share. The inputs of example i begin at row `first_inputs[i]` of
-    `segments`.
+    """Arrays of all examples, shared by all subsets of a data set. The inputs of example i begin at row
+    `first_inputs[i]` of `segments`.
 
-    `segments` int32 [inputs, S] are numbers of texts in the pool, NO_SEGMENT if an input has fewer than S; `kept` int32
-    [inputs, S] are the numbers of tokens of these texts after truncation. `spans` int64 [examples, M, 2] are token
-    positions [start, end) of the marked words, None without marks. If `pads_in_front`, shorter inputs of a batch are
-    padded in front.
+    `segments` int32 [inputs, S] are indices of texts in `pool`, NO_SEGMENT if an input has fewer than S texts; `kept`
+    int32 [inputs, S] are the lengths of these texts in tokens after truncation. `spans` int64 [examples, M, 2] are
+    token positions [start, end) of the examples' marked words (`Example.marked`); None if no words are marked. If
+    `pads_in_front`, padding precedes the shorter inputs of a batch.
     """
 
     pool: SegmentPool
@@ -208,7 +208,8 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Return an array [B, C, T] with the rows [R, T] where `exists` bool [B, C] is true, and `missing` elsewhere."""
+    """Return an array [B, C, T]: the rows [R, T] in order at the positions where `exists` bool [B, C] is true, and
+    `missing` at all other positions."""
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
     laid_out[exists] = rows
     return laid_out
@@ -220,5 +221,5 @@ def _labels(examples: Sequence[Example]) -> np.ndarray:
 
 
 def _per_example(combine: np.ufunc, values: np.ndarray, first_inputs: np.ndarray) -> np.ndarray:
-    """Combine `values` [inputs] over the inputs of each example with the ufunc `combine`."""
+    """Return the reduction of `values` [inputs] over the inputs of each example, with the NumPy ufunc `combine`."""
     return combine.reduceat(values, first_inputs[:-1]) if len(values) else values

@@ -1,7 +1,7 @@
 """Fine-tune one pretrained model on one task over seeds and learning rates.
 
-`score` is a function of a model, a task and settings; the stage opens these, stores finished runs, and writes the
-tables. A collapsed run is marked in the column `failed`, never dropped.
+`score` is a function of a model, a task and settings; the stage `finetune` opens the model and the task, stores
+finished runs, and writes the tables. A collapsed run is reported in the column `failed`, never dropped.
 """
 
 import copy
@@ -57,8 +57,8 @@ from hatchery.typed import build
 from hatchery.vocabulary.word_lists import read_vocabulary
 
 FINETUNING_COMPILED_FROM_STEPS = 5000
-"""Number of steps, over all seeds and rates, from which compiling pays (inferred): a step of fine-tuning is so short
-that a GPU waits for its host, and compiling saves some milliseconds per step."""
+"""Number of optimiser steps, over all seeds and learning rates, from which compiling saves time (inferred): fine-tuning
+steps are so short that a GPU waits for its host, and compiling saves some milliseconds per step."""
 
 
 def finetune_on_task(
@@ -82,7 +82,8 @@ def finetune_on_task(
 
 
 def evaluate(request: Request) -> Answer:
-    """Fine-tune a model on a task whose files are the data, and score it. Raises like the stage `finetune`."""
+    """Fine-tune a model on a task whose files are the data, and score the model. Raises the errors of the stage
+    `finetune`."""
     settings = request.built(FinetuneSettings)
     if settings.task.vocabulary is not None:
         raise ConfigError(f"{request.name}: keeps only rows within a vocabulary, which only the workflow builds")
@@ -103,8 +104,8 @@ def readable_task(
 ) -> EncodedTask:
     """Read and encode a task for a model; `where` names the model in messages.
 
-    Raises ConfigError for settings that do not fit each other, EvaluationError for inputs that are longer than those of
-    the model, and the errors of `encode_task`.
+    Raises ConfigError for conflicting settings, EvaluationError if `max_length` exceeds the model's longest input, and
+    the errors of `encode_task`.
     """
     for task_settings in (settings.task, *settings.transfer):
         check_task(task_settings)
@@ -125,14 +126,14 @@ def score(
     """Train and score a model for each seed and learning rate; `encoder`, on `device`, stays unchanged.
 
     The tables are results.csv (metrics are fractions), predictions.parquet, breakdown.csv if the task lists `facts`,
-    and layer_weights.csv of probes. Finished runs are stored in `store` and reused from there. Raises the errors of
-    `train_run`.
+    and layer_weights.csv for probes. With a `store`, finished runs are stored, and stored runs are not trained again.
+    Raises the errors of `train_run`.
     """
     started, facts = time.monotonic(), dict[str, Any](measures(task))
     planned = [(seed, rate) for seed in settings.protocol.seeds for rate in settings.protocol.learning_rates]
     finished = {} if store is None or is_forced() else store.load(planned)
     resumed = len(finished)
-    # Count the steps of all runs, finished ones included, so that every attempt of a job makes the same choice.
+    # The number of steps includes finished runs, so that every attempt of a job makes the same choice about compiling.
     steps = len(planned) * step_count(len(task.groups), settings.protocol)
     compilation = chosen_compilation(runtime.compile, device, steps >= FINETUNING_COMPILED_FROM_STEPS)
     if resumed < len(planned):
@@ -175,8 +176,9 @@ def score(
 def with_frozen_layers(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, mib: int, device: torch.device
 ) -> EncodedTask:
-    """Return the task with a frozen encoder's states in place of token ids, computed once for all runs; without a
-    frozen encoder, the task unchanged.
+    """Replace the token ids of sentences with spans by the states of a frozen encoder, computed once for all runs.
+
+    Return the task unchanged if the head trains its encoder, or if `mib` is 0.
     """
     head = settings.task.head
     if mib == 0 or not can_be_kept(head):
@@ -200,7 +202,8 @@ def train_run(
     device: torch.device,
     compilation: Compilation = "off",
 ) -> RunResult:
-    """Train and score one model; `encoder`, on `device`, stays unchanged. A diverged run is a result, not an error.
+    """Train and score one model; `encoder`, on `device`, stays unchanged. The result of a diverged run has no scores;
+    no error is raised.
 
     With the `compilation` "layers", the layers are compiled for training; the runs of a process share the compiled
     code.
@@ -229,9 +232,10 @@ def train_run(
 
 
 def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[list[int], ScoredSet | None]:
-    """Return the positions of the training items, and the development data that selects the reported state, or None.
+    """Return the positions of the training items, and the development data that selects the reported state (None for
+    selection "last").
 
-    With selection "scored", the development data is the main set with all its rows, including rows that do not count
+    With selection "scored", the development data are all rows of the main set, including rows that enter no metric
     (docs/papers/babylm-evaluation.md, "Official fine-tuning").
     """
     kept, protocol = list(range(len(task.groups))), settings.protocol
@@ -245,9 +249,9 @@ def split(settings: FinetuneSettings, task: EncodedTask, seed: int) -> tuple[lis
 
 
 def development_value(settings: FinetuneSettings, development: ScoredSet) -> Callable[[Predicted], float]:
-    """Return the function that computes the selection metric from predictions for all rows."""
+    """Return the function that computes the selection metric from the predictions for the development data."""
     metric = metric_called(settings.protocol.selection_metric or settings.task.metrics[0])
-    # The official trainer (`official`) selects an epoch only by the rows that it scores.
+    # With `official`, only scored rows select an epoch, as in BabyLM's trainer.
     all_rows = not settings.protocol.official
     return lambda predicted: metric(development.scored(predicted, all_rows=all_rows))
 
@@ -255,10 +259,10 @@ def development_value(settings: FinetuneSettings, development: ScoredSet) -> Cal
 def make_model(
     settings: FinetuneSettings, task: EncodedTask, encoder: Encoder, train: EncodedData, seed: int
 ) -> TaskModel:
-    """Return the model before its first step; `encoder` is copied if it is trained, because training changes it in
-    place.
+    """Return the task model before its first step. If the encoder is trained, the task model has a copy of `encoder`,
+    because training changes weights in place.
 
-    Raises EvaluationError for labels that the head cannot have.
+    Raises EvaluationError for a training row whose label is not in the label set.
     """
     head, protocol = settings.task.head, settings.protocol
     options: Any = build(HEADS[head.kind].options, head.options, f"head.{head.kind}")
@@ -277,7 +281,8 @@ def make_model(
 def score_sets(
     model: TaskModel, sets: Sequence[ScoredSet], device: torch.device, edition: Edition = 2023
 ) -> dict[str, SetResult]:
-    """Return answers and metrics of all sets; sets that share their rows are predicted once. Raises NotFiniteError."""
+    """Return predictions and metrics by name of the scored set; sets with the same rows are predicted once. Raises
+    NotFiniteError."""
     predicted: dict[int, Predicted] = {}
     results = {}
     for scored in sets:

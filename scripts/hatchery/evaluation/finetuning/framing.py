@@ -56,14 +56,14 @@ class Framing:
     pad_id: int
     separators_between: int
     n_behind: int
-    """Number of tokens after the last segment, including the separator: 1 or 0."""
+    """Number of tokens after the last segment: 1 if a separator ends the input, else 0."""
 
     @classmethod
     def of(cls, tokenizer: TextTokenizer) -> "Framing":
-        """Return the framing of a tokenizer."""
+        """Return the framing that a tokenizer adds to texts."""
         between, end = tokenizer.between_ids, tokenizer.end_ids
         ids = {*between, *end} or {tokenizer.pad_id}
-        # The token that ends a text also separates two texts.
+        # Framing uses one separator id: the token that ends a text also separates two texts.
         assert len(ids) == 1
         return cls(tokenizer.cls_id, ids.pop(), tokenizer.pad_id, len(between), len(end))
 
@@ -131,9 +131,9 @@ def marked_token_spans(
 ) -> np.ndarray | None:
     """Return token positions int64 [examples, M, 2], [start, end), of the M marks of every example; None without marks.
 
-    `kept` int64 [examples, S] are the numbers of tokens of each segment after truncation. A mark that was truncated
-    away points at [CLS]. Raises EvaluationError if examples have different numbers of marks, and for a mark without a
-    token.
+    `kept` int64 [examples, S] are the lengths of the segments in tokens after truncation. For a mark that was
+    truncated, the position of [CLS] is returned. Raises EvaluationError if examples have different numbers of marks,
+    and for a mark without a token.
     """
     n_marks = max((len(example.marked) for example in examples), default=0)
     if n_marks == 0:

@@ -1,14 +1,15 @@
 """Train one task model with one seed and one learning rate.
 
-The training has AdamW, warm-up, a schedule, and an evaluation after every epoch, or after a number of steps, that
-selects the state to keep (docs/papers/babylm-evaluation.md, "Official fine-tuning"). The loop is independent of the
-task: the data object makes the batches, the model computes the losses, and a function scores predictions. Order and
-dropout draw from separate random streams, so a seed fixes every number of a run on one device.
+Training uses AdamW with warm-up and a schedule. After every epoch, or after a number of steps, the model is evaluated
+on the development data; the best state is reported (docs/papers/babylm-evaluation.md, "Official fine-tuning"). The loop
+is independent of the task: the data object makes the batches, the model computes the losses, and a function scores
+predictions. Data order and dropout draw from separate random streams, so a seed fixes every number of a run on one
+device.
 
-The parameters with weight decay depend on the source. In the pretraining code of LTG-BERT and ELC-BERT, only weight
+Three rules decide which parameters have weight decay. In the pretraining code of LTG-BERT and ELC-BERT, only weight
 matrices decay. In the trainer of the official pipeline of 2023, all weights except biases and norms decay, embeddings
 included. In the pipeline since 2025, all parameters decay. LTG-BERT's code gives the classifier a separate learning
-rate (docs/papers/ltg-bert.md, "Differences"). Frozen parameters are in no group.
+rate (docs/papers/ltg-bert.md, "Differences"). The optimiser does not contain frozen parameters.
 """
 
 import math
@@ -42,19 +43,21 @@ HIGHEST_VALUE = 1.0
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The number of optimiser steps after which a model's state was taken, and its development value, if it has one."""
+    """The number of optimiser steps after which a model's state was taken, and the development value of this state, if
+    measured."""
 
     best_step: int
     development_value: float | None
 
 
 class BestState:
-    """The best state of a run so far, the first of equally good ones: a copy of the trained parameters only.
+    """The best state of a run so far: a copy of its trained parameters. Among states with equal development values, the
+    first one is the best.
 
-    The rules are those of the trainer of the official pipeline (docs/papers/babylm-evaluation.md, "Official
-    fine-tuning"), also used for ELC-BERT's early stopping (inferred): every higher development value becomes the best
-    state, but only one that is higher by more than `minimum_improvement` renews the patience. A run without any
-    evaluation keeps its last state.
+    The rules are those of the trainer of BabyLM's official pipeline (docs/papers/babylm-evaluation.md, "Official
+    fine-tuning"), and of ELC-BERT's early stopping (inferred). Every higher development value becomes the best state,
+    but only an increase of more than `minimum_improvement` resets the patience. A run without evaluations keeps its
+    last state.
     """
 
     def __init__(self, model: nn.Module, patience_evaluations: int | None, minimum_improvement: float) -> None:
@@ -80,14 +83,14 @@ class BestState:
                     self._copies[name].copy_(parameter)
                 else:
                     self._copies[name] = parameter.detach().clone()
-        # The highest possible value cannot be improved, and of equal states the first is kept: further training changes
-        # nothing.
+        # Further training cannot change the best state: the highest possible value cannot be exceeded, and the first of
+        # equally good states is the best.
         out_of_patience = self._patience is not None and self._waited >= self._patience
         return out_of_patience or value >= HIGHEST_VALUE
 
     @torch.no_grad()
     def restore(self, last_step: int) -> TrainedModel:
-        """Load the best state into the model; without an evaluation the state after `last_step` stays."""
+        """Load the best state into the model. A run without evaluations keeps its state, that after `last_step`."""
         if self.best is None:
             return TrainedModel(last_step, None)
         for name, parameter in self._trained.items():
@@ -99,7 +102,8 @@ NEVER_DECAYED = ("bias", "norm")
 
 
 def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate: float) -> AdamW:
-    """Return the optimiser of `model`, which must already be on its device; groups store their peak rate in `peak`."""
+    """Return the optimiser of `model`, which must already be on its device; parameter groups store their peak learning
+    rate in `peak`."""
     fresh = {id(parameter) for parameter in model.fresh_parameters()}
     head_rate = learning_rate if protocol.head_learning_rate is None else protocol.head_learning_rate
     groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
@@ -116,9 +120,9 @@ def build_optimizer(model: TaskModel, protocol: ProtocolSettings, learning_rate:
 
 
 def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """Yield each parameter once, by its name followed by its role: norm, embedding, or nothing.
+    """Yield each parameter once, with its name followed by a dot and its role: `norm`, `embedding`, or an empty text.
 
-    The names of models of others do not show these roles.
+    The role is added, because parameter names of external models do not show it.
     """
     roles: dict[int, str] = {}
     for module in model.modules():
@@ -130,7 +134,7 @@ def named_by_role(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def decays(name: str, protocol: ProtocolSettings) -> bool:
-    """Return whether weight decay applies to the parameter `name` under the protocol's reading."""
+    """Return whether weight decay applies to the parameter `name` under `protocol.decay`."""
     if protocol.decay == "matrices":
         return is_decayed(name)
     return protocol.decay == "all" or not any(part in name for part in NEVER_DECAYED)
@@ -144,14 +148,15 @@ def set_rates(optimizer: torch.optim.Optimizer, protocol: ProtocolSettings, step
         group["lr"] = group["peak"] * factor
 
 
-# Number of steps between two checks on a GPU, because reading a number waits for the device. A run that is not finite
-# stays so, and a later check finds it.
+# Number of steps between two checks on a GPU; each check waits for the device. Once a value is not finite, every later
+# check reports this value.
 STEPS_BETWEEN_LOOKS_ON_GPU = 50
 
 
 @dataclass(frozen=True)
 class Development:
-    """Development data, and the function that scores predictions for all its units (higher is better)."""
+    """Development data, and the function that computes the selection metric from predictions for all its units (higher
+    is better)."""
 
     data: EncodedData
     value: Callable[[Predicted], float]
@@ -167,12 +172,12 @@ def train_model(
     device: torch.device,
     on_step: Callable[[int], None] = lambda steps: None,
 ) -> TrainedModel:
-    """Train `model`, which is on `device`, in place, and leave it in its best state, or without development data in its
-    last state.
+    """Train `model` on `device`, in place. The model ends in its best state by development data, or without development
+    data in its last state.
 
-    `on_step` gets the number of finished or, after early stopping, skipped optimiser steps. Raises NotFiniteError if
-    the run diverges; EvaluationError if the pretrained model already gives scores that are not finite, and if there are
-    too few rows for a step.
+    `on_step` is called with the number of finished optimiser steps; after early stopping, with the number of skipped
+    steps. Raises NotFiniteError if the run diverges; EvaluationError if the pretrained model gives scores that are not
+    finite before training, and if the training rows do not fill one batch.
     """
     steps = step_count(len(train.lengths), protocol)
     if steps == 0:
@@ -219,7 +224,8 @@ def step_count(n_items: int, protocol: ProtocolSettings) -> int:
 
 
 class FiniteWatch:
-    """A check, computed on the device, that all values so far were finite; its result is read as rarely as possible."""
+    """A check, computed on the device, that all values so far were finite. On a GPU, the result is read only every
+    STEPS_BETWEEN_LOOKS_ON_GPU steps."""
 
     def __init__(self, device: torch.device) -> None:
         self._all_finite = torch.ones((), dtype=torch.bool, device=device)

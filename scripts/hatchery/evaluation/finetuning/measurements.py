@@ -1,8 +1,9 @@
-"""Rows of the tidy tables for fine-tuned models: their scores, and the layer weights of probes.
+"""Rows of `measurements.parquet` for the scores of fine-tuned models, and rows of `layers.parquet` for the layer
+weights of probes.
 
-A job scores its own task on the main set, perhaps on further sets (MNLI mismatched), and perhaps other tasks without
-training (HANS). In the summary, each of these sets is a task of its own suite. Every seed and learning rate is a run;
-no run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
+Each job scores its own task on the main set. A job may also score the task's further sets (MNLI mismatched), and other
+tasks without training on them (HANS). In the summary, each scored set is a task, listed in its own suite. Every seed
+and learning rate is a run; no run is selected (for MSGS: docs/papers/elc-bert.md, "Fine-tuning").
 """
 
 import math
@@ -45,7 +46,8 @@ class _Result(Record):
 
 @dataclass(frozen=True)
 class _ScoredSet:
-    """A scored set: the task and suite of its rows, and its first metric."""
+    """One scored set: the suite and task of its rows, its task's first metric, and whether it is the main set of the
+    job."""
 
     suite: str
     task: str
@@ -55,10 +57,10 @@ class _ScoredSet:
 
 @dataclass(frozen=True)
 class _Measured(Record):
-    """Measurements of a scored set.
+    """Measurements of a scored set that the manifest lists.
 
-    `majority_accuracy` is the accuracy of its most frequent label, None without classes; `scored` is the number of its
-    rows, None if the job did not record it.
+    `majority_accuracy` is the accuracy of the most frequent label, None without classes; `scored` is the number of
+    scored rows, None if the job did not record this number.
     """
 
     majority_accuracy: Annotated[Share, Strict()] | None
@@ -68,10 +70,11 @@ class _Measured(Record):
 def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
     """Return one row per scored set, run (seed and learning rate) and metric.
 
-    A run counts as failed on a set for all its metrics as soon as one row reports a failure: a classifier that answers
-    with one class has collapsed, whatever its F1 is. Its values stay; only a run that diverged ("nan") has no values.
-    The first metric of a task's settings is its primary one. Raises EvaluationError naming file and line of a wrong
-    table, or an impossible measure of a manifest; ManifestError if the settings lack a key.
+    If one row of a run on a set reports a failure, all metrics of the run on this set are reported as failed: a
+    classifier that gives one answer for all rows has collapsed, even if one of its metrics is high. Its values are
+    still listed; only a run that diverged ("nan") has no values. The first metric of a task's settings is its primary
+    one. Raises EvaluationError naming file and line of a wrong table, or an impossible measure of a manifest;
+    ManifestError if the settings lack a key.
     """
     task, manifest = evaluated.name, evaluated.manifest
     path = manifest.folder / RESULTS_FILE
@@ -114,9 +117,8 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
-    """Return the basis of a score on a set of rows. Only the selection of the state is part of it; other fine-tuning
-    settings are treatments.
-    """
+    """Return the comparison basis of a score on a set of rows. The rows that select the reported state are part of the
+    basis; other fine-tuning settings are treatments."""
     sources = sorted((name, digest) for name, digest in manifest.inputs.items() if name.startswith("source"))
     given: Any = manifest.settings.get("protocol", {})
     edition = given.get("edition", 2023)
@@ -129,7 +131,7 @@ def _basis_of_set(manifest: Manifest, rows: str, scored: int | None) -> str:
 
 
 def _of_track(protocol: Any) -> str:
-    """Return the track, which follows the edition in the name of the rules; empty without a track."""
+    """Return the suffix that names BabyLM's track in the text of the rules; empty without a track."""
     if protocol.get("track") is None:
         return ""
     return ", multilingual track" + (" with its slips" if protocol.get("official") else "")
@@ -141,14 +143,14 @@ _CHOSEN = {"held_out": "best on held-out training rows", "scored": "best on the 
 
 
 def settings_text(manifest: Manifest) -> str:
-    """Return the settings of fine-tuning in words, because a score depends on them."""
+    """Return a description of the fine-tuning settings, on which a score depends."""
     if "protocol" not in manifest.settings:
         return ""
     given: Any = manifest.settings
     protocol = build(ProtocolSettings, given["protocol"], str(manifest.path))
     head = given["task"].get("head", {})
-    # The head of a causal model reads the last token even if its options name the first; older results do not record
-    # this.
+    # Causal models pool the last token even if the head's options name the first token. Manifests without `pooling` are
+    # older; the head's options are read instead.
     pooling: Any = manifest.measures.get("pooling", head.get("options", {}).get("pooling", "first_token"))
     clip = protocol.max_gradient_norm
     parts = [
@@ -169,16 +171,16 @@ def settings_text(manifest: Manifest) -> str:
 
 
 def _blind_guess(metric: str, majority_accuracy: float | None) -> float | None:
-    """Return the value of a metric for a blind guess, as a fraction, or None if it is unknown.
+    """Return the value of a metric for a blind guess, as a fraction; None if the value is unknown.
 
-    `majority_accuracy` is that of the task.
+    `majority_accuracy` is the accuracy of the most frequent label.
     """
     return {"accuracy": majority_accuracy, "mcc": 0.0}.get(metric)
 
 
 def with_distinct_tasks(measurements: Iterable[TidyRow]) -> list[TidyRow]:
-    """Return the measurements with unique task names: a name used by models fine-tuned on different tasks gets a
-    suffix.
+    """Return the measurements with unique task names: if models fine-tuned on different tasks were scored on one task,
+    its name gets a suffix.
 
     HANS scored by the models of two MNLI protocols becomes `hans_from_glue_mnli` and `hans_from_babylm_mnli`.
     """
@@ -226,11 +228,10 @@ class _Weight(Record):
 
 
 def probe_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return rows of the tidy table of layers: the softmax weights of every probe (seed and learning rate) by span and
-    layer.
+    """Return rows of `layers.parquet`: the softmax weights of every probe (seed and learning rate) by span and layer.
 
-    No rows if no layers were probed. Raises EvaluationError naming the file when a layer is missing or the weights of a
-    span do not sum to 1.
+    Return no rows for a task without probes. Raises EvaluationError naming the file if a layer is missing or the
+    weights of a span do not sum to 1.
     """
     if not evaluated.has(WEIGHTS_FILE):
         return []

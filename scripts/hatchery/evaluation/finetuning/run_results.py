@@ -1,12 +1,13 @@
-"""Results of single fine-tuning runs, stored under the digest of their inputs and of their settings without seed and
+"""Results of single fine-tuning runs, stored under a digest of their inputs and of their settings without seed and
 learning rate.
 
-After an interruption, a job reuses the stored results and trains only the rest; the same holds for a job with a further
-seed or learning rate. Each result is one file that is renamed into place and has its checksum in its name; a run whose
-file does not match is trained again.
+If a job is repeated after an interruption, or with further seeds or learning rates, stored results are reused and only
+missing runs are trained. Each result is one file that is renamed into place and has its checksum in its name; a run
+whose file does not match the checksum is trained again.
 
 In the tables of the stage, values are fractions or correlations, never percent. Missing values of a diverged run are
-empty, and each of its rows is marked as failed; no run is dropped. Rows are in the order of the configuration.
+empty, and the column `failed` of its rows names the failure; no run is dropped. Rows are in the order of the
+configuration.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ from hatchery.modeling.heads.targets import IMPOSSIBLE_SCORE
 
 DESCRIPTION, PREDICTIONS, SCORES = "description", "predictions", "scores"
 OF = "of"
-"""Key of the description for the folder's name, so that exchanged folders are detected."""
+"""Key under which a result file stores its folder's name, so that a file from another folder is detected."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class RunResult:
 
     @property
     def failed(self) -> Failure:
-        """The failure of the main (first) set."""
+        """The failure on the main set, which is the first set."""
         return next(iter(self.sets.values())).failed
 
 
@@ -97,7 +98,7 @@ class RunStore:
                 other.unlink(missing_ok=True)
 
     def load(self, runs: Sequence[tuple[int, float]]) -> dict[tuple[int, float], RunResult]:
-        """Return the stored results among `runs`, pairs of seed and learning rate."""
+        """Return the results in the store by (seed, learning rate), for those of `runs` that have a result."""
         for run in runs:
             remove_leftovers(self.folder, f"{_stem(*run)}.")
         stored = {run: self._load(*run) for run in runs}
@@ -129,10 +130,11 @@ class RunStore:
 
 
 def runs_identity(settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
-    """Return the digest of everything but seed and learning rate that determines single runs: settings, model, raw
+    """Return a digest of everything that determines single runs except seed and learning rate: settings, model and raw
     data.
 
-    `inputs` are SHA-256 by name. The lists of seeds and learning rates and the runtime settings are not part of it.
+    `inputs` are SHA-256 by name. The lists of seeds and learning rates, and the runtime settings, are not part of the
+    digest.
     """
     varied = ("seeds", "learning_rates")
     protocol = {key: value for key, value in settings["protocol"].items() if key not in varied}
@@ -148,7 +150,8 @@ def _checksum(content: bytes) -> str:
 
 
 def _result(content: bytes, folder: str) -> RunResult | None:
-    """Return the result in a file; None for a file of another version of the code, or of another folder."""
+    """Parse the content of a result file; return None if another version of the code wrote the file, or if the file
+    belongs to another folder."""
     try:
         with np.load(BytesIO(content), allow_pickle=False) as arrays:
             description = json.loads(str(arrays[DESCRIPTION]))
@@ -214,8 +217,8 @@ def results_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.Da
 def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.DataFrame:
     """Return the table breakdown.csv, without diverged runs.
 
-    For sets whose task lists `facts` (fields such as HANS' heuristic), it contains the accuracy by field, value and
-    label (empty: all labels).
+    For each field in a task's `facts` (such as the heuristic in HANS), the table has the accuracy by value of the field
+    and label; an empty label means all rows.
     """
     rows = []
     for scored in sets:
@@ -229,8 +232,7 @@ def breakdown_frame(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> pl.
 
 
 def layer_weights_frame(runs: Sequence[RunResult]) -> pl.DataFrame:
-    """Return the table layer_weights.csv: the weight of every layer, from 1, for every span, from 1, of trained
-    probes."""
+    """Return the table layer_weights.csv of trained probes: a weight for every span and layer, both numbered from 1."""
     rows = [
         (run.seed, run.learning_rate, span, layer, weight)
         for run in runs
@@ -244,10 +246,10 @@ PREDICTIONS_FILE = "predictions.json"
 
 
 def predictions_json(task: TaskSettings, answers: Predicted) -> str:
-    """Return the main set's predictions in the format of BabyLM's server (docs/papers/babylm-2026.md, "Prediction
-    files").
+    """Return the predictions for the main set in the format of BabyLM's evaluation server (docs/papers/babylm-2026.md,
+    "Prediction files").
 
-    The task is named after the file of its rows: `rte.valid.jsonl`.
+    The task is named after the first part of its file name, `rte` for `rte.valid.jsonl`.
     """
     first = next(files for name, files in task.files.items() if name != "train")
     name = PurePosixPath(first if isinstance(first, str) else first[0]).name.partition(".")[0]
@@ -261,7 +263,7 @@ def predictions_of(sets: Sequence[ScoredSet], runs: Sequence[RunResult]) -> Part
 
 
 def predictions_table(scored: ScoredSet, run: RunResult) -> pa.Table:
-    """Return labels and predictions of one set as text; null if the run diverged, and for labels without a class.
+    """Return labels and predictions of one set as text; null for a diverged run, and for labels outside the label set.
 
     Several labels of a unit are joined by a space.
     """

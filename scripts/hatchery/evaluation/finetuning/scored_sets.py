@@ -1,16 +1,17 @@
-"""The sets that a run is scored on, with the labels, groups, facts and scored rows that metrics need.
+"""The sets of rows on which a run is scored, with the labels, groups, facts and row selection that metrics need.
 
-A set is a file of the task itself (validation, mismatched) or a task that the model is transferred to (HANS). All units
-are predicted and stored; only those that count enter a metric (MSGS: condition test; docs/papers/babylm-evaluation.md,
-"MSGS").
+A set is a file of the task itself (validation, mismatched), or another task that the model is scored on without
+training (a transfer, such as MNLI to HANS). All units are predicted and stored; only scored units enter a metric (MSGS:
+condition test; docs/papers/babylm-evaluation.md, "MSGS").
 
-In a transfer, classes of one task's model are mapped to labels of another: MNLI's three to HANS' two
-(docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction, LTG-BERT's released script with
-entailment; the most probable class may be mapped, or summed probabilities compared. `TransferSettings` holds both
-choices.
+In a transfer, classes of one task's model are mapped to labels of another task: MNLI's three classes to HANS' two
+labels (docs/papers/ltg-bert.md, "HANS"). The benchmark merges neutral with contradiction; LTG-BERT's released script
+merges neutral with entailment. Either the most probable class is mapped, or the summed probabilities of the mapped
+classes are compared. `TransferSettings` holds both choices.
 
-The 61.4 % on WSC in the papers' tables is the constant answer (ELC-BERT, Table 9), and their averages contain it. So a
-collapsed run counts as failed and stays in the mean (`analysis.aggregates`); NaN does not.
+A run that gives the same answer for every row counts as failed, but its score stays in means over runs
+(`analysis.aggregates`), because the averages of the papers contain such scores: 61.4 % on WSC is the score of a
+constant answer (ELC-BERT, Table 9). A diverged run (NaN) is left out of means.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,11 +34,12 @@ CONSTANT_SHARE = 1e-3
 
 
 def failure(scored: Scored) -> Failure:
-    """Return the kind of collapse of the outputs, or an empty string.
+    """Return the kind of collapse of a model's outputs; an empty text if they are usable.
 
-    `nan`: a score is not finite. `majority_class`: one answer for every row although the labels vary. `zero_mcc`:
-    classes that vary without any correlation. `constant`: numbers, or the scores of ReCoRD's entities, without
-    variation. ReCoRD's entities are ranked by their scores, so predicting class 0 for every row is no failure there.
+    `nan`: a score is not finite. `majority_class`: all predictions are equal although the labels vary. `zero_mcc`: the
+    predicted classes vary, but have no correlation with the labels. `constant`: all numbers are equal, or all scores of
+    ReCoRD's entities. ReCoRD's entities are ranked by their scores, so predicting class 0 for every row is no failure
+    there.
     """
     if not np.isfinite(scored.scores).all():
         return "nan"
@@ -73,11 +75,12 @@ class FactAccuracy:
 
 
 def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence[str]) -> list[FactAccuracy]:
-    """Return, for each field in `facts` and each of its values, sorted: the accuracy on all rows, then on the rows of
-    every label.
+    """Return the accuracy by value of each field in `facts`, in sorted order: on all rows with the value, then on its
+    rows of every label.
 
-    These are the levels that HANS' scorer prints (docs/papers/ltg-bert.md, "HANS"); the six cells of heuristic and gold
-    label tell an overlap heuristic, near 100 and 0, from a model that guesses.
+    HANS' scorer prints these levels (docs/papers/ltg-bert.md, "HANS"). A model that follows an overlap heuristic has
+    accuracies near 100 % for one gold label of a heuristic and near 0 % for the other label; a model that guesses does
+    not.
 
     `label_names` are in the order of the classes. Raises EvaluationError if a row lacks a field.
     """
@@ -116,8 +119,7 @@ class LabelMapping:
     rule: TransferRule
 
     def apply(self, predicted: Predicted) -> Predicted:
-        """Return predictions int64 [n], and as scores the summed probabilities float32 [n, labels], under either
-        rule."""
+        """Return predictions int64 [n] under `rule`, and as scores the summed probabilities float32 [n, labels]."""
         from scipy.special import softmax
 
         sums = softmax(predicted.scores.astype(np.float64), axis=1) @ self.membership
@@ -157,9 +159,10 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """One scored set. `is_scored` is bool [units]; `groups` and `facts` are per unit, empty for sentences with spans.
+    """One set of rows on which a model is scored. `is_scored` is bool [units]; `groups` and `facts` have one entry per
+    unit, and are empty for sentences with spans.
 
-    `label_names` are those of the set's own task, empty for a task without named labels.
+    `label_names` are the labels of the set's own task, empty for a task without named labels.
     """
 
     name: str
@@ -185,11 +188,11 @@ class ScoredSet:
         return replace(self, data=data, is_scored=self.is_scored[list(items)], groups=groups, facts=facts)
 
     def answers(self, predicted: Predicted) -> Predicted:
-        """Return the model's outputs as answers in the labels of this set."""
+        """Return the model's predictions as labels of this set's task, with their scores."""
         return predicted if self.mapping is None else self.mapping.apply(predicted)
 
     def scored(self, answers: Predicted, all_rows: bool = False) -> Scored:
-        """Return the input of metrics: the units that count, or all units."""
+        """Return labels, predictions and scores of the units that enter the metrics, or of all units."""
         chosen = np.flatnonzero(self.is_scored | all_rows)
         labels = self.labels[chosen]
         return Scored(
@@ -202,12 +205,12 @@ class ScoredSet:
         )
 
     def values(self, answers: Predicted) -> dict[str, float]:
-        """Return the values of the task's metrics on the units that count."""
+        """Return the values of the task's metrics on the scored units."""
         scored = self.scored(answers)
         return {name: metric_called(name)(scored) for name in self.task.metrics}
 
     def failure(self, answers: Predicted) -> Failure:
-        """Return the kind of collapse of these answers, or an empty string."""
+        """Return the kind of collapse of these predictions; an empty text if they are usable."""
         return failure(self.scored(answers))
 
     def breakdown(self, answers: Predicted) -> list[FactAccuracy]:
@@ -216,7 +219,7 @@ class ScoredSet:
 
     @property
     def majority_accuracy(self) -> float | None:
-        """Return the accuracy of the most frequent label on the units that count; None for regression."""
+        """Return the accuracy of the most frequent label on the scored units; None for regression."""
         labels = self.labels[self.is_scored]
         if labels.dtype.kind == "f":
             return None
@@ -228,9 +231,9 @@ OFFICIAL_SCORED_BATCH = 8
 
 
 def whole_batches(found: ScoredSet) -> ScoredSet:
-    """Return the set in which the rows after its last whole batch of 8 do not count; sentences with spans all count.
+    """Exclude the rows after the last complete batch of 8 from the scored rows; sentences with spans stay unchanged.
 
-    Raises EvaluationError if there is no whole batch.
+    Raises EvaluationError for a set of fewer than 8 rows.
     """
     if isinstance(found.data, EncodedSpans):
         return found
@@ -252,7 +255,7 @@ def scored_set(
     rows: Sequence[Example] | Sequence[SpanExample],
     mapping: LabelMapping | None = None,
 ) -> ScoredSet:
-    """Return the set of encoded rows; for sentences with spans every target counts."""
+    """Return encoded rows as a scored set; every target of a sentence with spans is scored."""
     examples = [row for row in rows if isinstance(row, Example)]
     if not examples:
         return ScoredSet(name, task, label_names, data, np.ones(data.n_units, dtype=bool), mapping=mapping)

@@ -1,6 +1,7 @@
-"""A task, read and encoded once for all runs of a job: training items, and the sets that runs are scored on.
+"""A task that is read and encoded once for all runs of a job: its training items, and the sets on which runs are
+scored.
 
-Texts and sentences with spans differ only in their encoding; the engine sees no difference.
+Texts and sentences with spans differ only in their encoding; the training loop handles both in the same way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,11 +29,11 @@ Rows = Sequence[Example] | Sequence[SpanExample]
 
 @dataclass(frozen=True)
 class EncodedTask:
-    """The encoded task that all runs share. `groups` numbers the groups of training items that are held out together
-    (see `input_groups`).
+    """The encoded task that all runs share. Training items with the same number in `groups` are held out together (see
+    `input_groups`).
 
-    The first of `sets` is the main one. Sets with the same `data` object are predicted once. `counts` are the rows that
-    were read, kept, used and scored, for the manifest.
+    The first of `sets` is the main set. Sets with the same `data` object are predicted once. `counts` are the numbers
+    of rows that were read, kept, used and scored, for the manifest.
     """
 
     train: ScoredSet
@@ -49,10 +50,11 @@ def encode_task(
     vocabulary: frozenset[str] | None,
     tokenizer: TextTokenizer,
 ) -> EncodedTask:
-    """Read and encode the task and the tasks it is transferred to, each from the source with its name.
+    """Read and encode the task, and the tasks of `settings.transfer`, which only score its models; `sources` has a
+    source per task name.
 
-    Raises ConfigError when a source is missing or superfluous and for a label mapping that does not fit;
-    EvaluationError naming file and line for wrong data.
+    Raises ConfigError for a missing or superfluous source and for an unusable label mapping; EvaluationError naming
+    file and line for wrong data.
     """
     task = settings.task
     names = [task.name, *(other.name for other in settings.transfer)]
@@ -80,9 +82,8 @@ def encode_task(
 
 
 def measures(task: EncodedTask) -> dict[str, float]:
-    """Return for each set the numbers of rows, truncated rows and dropped sentences, and the scores of baselines that
-    need no model.
-    """
+    """Return numbers for the manifest: for each set, its rows, truncated rows and dropped sentences, and the scores of
+    its majority baseline."""
     measures: dict[str, float] = dict(task.counts)
     for name, data in ((scored.name, scored.data) for scored in (task.train, *task.sets)):
         measures[f"{name}_rows"] = data.n_units
@@ -107,7 +108,8 @@ def _transferred(
     tokenizer: TextTokenizer,
     model_labels: tuple[str, ...],
 ) -> list[ScoredSet]:
-    """Return the main sets of the other tasks; sets that differ only in the label mapping share their encoded rows."""
+    """Return the main sets of the tasks in `settings.transfer`; sets that differ only in the label mapping share their
+    encoded rows."""
     sets, known = list[ScoredSet](), list[tuple[object, Rows, EncodedData]]()
     for task in settings.transfer:
         mapping = label_mapping(task, model_labels)
