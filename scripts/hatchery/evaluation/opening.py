@@ -1,7 +1,7 @@
-"""Open any pretrained model, for evaluations from Python and from the shell: a folder, a name on the hub, or a module.
+"""Open a pretrained model for evaluations from Python and from the shell: a folder, a name on the hub, or a module.
 
-A folder is a result of ours, an exported model, or a folder in the layout of the library `transformers`. Code that
-comes with weights is never run. Models that the stage `import_model` refuses are refused here, too.
+A folder holds a Hatchery result, an exported model, or a model in the layout of the library `transformers`. Code in a
+folder is never run. Models that the stage `import_model` refuses are refused here, too.
 """
 
 import copy
@@ -34,11 +34,11 @@ from hatchery.training.objectives import objective_settings
 from hatchery.training.own_model import OwnModel
 
 Named = Architecture | Literal["hybrid"]
-"""Architectures that callers name; only a module that the caller wrote may be hybrid."""
+"""Architectures that a caller may pass; only a module that the caller wrote may be hybrid."""
 WRITTEN = ("masked", "causal", "hybrid")
-"""Architectures of modules that a user wrote: tasks of `hatchery.train`."""
+"""Architectures of modules that a user wrote, by the task of `hatchery.train`."""
 HYBRID = {"AutoModelForMaskedLM", "AutoModelForCausalLM"}
-"""Classes of an exported hybrid model, for both of its uses."""
+"""Class names of an exported hybrid model: its masked use and its causal use."""
 MOST_LISTED = 30
 """Largest number of names in a message; an experiment may have 28 milestones and more."""
 TOKENIZER_FILE = "tokenizer.json"
@@ -57,7 +57,7 @@ ENDS: dict[str, Architecture] = {
     "ForConditionalGeneration": "encoder_decoder",
     "ForSeq2SeqLM": "encoder_decoder",
 }
-"""Architecture by the suffix of the library's class name; the first matching suffix counts."""
+"""Architecture by the suffix of the class name in config.json; the first matching suffix counts."""
 
 
 def open_model(
@@ -69,15 +69,20 @@ def open_model(
 ) -> Pretrained:
     """Return a model with its tokenizer, in float32 on the CPU; a module keeps its type and its device.
 
-    `model` is a folder (ours, exported, or of `transformers`), a name on the hub such as `bert-base-cased`, optionally
-    with a revision after `@`, or a module with a `tokenizer`: a `PreTrainedModel` with a fast tokenizer, a
-    `LanguageModel` with a `Tokenizer` of ours, or a module with the interface of `training.own_model`, with a
-    `Tokenizer` of ours, a folder with a tokenizer, or a fast tokenizer of `transformers`. The folder of
-    `hatchery.train` also has the objective; other folders need `architecture`, which is known for most models. The
-    other arguments are those of `BaselineSettings`, for models of others. A list of folders of ours is opened as an
-    ensemble, which predicts the mean of the probabilities (`evaluation.ensembles`).
+    `model` is one of the following:
 
-    Raises ManifestError for a folder without a model, naming the nearest folder with one, ModelError and
+    - a folder: a Hatchery result, an exported model, or a model in the layout of `transformers`;
+    - a name on the hub such as `bert-base-cased`, optionally with a revision after `@`;
+    - a module: a `PreTrainedModel` with a fast tokenizer as `tokenizer`; a `LanguageModel` with a Hatchery `Tokenizer`;
+      or a module with the interface of `training.own_model`, with a Hatchery `Tokenizer`, a folder with a tokenizer, or
+      a fast tokenizer of `transformers`;
+    - a list of folders of Hatchery, opened as an ensemble, which predicts the mean of the probabilities
+      (`evaluation.ensembles`).
+
+    `architecture` is needed only if the model's configuration does not determine it. `leading_blank` and
+    `predicts_next` are those of `BaselineSettings`, for external models.
+
+    Raises ManifestError for a folder without a model, naming the nearest folder with a model; ModelError and
     TokenizationError for damaged files, and ConfigError for an unknown architecture.
     """
     said: dict[str, Any] = {"leading_blank": leading_blank, "predicts_next": predicts_next}
@@ -96,7 +101,7 @@ def open_model(
     folder = Path(model).expanduser()
     manifest = folder if folder.name == MANIFEST else folder / MANIFEST
     if manifest.is_file():
-        # Verify the files here; for evaluations of the workflow, the runner of the stage verifies them.
+        # Verify the files here; in the workflow, the runner of the stage verifies them.
         made = read_manifest(manifest)
         made.verify()
         if not any(output.path.name == TOKENIZER_FILE for output in made.outputs):
@@ -125,8 +130,8 @@ def open_model(
 
 
 def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
-    """Return the architecture of a config.json of the library. Raises ConfigError if its classes do not determine
-    it."""
+    """Return the architecture of a `transformers` configuration. Raises ConfigError if the configuration's class names
+    do not determine the architecture."""
     names = [str(name) for name in values.get("architectures") or ()]
     for name in names:
         for end, architecture in ENDS.items():
@@ -164,7 +169,8 @@ def fetched(name: str) -> Path:
 
 
 def _is_hub_name(name: str) -> bool:
-    """Return whether a text that is no folder may be a name on the hub: its first part is no folder, either."""
+    """Return whether a text may be a name on the hub: it has the form of a hub name, and the part before a slash is not
+    a local folder."""
     return bool(_NAME.fullmatch(name)) and not ("/" in name and Path(name).parent.exists()) and name[0] != "."
 
 
@@ -175,8 +181,8 @@ def _checked(architecture: str) -> Architecture:
 
 
 def _config(folder: Path) -> dict[str, Any] | None:
-    """Return the content of config.json; None if there is no such file. Raises ModelError for other content than an
-    object."""
+    """Return the content of config.json; None for a folder without this file. Raises ModelError for content that is not
+    a JSON object."""
     path = folder / CONFIG_FILE
     if not path.is_file():
         return None
@@ -198,7 +204,7 @@ def _exported(folder: Path, values: Mapping[str, Any]) -> OurModel:
         ("ForSeq2SeqLM",): "translation",
     }
     use = use_of_objective(objective_settings({"task": tasks.get(found.heads, "hybrid")}, str(folder)))
-    # The tokenizer of a model that was trained on texts without an end token appends no end token.
+    # If the exported tokenizer appends no end token, the model was trained on texts without end tokens.
     appends_end_token = use.kinds[0] != "masked" or len(tokenizer.backend.encode("").ids) > 1
     use = use._replace(appends_end_token=appends_end_token)
     return OurModel(
@@ -225,7 +231,7 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
         return _written_by_user(module, tokenizer, architecture)
-    # Copy, because the next line changes settings, and the caller's tokenizer has to keep its own.
+    # Copied, because the next line changes the settings, and the caller's tokenizer must stay unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{where}: tokenizer")
     kind = architecture or architecture_in({"architectures": [where]}, where)
@@ -273,7 +279,7 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
         raise ConfigError(
             f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}"
         )
-    # Copy, because the next line changes settings, and the caller's tokenizer has to keep its own.
+    # Copied, because the next line changes the settings, and the caller's tokenizer must stay unchanged.
     tokenizer = copy.deepcopy(tokenizer)
     read_texts_whole_(tokenizer, f"{name}: tokenizer")
     settings = BaselineSettings(
@@ -284,8 +290,8 @@ def _with_library_tokenizer(module: nn.Module, tokenizer: Any, architecture: str
 
 
 def _example(folder: Path) -> str:
-    """Return the end of a message: the expected kind of folder, and the folders next to `folder` with a model, or
-    the nearest."""
+    """Return the end of a message: an example of a folder, and the folders next to `folder` that hold a model, or the
+    nearest of their names."""
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{MANIFEST}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest
     example = f"{RESULTS}/demo/pretraining/ltg_bert-s42"

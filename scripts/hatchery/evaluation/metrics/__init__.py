@@ -1,6 +1,7 @@
-"""Metrics that a task names: the functions marked `@metric` in the files of this folder.
+"""Metrics of labelled tasks: the functions marked `@metric` in the files of this folder.
 
-A metric reads the rows of one scored set (`scored.Scored`). The first metric of a task is its primary one.
+A task lists metrics by name; the first one is its primary metric. A metric is computed from the rows of one scored set
+(`scored.Scored`).
 """
 
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 _MARKED = re.compile(r"^@metric\ndef (\w+)\(", re.MULTILINE)
-# Read the names from the source text, because planning must not import NumPy.
+# The names are read from the source text, because planning must not import NumPy.
 FILES = {
     name: path.stem
     for path in Path(__file__).parent.glob("*.py")

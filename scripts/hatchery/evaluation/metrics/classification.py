@@ -1,6 +1,6 @@
-"""Metrics of classification, equal to scikit-learn's to the last bit, and of regression.
+"""Metrics of classification and of regression; the classification metrics equal those of scikit-learn to the last bit.
 
-The formulas are short, and importing scikit-learn would take a second in every job that fine-tunes
+Scikit-learn is not used, because its import would take a second in every fine-tuning job and the formulas are short
 (docs/papers/babylm-evaluation.md, "Tasks").
 
 Classes are int64 [n]. For independent labels (bool [n, K], edge probing) only `accuracy`, `f1` and `micro_f1` are
@@ -32,8 +32,8 @@ def classes(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
 def accuracy(scored: Scored) -> float:
     """Share of the rows with a right prediction.
 
-    With independent labels a row is right if the label with the highest score is true, so that the value is comparable
-    with that of a softmax over the labels. In contrast, `micro_f1` compares each score with the threshold.
+    With independent labels, a row is right if the label with the highest score is true. So the accuracy is comparable
+    with that of a softmax over the labels, unlike `micro_f1`, which compares each score with the threshold.
     """
     if independent(scored):
         best = scored.scores.argmax(axis=1)
@@ -56,7 +56,8 @@ def f1(scored: Scored) -> float:
 
 @metric
 def accuracy_or_f1(scored: Scored) -> float:
-    """F1 of the second class where there are two labels, else accuracy (BabyLM's multilingual track)."""
+    """F1 of the second class for a task with two labels, accuracy for a task with more labels (BabyLM's multilingual
+    track)."""
     return f1(scored) if len(scored.label_names) == POSITIVE_CLASS + 1 else accuracy(scored)
 
 
@@ -100,7 +101,7 @@ def mean_of_accuracy_and_f1(scored: Scored) -> float:
 
 @metric
 def majority_accuracy(scored: Scored) -> float:
-    """Accuracy of predicting the most frequent label for every row: the baseline of an accuracy."""
+    """Accuracy of a baseline that predicts the most frequent label for every row."""
     if independent(scored):
         return float(scored.labels.mean(axis=0).max())
     _, counts = np.unique(scored.labels[scored.labels >= 0], return_counts=True)
@@ -124,7 +125,7 @@ def pearson(scored: Scored) -> float:
     if _is_constant(labels) or _is_constant(predictions):
         return 0.0
     with warnings.catch_warnings():
-        # `scored_sets.failure` reports a run near collapse, so SciPy's warning is suppressed.
+        # SciPy's warning about nearly constant values is suppressed, because `scored_sets.failure` reports such a run.
         warnings.simplefilter("ignore", stats.NearConstantInputWarning)
         return float(stats.pearsonr(labels, predictions).statistic)
 

@@ -2,11 +2,11 @@
 "Fine-tuning").
 
 Rows of one group need not be adjacent. ReCoRD's rows have the facts `entity` (the entity that fills the query) and
-`answers` (JSON list of the right ones).
+`answers` (a JSON list of the right entities).
 
 The micro-averaged F1 of edge probing (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") counts
 pairs of a target and a label. Each pair is a yes-or-no decision with a threshold at probability one half, which is
-score 0. The later variants of jiant (threshold at score 0.5, mean with accuracy) are not this metric.
+score 0. Later variants in jiant differ: their threshold is at score 0.5, or F1 is averaged with accuracy.
 """
 
 import json
@@ -80,7 +80,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
     preference = margins(scored)
     values = []
     for rows in _groups(scored, name):
-        # Of entities with equal scores, take the first one in the file, so that the order of the groups does not
+        # Among entities with equal scores, use the first one in the file, so that the order of the groups does not
         # matter.
         facts = scored.facts[rows[int(np.argmax(preference[rows]))]]
         try:
@@ -92,7 +92,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
 
 
 def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
-    """Return positions of the rows of each group, ascending. Raises EvaluationError if rows belong to no group."""
+    """Return the positions of each group's rows, ascending. Raises EvaluationError if rows belong to no group."""
     if len(scored.groups) != len(scored.labels) or not all(scored.groups):
         raise EvaluationError(f"metric {name}: rows belong to no group, expected `group_fields` in the task")
     _, members = np.unique(np.asarray(scored.groups, dtype=object), return_inverse=True)
@@ -106,10 +106,10 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 
 @metric
 def micro_f1(scored: Scored) -> float:
-    """F1 over all decisions pooled; with one class per target it equals the accuracy.
+    """F1 over all decisions pooled; with one class per target, the F1 equals the accuracy.
 
-    A target with no true label has a label that is unknown to the model: it counts as missed, so that dropping unknown
-    labels does not raise the value.
+    A target without a true label has a label that is unknown to the model. It counts as a missed label, so that
+    dropping unknown labels does not raise the F1.
     """
     if not independent(scored):
         return accuracy(scored)
@@ -121,7 +121,7 @@ def micro_f1(scored: Scored) -> float:
 def clean_micro_f1(scored: Scored) -> float:
     """`micro_f1` without the decisions about labels that begin with C- or R-.
 
-    Raises EvaluationError where `scored` does not name its labels.
+    Raises EvaluationError if `scored` has no label names.
     """
     names = scored.label_names
     if not names:

@@ -1,7 +1,4 @@
-"""The input of metrics: labels, predictions and scores of the rows of one scored set.
-
-Rows that are not scored were removed before; the rows are in the order of the files.
-"""
+"""The input of metrics: labels, predictions and scores of the rows that enter a metric, in the order of the files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +12,12 @@ from hatchery.evaluation.metrics import FILES
 
 @dataclass(frozen=True)
 class Scored:
-    """Arrays over the n units of one set.
+    """Labels, predictions and scores of n units of one scored set.
 
     `labels` and `predictions` are int64 [n] (classes, right choices; a label of -1 is unknown to the model and always
     wrong), float64 [n] (regression) or bool [n, K] (independent labels). `scores` are the head's outputs float [n, K].
-    `groups` names the group of each unit that is judged together, `facts` are further inputs of some metrics (see
-    `Example`), and `label_names` are the task's labels in the order of their indices, empty without a label set.
+    Units with the same entry in `groups` are judged together; `facts` are further inputs of some metrics (see
+    `Example`); `label_names` are the task's labels in the order of their indices, empty without a label set.
     """
 
     labels: np.ndarray
@@ -32,9 +29,10 @@ class Scored:
 
 
 def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels and predictions, [n], one `what` per row; `kinds` are NumPy's kind letters of allowed values.
+    """Return labels and predictions, both [n], after checking that their dtype has one of the NumPy kind letters
+    `kinds`.
 
-    Raises EvaluationError naming the metric for values of another kind or shape; `what` names the expected value.
+    Raises EvaluationError naming the metric and the expected value `what` (such as "class") for another dtype or shape.
     """
     for name, values in (("labels", scored.labels), ("predictions", scored.predictions)):
         if values.ndim != 1 or values.dtype.kind not in kinds:
@@ -55,11 +53,12 @@ defined on."""
 
 
 def metric(function: Metric) -> Metric:
-    """Register a function as a metric that a task may name under `metrics`; the package finds `@metric` by name."""
+    """Mark a function as a metric that tasks may list under `metrics`; this package finds marked functions by searching
+    for the text `@metric`."""
     return function
 
 
 def metric_called(name: str) -> Metric:
-    """Return the metric with a name in METRICS."""
+    """Return the metric called `name`, a key of METRICS."""
     found: Metric = getattr(import_module(f"hatchery.evaluation.metrics.{FILES[name]}"), name)
     return found

@@ -1,7 +1,8 @@
-"""BabyLM's other zero-shot tasks as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
+"""BabyLM's zero-shot tasks other than BLiMP as items: EWoK, entity tracking, COMPS, GlobalPIQA, WUG.
 
 The organisers' files and the comparisons are described in docs/papers/babylm-2026.md, "Zero-shot tasks". A paradigm is
-the value of the field that the organisers call UID. GlobalPIQA is one paradigm, because its UIDs are single rows.
+the value of the field that the organisers call UID. GlobalPIQA is one paradigm, because each of its rows has a UID of
+its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +20,8 @@ NOTHING = "nothing"
 
 
 def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield one target after each of two contexts (edition 2026), or two targets after the first context (edition
-    2025).
-    """
+    """Yield an item per row: one target after each of two contexts (BabyLM 2026), or two targets after the first
+    context (BabyLM 2025)."""
     for record in read_json_lines(source, name):
         domain = plain_name(record.text("Domain"))
         contexts = record.text("Context1"), record.text("Context2")
@@ -34,9 +34,8 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield the options after one prefix, the right one first; the rows of a file with an equal number of operations
-    are a paradigm.
-    """
+    """Yield the options after one prefix, the right one first. The rows of a file with the same number of operations
+    are a paradigm."""
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         options, count = record.value("options"), record.value("numops")
@@ -116,6 +115,7 @@ BABYLM_READERS: Mapping[PairFormat, Callable[[RawSource, SuiteSettings, str], It
 
 
 def predicted_text(candidate: Candidate, suite: SuiteSettings) -> str:
-    """Return the text of a preferred candidate for prediction files: the whole text, or only its scored part."""
+    """Return the text of a preferred candidate for prediction files: its whole text for COMPS and for EWoK (except in
+    BabyLM 2025), else its scored part."""
     whole = suite.format == "comps" or (suite.format == "ewok" and suite.edition != 2025)
     return candidate.text if whole else candidate.completion

@@ -1,7 +1,8 @@
-"""Multiple-choice rows (which choice follows a prompt?), and names of paradigms and documents in data sets of the hub.
+"""Read multiple-choice rows, in which one of several choices follows a prompt; name paradigms and documents of hub data
+sets.
 
-Layouts: MuBench (a list of choices, and a label in three forms) and GlobalPIQA (a column for each choice). Sources:
-docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are inferred.
+Layouts: MuBench (a list of choices, and a label as an index, digits or text) and GlobalPIQA (a column for each choice).
+Sources: docs/papers/babylm-2026.md, "The multilingual track". The names of files on the hub are inferred.
 """
 
 import hashlib
@@ -25,10 +26,8 @@ HUB_METADATA = ("dataset_infos.json", "dataset_dict.json", "dataset_info.json", 
 
 
 def paradigm_of_file(name: str, suite: SuiteSettings) -> str:
-    """Return the paradigm named by a file: its stem, or its folder if the stem of a hub file is the name of a split.
-
-    The folder is used only in the multilingual track.
-    """
+    """Return the paradigm of a file: the file's stem. For a hub file named after a split, return the folder's name in
+    the multilingual track."""
     path = PurePosixPath(name)
     is_split = suite.track == "multilingual" and _SPLIT.fullmatch(path.stem) is not None
     return plain_name(path.parent.name if is_split and path.parent.name else path.stem)
@@ -53,7 +52,7 @@ def read_choices(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
 def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
     """Return the choices of a row: a list in one column, or a text in each of several columns.
 
-    Of several columns, the last ones may be missing, null or empty. Raises EvaluationError for fewer than two choices.
+    The last of several columns may be missing, null or empty. Raises EvaluationError for fewer than two choices.
     """
     if isinstance(columns, str):
         choices, where = record.value(columns), f"{record.where}: the field {columns!r}"
@@ -74,7 +73,8 @@ def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
 
 
 def label_index(record: Record, name: str, choices: list[str]) -> int:
-    """Return the index of the right choice, which a row states as an integer, as digits or as the text of the choice.
+    """Return the index of the right choice; the field `name` holds the index as an integer, the index as digits, or the
+    text of the choice.
 
     Raises EvaluationError for a label of another form, and for an index without a choice.
     """

@@ -1,4 +1,4 @@
-"""Decisions counted as by BabyLM's organisers: row by row, compared as texts, with the errors of their code.
+"""Count preferred texts as BabyLM's organisers do: row by row, by comparing texts, with the errors of their code.
 
 Source: docs/papers/babylm-2026.md, "Prediction files" and "Leaderboard". Two of the organisers' numbers differ from the
 share of right decisions: EWoK in checkpoints, and entity tracking in a submission.
@@ -16,11 +16,12 @@ from hatchery.raw.registration import RawSource
 
 
 def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) -> list[tuple[str, str]]:
-    """Return (paradigm, right text) for each row that the organisers compare predictions with, in the order of the
+    """Return (paradigm, right text) for each row that the organisers compare with a prediction, in the order of the
     rows.
 
-    The server uses other rows of entity tracking: those whose right option does not contain NOTHING, whatever the other
-    options contain. The collator compares with the bare target of EWoK, although predictions have the whole text.
+    For entity tracking, the server compares all rows whose right option does not contain NOTHING, while items also
+    exclude rows in which another option contains this word. For EWoK, the collator compares with the bare target,
+    although predictions are whole texts.
     """
     if suite.counted_by == "collator" and suite.format == "ewok":
         return [(item.paradigm, item.candidates[0].completion) for item in items]
@@ -33,14 +34,15 @@ def right_texts(items: Sequence[Item], source: RawSource, suite: SuiteSettings) 
 def counted_by_text(
     items: Sequence[Item], decisions: Sequence[Decision], rights: Sequence[tuple[str, str]], suite: SuiteSettings
 ) -> list[Decision]:
-    """Return the decisions with the organisers' credit: 1 if the chosen text equals the right text of its row, else 0.
+    """Return the decisions with the organisers' credit: 1 if the preferred text equals the right text of its row, else
+    0.
 
     `rights` is the result of `right_texts`.
     """
     compared_with = positions_by(paradigm for paradigm, _ in rights)
     counted = list(decisions)
     for paradigm, positions in positions_by(item.paradigm for item in items).items():
-        # `rights` has at least as many rows as `items`.
+        # `rights` has at least as many rows as `items`, so `strict` is False.
         for position, row in zip(positions, compared_with[paradigm], strict=False):
             preferred = predicted_text(items[position].candidates[decisions[position].chosen], suite)
             is_right = preferred.strip() == rights[row][1].strip()

@@ -20,7 +20,7 @@ from hatchery.evaluation.settings import SuiteSettings
 from hatchery.sums import plain_sum
 
 OF_PAIRS = 0.5
-"""The accuracy of a blind guess on pairs."""
+"""The accuracy of a blind guess on pairs, a fraction."""
 Outcome = Literal["correct", "wrong", "tie"]
 Level = Literal["paradigm", "phenomenon", "suite"]
 
@@ -29,7 +29,7 @@ Level = Literal["paradigm", "phenomenon", "suite"]
 class Accuracy:
     """One row of accuracy.csv; both accuracies are fractions.
 
-    `accuracy` follows the suite's tie rule (`tie_rule`) and is reported.
+    `accuracy` follows the suite's tie rule (`tie_rule`); `accuracy_ties_correct` counts ties as correct.
     """
 
     level: Level
@@ -40,14 +40,14 @@ class Accuracy:
     accuracy: float
     accuracy_ties_correct: float
     chance: float = OF_PAIRS
-    """The accuracy of a blind guess; a column of the file only if some items are not pairs."""
+    """The accuracy of a blind guess; accuracy.csv has this column only if some items are not pairs."""
 
 
 def best_candidates(item: Item, scores: Sequence[float]) -> list[int]:
-    """Return the indices of the candidates with the highest score, ascending; a copy of the right text has the right
-    text's score.
+    """Return the indices of the candidates with the highest score, ascending.
 
-    Without this rule, rounding may give two copies of a text different scores. NaN is the lowest score.
+    A candidate with the right candidate's text gets the right candidate's score, because rounding could give equal
+    texts different scores. NaN is the lowest score.
     """
     right = item.candidates[0]
     scores = [-math.inf if math.isnan(score) else score for score in scores]
@@ -93,10 +93,10 @@ def tie_rule(suite: SuiteSettings) -> str:
 
 
 def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown: bool = False) -> Decision:
-    """Return the decision on an item under its suite's rules; in the edition of 2026 a draw chooses among several best
-    candidates.
+    """Return the decision on an item under its suite's rules; in BabyLM 2026, a random draw selects the preferred
+    candidate among several best candidates.
 
-    An item with an `unknown` token is wrong.
+    With `unknown`, a text of the item contains an unknown token, and the item counts as wrong.
     """
     best, outcome, rule = best_candidates(item, scores), decide(item, *scores), tie_rule(suite)
     chosen = best[0]
@@ -112,7 +112,7 @@ def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown:
 
 
 def place_in_row(item: Item, candidate: int) -> int:
-    """Return the index of a candidate of the item in the row of the file."""
+    """Return the index in the file's row of the item's candidate with the index `candidate`."""
     if candidate == 0:
         return item.place
     return candidate - 1 if candidate <= item.place else candidate
@@ -126,15 +126,14 @@ def accuracy_table(
     by_split: bool = False,
     by_pair: bool = False,
 ) -> list[Accuracy]:
-    """Return rows for every paradigm, every phenomenon and the suite, names sorted within a level.
+    """Return accuracies of every paradigm, every phenomenon and the suite; names are sorted within a level.
 
-    Paradigms and phenomena pool their pairs. The suite has two rows, because the papers average differently and the two
-    averages differ by more than a point on the same decisions: `<suite>` is the unweighted mean over paradigms
-    (LTG-BERT, 67 paradigms), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12
-    phenomena). `credits` are the credits of the items; by default a tie has credit 0. With `by_split` (entity
-    tracking), a phenomenon is the mean of its paradigms, and both rows of the suite are the mean of the phenomena. With
-    `by_pair`, the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights
-    (lm-evaluation-harness).
+    Paradigms and phenomena pool their pairs. The suite has two rows, because papers average in two ways that differ by
+    more than a percentage point on the same decisions: `<suite>` is the unweighted mean over paradigms (LTG-BERT, 67
+    paradigms), `<suite>_by_phenomenon` the unweighted mean over phenomena (BabyLM 2023 and ELC-BERT, 12 phenomena).
+    `credits` are the credits of the items; by default a tie has credit 0. With `by_split` (entity tracking), a
+    phenomenon is the mean of its paradigms, and both rows of the suite are the mean of the phenomena. With `by_pair`,
+    the suite has a third row, `<suite>_by_pair`, in which all pairs have equal weights (lm-evaluation-harness).
     """
     credits = [float(outcome == "correct") for outcome in outcomes] if credits is None else credits
     chances = [1 / len(pair.candidates) for pair in pairs]
@@ -183,10 +182,11 @@ def _mean(level: Level, name: str, rows: Sequence[Accuracy]) -> Accuracy:
 
 
 def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) -> pl.DataFrame:
-    """Return the table correlation.csv: by paradigm, the correlation of people's and the model's preferences.
+    """Return the table correlation.csv: for each paradigm, the correlation between people's preferences and the model's
+    preferences.
 
-    It is Spearman's correlation between the share of people who prefer the first of two texts and the model's share for
-    this text, the softmax of both scores; 0 if all shares of people or of the model are equal (WUG,
+    The value is Spearman's correlation between the share of people who prefer the first of two texts, and the softmax
+    probability of the first text's score; 0 if all values of people or of the model are equal (WUG,
     docs/papers/babylm-2026.md, "Zero-shot tasks").
     """
     from hatchery.evaluation.metrics.classification import spearman
@@ -194,7 +194,8 @@ def correlation_frame(items: Sequence[Item], scores: Sequence[Sequence[float]]) 
     rows = []
     for name, positions in sorted(positions_by(item.paradigm for item in items).items()):
         people = np.array([items[index].preference for index in positions], dtype=np.float64)
-        # The difference of the scores has the same ranks as their softmax, and does not saturate.
+        # The difference of the scores has the same ranks as their softmax, but no two large differences are rounded to
+        # the same number.
         model = np.array([scores[index][0] - scores[index][1] for index in positions], dtype=np.float64)
         rows.append((name, len(positions), spearman(Scored(people, model, model[:, None]))))
     return pl.DataFrame(rows, schema=["name", "pairs", "spearman"], orient="row")

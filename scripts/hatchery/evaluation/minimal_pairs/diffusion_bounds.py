@@ -1,11 +1,11 @@
-"""The bound of masked diffusion on the log-likelihood of sentences, for pairs and words.
+"""Bound of masked diffusion on the log-likelihood of sentences.
 
 Masked diffusion (Sahoo et al. 2024; Shi et al. 2024) trains a masked model at all shares of hidden tokens. Its bound on
-log p of N tokens is the sum over k = 1 ... N of the mean, over all sets of k hidden tokens, of their log-probabilities
-divided by k. It equals the mean log-likelihood over all orders of the tokens. Here the sets are the last k tokens in
-each of DIFFUSION_ORDERS random orders; the second half of the orders reverses the first half. The mean over the drawn
-orders is the bound, and its error falls with their number. Sentences with equal numbers of scored tokens share their
-orders, so the error of a difference is smaller.
+log p of N tokens is a sum over k = 1 ... N. Term k is the mean, over all sets of k hidden tokens, of the hidden tokens'
+summed log-probabilities, divided by k. The bound equals the mean log-likelihood over all orders of the tokens. Here the
+hidden sets are the last k tokens in each of DIFFUSION_ORDERS random orders; each order of the first half is reversed in
+the second half. Averaging over more orders gives a smaller error. Sentences with equal numbers of scored tokens share
+their orders, so the error of a difference of two scores is smaller than that of independent orders.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,10 @@ def orders_of(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
 
 
 def hidden_sets(tokens: int, orders: int = DIFFUSION_ORDERS) -> np.ndarray:
-    """Return which tokens are hidden in every row of a sentence: bool [orders * tokens, tokens]."""
+    """Return which of a sentence's tokens are hidden in each model input: bool [orders * tokens, tokens].
+
+    An order's input k, from 0, hides the order's tokens from rank k on.
+    """
     ranks = np.argsort(orders_of(tokens, orders), axis=1)
     firsts = np.arange(tokens)[:, None]
     return np.concatenate([rank[None, :] >= firsts for rank in ranks])
@@ -43,9 +46,9 @@ def token_diffusion_bounds(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures = AT_ONE,
 ) -> list[np.ndarray]:
-    """Return the share of every scored token in the bound on log p (nats): one float32 array [N] per sentence.
+    """Return the contribution of every scored token to the bound on log p (nats): one float32 array [N] per sentence.
 
-    Arguments and order of sentences as in `likelihoods.token_pseudo_log_likelihoods`.
+    The arguments and the order of the sentences are those of `likelihoods.token_pseudo_log_likelihoods`.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
     asked = [DIFFUSION_ORDERS * one.scored * (one.scored + 1) // 2 for one in sentences]
@@ -76,7 +79,7 @@ def token_diffusion_bounds(
 
 
 def _of_tokens(values: np.ndarray, scored: int) -> np.ndarray:
-    """Return each token's share of the bound of a sentence: float32 [N], or [N, temperatures]."""
+    """Return each token's contribution to the bound of a sentence: float32 [N], or [N, temperatures]."""
     hidden = hidden_sets(scored)
     row_of, token = np.nonzero(hidden)
     weights = 1.0 / (hidden.sum(axis=1)[row_of] * DIFFUSION_ORDERS)

@@ -1,7 +1,7 @@
 """Items of a suite: candidate texts of which a model should prefer the right one.
 
-An item has any number of candidates. The scored part of a candidate may follow a given prefix; candidates share one
-prefix or have one each. A minimal pair has two candidates and no prefix.
+An item has any number of candidates. The scored part of a candidate may follow a given prefix; candidates have a common
+prefix or different prefixes. A minimal pair has two candidates and no prefix.
 """
 
 from dataclasses import dataclass
@@ -35,9 +35,8 @@ class Item:
     preference: float | None = None
     """For items without a right answer, the share of people who prefer the first candidate."""
     place: int = 0
-    """Index of the right candidate in the file's row; in `candidates` it comes first, and the others keep the row's
-    order.
-    """
+    """Index of the right candidate in the file's row. `candidates` lists the right candidate first, and the other
+    candidates in the row's order."""
 
     @property
     def identical(self) -> bool:

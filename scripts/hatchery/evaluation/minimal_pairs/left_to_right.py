@@ -1,11 +1,11 @@
-"""Likelihoods of sentences from left to right, under a causal model.
+"""Log-likelihoods of sentences from left to right, under a causal model.
 
 As in BabyLM's pipeline: LL = sum over i of log p(t_i | context, t_1 … t_(i-1)), where the context is one special token
 (EOS, or BOS without EOS); there is no term for a final EOS (docs/papers/babylm-evaluation.md, "Pseudo-log-likelihood").
 One forward pass is made per sentence, or per shared prefix.
 
-Inputs of equal length share a batch, so nothing is padded. Only for questions to a model of ours (`padded`) do inputs
-of similar lengths share a batch, padded at the end, where no scored token sees the padding.
+Inputs of equal length share a batch, so nothing is padded. Only if a few sentences are scored interactively (`padded`)
+do inputs of similar lengths share a batch. Their padding is at the end, where no scored token sees the padding.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +32,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 from hatchery.evaluation.minimal_pairs.shared_prefixes import SharedBatch, batches_of, groups_of
 from hatchery.modeling.language_model import moved
 
-# A call of the model costs as much as about this number of positions: padding below it costs less than a further call.
-# Measured with 20 sentences at 128 x 6, where 16 to 256 differ little.
+# A call of the model costs as much as about this number of positions, so fewer padded positions cost less than a
+# further call. Measured with 20 sentences and a model of 6 layers of 128 units; numbers from 16 to 256 differ little.
 POSITIONS_OF_A_CALL = 64
 
 
@@ -48,14 +48,14 @@ def token_left_to_right_likelihoods(
     """Return the natural log-probability of every scored token given the earlier tokens: one float32 array [N] per
     sentence.
 
-    For several temperatures the arrays are [N, temperatures]. With `padded`, few sentences share more batches, and the
-    numbers differ by rounding.
+    For several temperatures the arrays are [N, temperatures]. With `padded`, sentences of similar lengths share a
+    batch, which is faster for few sentences; the numbers then differ by rounding.
 
     `sentences` are distinct and in ascending length. A batch holds at most `tokens_per_batch` tokens, but always one
     sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are computed
-    once, if the model can continue from them.
+    once, if the model can continue from cached prefixes.
     """
-    # Modules of users and models of others might not ignore the padding.
+    # Only Hatchery's models certainly ignore the padding.
     padding = POSITIONS_OF_A_CALL if padded and isinstance(model, HatcheryModel) else 0
     if not model.shares_prefixes or temperatures != AT_ONE:
         return _each_by_itself(model, sentences, tokens_per_batch, on_tokens, temperatures, padding)
@@ -81,7 +81,8 @@ def token_left_to_right_likelihoods(
 def _behind_prefixes(
     model: SentenceModel, batch: SharedBatch, sentences: Sequence[EncodedSentence]
 ) -> dict[int, np.ndarray]:
-    """Return, by the sentence's index in `sentences`, the log-probabilities of its scored tokens."""
+    """Return the log-probabilities of the scored tokens of each sentence in `batch`, by the sentence's index in
+    `sentences`."""
     counts = [sentences[member].scored for member in batch.members]
     text = np.repeat(np.arange(len(batch.members)), counts)
     n_before = len(model.frame.before)
@@ -141,8 +142,10 @@ def _each_by_itself(
 
 
 def buckets(sentences: Sequence[EncodedSentence], padding: int) -> Iterator[list[EncodedSentence]]:
-    """Yield sentences of equal length; sentences in ascending length that need at most `padding` padded positions at a
-    further length are joined with those of that length."""
+    """Yield lists of sentences that share batches, from sentences in ascending length.
+
+    Sentences of the next length join a list if padding the list to this length adds at most `padding` positions.
+    """
     joined: list[EncodedSentence] = []
     for length, same in groupby(sentences, key=lambda sentence: len(sentence.ids)):
         if joined and len(joined) * (length - len(joined[-1].ids)) > padding:
@@ -160,7 +163,8 @@ def token_fused_likelihoods(
     on_tokens: Callable[[int], None],
     temperatures: Temperatures,
 ) -> list[np.ndarray]:
-    """Return for each token the sum of its log-probabilities when it is masked and from left to right."""
+    """Return for each token the sum of two log-probabilities: that of the masked model, and that of the same model from
+    left to right."""
     causal = model.left_to_right
     assert causal is not None, "a hybrid model can be asked as a causal one"
     hidden = token_pseudo_log_likelihoods(model, sentences, tokens_per_batch, on_tokens, temperatures)

@@ -1,11 +1,12 @@
-"""Likelihoods of sentences under a masked model, token by token, and log-probabilities of targets for every model.
+"""Pseudo-log-likelihoods of sentences under a masked model, token by token, and log-probabilities of targets for every
+model.
 
-Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): every token is masked in a row of its own, and the
-score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the later
-pieces of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens needs N
-rows; identical rows (the sentences of a pair often differ only in the masked token) are computed once. Logits are
-computed at the masked position only. The numbers equal those of a loop over single sentences up to float32 rounding,
-and do not depend on the order of the sentences.
+Pseudo-log-likelihood (Salazar et al. 2020; LTG-BERT, Appendix B.3): each token is masked in an input of its own, and
+the score of a sentence is the plain sum of the log-probabilities of its tokens. Kauf & Ivanova (2023) also mask the
+later subwords of the token's word, so that the end of a word does not reveal its beginning. A sentence of N tokens
+needs N inputs, the rows of a batch; identical rows (the sentences of a pair often differ only in the masked token) are
+computed once. Logits are computed at the masked position only. The numbers equal those of a loop over single sentences
+up to float32 rounding, and do not depend on the order of the sentences.
 
 Inputs of equal length share a batch, so nothing is padded.
 """
@@ -31,8 +32,8 @@ from hatchery.evaluation.minimal_pairs.sentence_model import (
 )
 from hatchery.modeling.language_model import moved
 
-# Sizes of a tile, measured to be fastest with a second-level cache of one MiB. A tile has many rows, because the
-# library rearranges the vocabulary items for every tile.
+# Rows and vocabulary items of a tile of logits, measured to be fastest with a second-level cache of one MiB. A tile has
+# many rows, because PyTorch rearranges the vocabulary items for every tile.
 ROWS_PER_TILE = 1024
 ITEMS_PER_TILE = 512
 
@@ -74,7 +75,7 @@ def log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Te
 def tiled_log_probabilities(
     features: Tensor, weight: Tensor, bias: Tensor | None, of: Tensor, targets: Tensor
 ) -> Tensor:
-    """Return log p(targets[k]) for the state `features[of[k]]`, float32 [K]; `of` and `targets` are int64 [K].
+    """Return log p(targets[k]) under the model state `features[of[k]]`, float32 [K]; `of` and `targets` are int64 [K].
 
     `features` [M, D], `weight` [V, D] and `bias` [V] are float32 on the CPU. Under autocast to bf16, only the logits of
     the normalisers are rounded.
@@ -87,19 +88,19 @@ def tiled_log_probabilities(
 
 
 class TargetScores:
-    """The log-probabilities of `n_targets` targets, which batches request part by part.
+    """Log-probabilities of `n_targets` targets; each batch requests some of them with `ask`.
 
-    The product of states and vocabulary matrix is delayed until it has many rows, for which it is fastest: batches of
-    the encoder have few masked positions each. If a model returns its states before the product, the states of several
-    batches are collected and multiplied together. Which batches are multiplied together depends only on their order.
+    Multiplying states by the vocabulary matrix is fastest with many rows, but a batch has few masked positions. So the
+    states of several batches are collected and multiplied together, if the model returns its states. The order of the
+    requests alone determines which batches are multiplied together.
 
     A target needs its own logit and the logarithm of the sum over the vocabulary, but not the matrix of all
-    log-probabilities. On the CPU the logits are therefore computed for some rows and some items at a time (tiles), in
-    memory that is reused: allocating fresh memory costs as much as the product. The numbers equal those of log_softmax
-    up to rounding.
+    log-probabilities. On the CPU the logits are therefore computed for some rows and some vocabulary items at a time
+    (tiles), in memory that is reused: allocating new memory costs as much as the product. The numbers equal those of
+    log_softmax up to rounding.
 
-    `finished` computes the remaining targets and returns all, float32 [n_targets], or for several temperatures
-    [n_targets, temperatures], for which all logits are computed.
+    `finished` returns all log-probabilities, float32 [n_targets]. For several temperatures they are [n_targets,
+    temperatures], and all logits are computed.
     """
 
     def __init__(self, model: SentenceModel, n_targets: int, temperatures: Temperatures = AT_ONE) -> None:
@@ -111,12 +112,13 @@ class TargetScores:
         self._targets: list[np.ndarray] = []
         self._places: list[np.ndarray] = []
         self._n_rows = 0
-        # Results on the device, perhaps still being computed, and their positions in `values`.
+        # Log-probabilities on the device, perhaps still being computed, and their positions in `values`.
         self._found: list[Tensor] = []
         self._found_places: list[np.ndarray] = []
 
     def ask(self, ids: Tensor, rows: Tensor, of: np.ndarray, targets: np.ndarray, places: np.ndarray) -> None:
-        """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`, to be written to `values[places[k]]`.
+        """Request log p(targets[k]) at the position `rows[of[k]]` of `ids`; the result is written to
+        `values[places[k]]`.
 
         `ids` is int64 [B, T] and `rows` int64 [M] (b * T + t), on the model's device; `of`, `targets` and `places` are
         int64 [K].
@@ -138,7 +140,7 @@ class TargetScores:
             self._answer()
 
     def finished(self) -> np.ndarray:
-        """Return all log-probabilities."""
+        """Compute the remaining targets, and return all log-probabilities."""
         if self._n_rows:
             self._answer()
         if self._found:
@@ -158,23 +160,24 @@ class TargetScores:
 
 
 def scored_tokens(sentences: Sequence[EncodedSentence], length: int | None = None) -> np.ndarray:
-    """Return which tokens of S sentences, padded to N tokens, are scored: bool [S, N]. N is `length`, by default that
-    of all sentences."""
+    """Return which tokens of S sentences, padded to N tokens, are scored: bool [S, N]. N is `length`, by default the
+    sentences' common length."""
     given, ends = (np.array([of(one) for one in sentences]) for of in (lambda one: one.given, lambda one: len(one.ids)))
     token = np.arange(length or ends[0])
     return (token >= given[:, None]) & (token < ends[:, None])
 
 
-# Masked rows are compared in blocks of about this number of tokens, so that memory is bounded for suites of any size.
+# Duplicate masked rows are removed within groups of about this number of tokens, so that memory is bounded for suites
+# of any size.
 TOKENS_PER_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
 class MaskedRows:
-    """The distinct rows of some sentences of equal length, and the tokens scored in each row.
+    """The distinct masked inputs (rows) of some sentences of equal length, and the tokens scored in each row.
 
-    `ids` int64 [R, T] and `positions` int64 [R] (the masked token that is scored) are the rows, sorted by content. `of`
-    int64 [A] is the row number of each scored token, sentence by sentence.
+    `ids` int64 [R, T] are the rows, sorted by content; `positions` int64 [R] is the scored masked token of each row.
+    `of` int64 [A] is the row number of each scored token, sentence by sentence.
     """
 
     ids: np.ndarray
@@ -197,10 +200,11 @@ def masked_tokens(sentences: Sequence[EncodedSentence], within_word: bool) -> np
 
 
 def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, within_word: bool) -> MaskedRows:
-    """Return the distinct rows [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each."""
+    """Return the distinct inputs [before] t_1 … [MASK] … t_N [after] of sentences of N tokens each, one input per
+    scored token."""
     ids = np.array([sentence.ids for sentence in sentences], dtype=np.int64)
     length, first = ids.shape[1], len(frame.before)
-    # The sentence of each row, and the token that the row scores.
+    # The sentence of each row, and the token that is scored in the row.
     sentence, token = np.nonzero(scored_tokens(sentences))
     keyed = np.empty((len(sentence), 1 + first + length + len(frame.after)), dtype=np.int64)
     keyed[:, 0] = first + token
@@ -213,8 +217,8 @@ def expand(sentences: Sequence[EncodedSentence], frame: Frame, mask_id: int, wit
 
 
 def blocks(bucket: Sequence[EncodedSentence], frame: Frame) -> Iterator[Sequence[EncodedSentence]]:
-    """Yield sentences of equal length in blocks whose rows have about TOKENS_PER_BLOCK tokens, but always one
-    sentence."""
+    """Yield consecutive parts of a list of equally long sentences. All rows of a part have about TOKENS_PER_BLOCK
+    tokens; a part has at least one sentence."""
     length = len(bucket[0].ids)
     tokens = length * (length + len(frame.before) + len(frame.after))
     size = max(1, TOKENS_PER_BLOCK // tokens)
@@ -235,9 +239,9 @@ def token_pseudo_log_likelihoods(
 
     For several temperatures the arrays are [N, temperatures].
 
-    `sentences` are distinct and in ascending length. With `within_word`, the later pieces of the token's word are
+    `sentences` are distinct and in ascending length. With `within_word`, the later subwords of the token's word are
     masked as well. A batch holds at most `tokens_per_batch` tokens, but always one row; `on_tokens` is called with the
-    number of finished tokens, repeated rows included.
+    number of finished tokens, counting duplicate rows.
     """
     assert model.mask_id is not None, "a masked model has a mask token"
     lengths = np.array([sentence.scored for sentence in sentences], dtype=np.int64)
@@ -248,7 +252,7 @@ def token_pseudo_log_likelihoods(
         for block in blocks(list(bucket), model.frame):
             rows = expand(block, model.frame, model.mask_id, within_word)
             length = rows.ids.shape[1]
-            # Sort the targets by row, so that each batch of rows belongs to a contiguous part of the targets.
+            # Sort the targets by row, so that the targets of a batch of rows are contiguous.
             order = np.argsort(rows.of, kind="stable")
             of = rows.of[order]
             targets = np.array([sentence.ids for sentence in block], dtype=np.int64)[scored_tokens(block)][order]
@@ -267,5 +271,5 @@ def token_pseudo_log_likelihoods(
 
 
 token_within_word_likelihoods = partial(token_pseudo_log_likelihoods, within_word=True)
-"""Pseudo-log-likelihood within words from left to right (Kauf & Ivanova 2023); arguments as in
+"""Pseudo-log-likelihood within words from left to right (Kauf & Ivanova 2023), with the arguments of
 `token_pseudo_log_likelihoods`."""

@@ -1,4 +1,5 @@
-"""Rows of the tidy tables for scored suites: fractions become percent, as the names of the metrics say."""
+"""Rows of `measurements.parquet` for suites of minimal pairs; fractions are converted to percent, as in the names of
+the metrics."""
 
 import math
 from collections.abc import Mapping
@@ -22,8 +23,8 @@ PAIR_AVERAGE = "pair_average"
 ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 AT_BEST_TEMPERATURE = "best_temperature_accuracy_percent"
-"""Accuracy at the temperature that is best on the test pairs themselves (GPT-BERT): an upper bound, never comparable
-with other accuracies."""
+"""Accuracy at the temperature with the highest accuracy on the test pairs themselves (GPT-BERT): an upper bound, never
+comparable with other accuracies."""
 ACCURACY_FILE = "accuracy.csv"
 BEST_TEMPERATURE_FILE = "accuracy_at_best_temperature.csv"
 CORRELATION = "spearman_percent"
@@ -40,17 +41,18 @@ class _AccuracyRow(Record):
     pairs: int
     accuracy: Share
     accuracy_ties_correct: Share
-    # The file has this column only if some items have a number of candidates other than two.
+    # The column is missing in a file whose items all have two candidates.
     chance: Share = 0.5
 
 
 def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return accuracies in percent of every paradigm, phenomenon and the suite, and two averages, from `accuracy.csv`.
+    """Return accuracies in percent of every paradigm, every phenomenon and the suite, and averages over the suite, from
+    `accuracy.csv`.
 
-    Each accuracy is given with ties counted as wrong and as right. `phenomenon_average` gives phenomena equal weights
-    (the tables of BabyLM 2023), `paradigm_average` gives paradigms equal weights (the original BLiMP, LTG-BERT, Table
-    8); on identical predictions they may differ by more than a point. With temperatures, the accuracy at the best
-    temperature is added.
+    Each accuracy is listed twice: with the suite's tie rule, and with ties counted as correct. `phenomenon_average`
+    weights phenomena equally (the tables of BabyLM 2023), `paradigm_average` weights paradigms equally (the original
+    BLiMP, LTG-BERT, Table 8). On the same predictions these averages may differ by more than a percentage point. With
+    the setting `temperatures`, the accuracy at the best temperature is added.
     """
     if evaluated.has(CORRELATION_FILE):
         return _correlations(evaluated)
@@ -62,7 +64,7 @@ def minimal_pair_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 TENSOR_FLOAT = "matrix products in TensorFloat-32 where a GPU has it, which decides a few near-ties otherwise"
 PRECISIONS = {"tf32": TENSOR_FLOAT, "screened": "clear decisions in bf16, the others in fp32"}
-"""Note of a precision other than fp32 next to accuracies."""
+"""Note in the column `settings` of accuracies, for precisions other than fp32."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,9 @@ def _correlations(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_suite(evaluated: Evaluated, items: int) -> str:
-    """Return the basis of a suite's numbers: its items and the scoring method.
+    """Return the comparison basis of a suite's numbers: its items, the scoring method, the rules and the precision.
 
-    The pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable, as in papers; a
+    The pseudo-log-likelihood of a masked model and the log-likelihood of a causal model are comparable, as in papers. A
     scoring method that is not a model's default, such as `fused`, is comparable only with itself.
     """
     manifest, settings = evaluated.manifest, evaluated.manifest.settings
@@ -100,7 +102,7 @@ def basis_of_suite(evaluated: Evaluated, items: int) -> str:
         items=f"{items} of seed {settings['seed']}" if settings.get("pairs_per_paradigm") else items,
         scoring="own way" if way in (own, *(() if own == "left_to_right" else ("masked", "mntp"))) else way,
         rules=", ".join(filter(None, rules)),
-        # Screened decisions are those of fp32.
+        # Screening yields the same decisions as fp32.
         precision="fp32" if settings.get("precision") == "screened" else settings.get("precision"),
     )
 
@@ -112,7 +114,8 @@ def _is_causal(evaluated: Evaluated) -> bool:
 
 
 def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> list[TidyRow]:
-    """Return the tidy rows of one table; `columns` maps each metric to a column of the table."""
+    """Return rows of `measurements.parquet` for the table `name`; `columns` maps each metric to a column of the
+    table."""
     path = evaluated.manifest.folder / name
     rows = evaluated.records(name, _AccuracyRow, ("level", "name"))
     tidy_rows: list[TidyRow] = []
@@ -156,8 +159,8 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
 def _accuracy(row: _AccuracyRow, column: str) -> tuple[float, float, int]:
     """Return accuracy and its binomial standard deviation, both in percent, and the number of pairs.
 
-    The deviation is computed with two more right and two more wrong pairs (Agresti and Coull, 1998), so that it is not
-    0 for a few pairs that are all right.
+    The deviation is computed after adding two right and two wrong pairs (Agresti and Coull, 1998), so that it is not 0
+    if all of a few pairs are right.
     """
     accuracy: float = getattr(row, column)
     pairs = row.pairs + 4

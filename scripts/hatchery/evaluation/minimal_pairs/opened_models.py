@@ -1,7 +1,7 @@
-"""A cache of the last opened model, so that a job of several suites loads a model once.
+"""Cache the model that was opened last, so that a job that scores several suites loads the model once.
 
-A model whose layers were compiled for a large suite is loaded again for the next suite, so that each suite has the same
-numbers as in a separate job.
+If the model's layers were compiled for a large suite, the model is loaded again for the next suite, so that each suite
+has the same numbers as in a separate job.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _kept: ContextVar[dict[tuple[Any, ...], SentenceModel] | None] = ContextVar("kep
 
 @contextmanager
 def models_are_kept() -> Iterator[None]:
-    """Keep the model that was opened last, until the context ends."""
+    """Enable the cache of the last opened model until the context ends."""
     token = _kept.set({})
     try:
         yield
@@ -31,7 +31,7 @@ def models_are_kept() -> Iterator[None]:
 
 
 def opened_model(manifest: Path, device: torch.device, settings: ScoringSettings) -> SentenceModel:
-    """Return the model of a manifest, prepared for the rules of a suite. Raises like `load_sentence_model`."""
+    """Return the model of a manifest, prepared for the rules of a suite. Raises the errors of `load_sentence_model`."""
     kept = _kept.get()
     key = (manifest, device.type, settings.scoring, settings.has_template, settings.track)
     if kept is not None and key in kept and compilation_in_use(kept[key]) == "off":

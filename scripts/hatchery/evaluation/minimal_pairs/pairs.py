@@ -21,7 +21,7 @@ from hatchery.evaluation.tasks.formats import is_table, read_csv, read_rows
 from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
-# These two entries turn the 13 raw terms of the release into the 12 phenomena of the paper and of BabyLM's tables.
+# BLiMP's release has 13 terms. These two replacements yield the 12 phenomena of the paper and of BabyLM's tables.
 PHENOMENON_OF_TERM = {"s-selection": "argument_structure", "filler_gap_dependency": "filler_gap"}
 # One paradigm (principle_A_case_2) spells its field differently from the other 66.
 FIELD_SPELLINGS = {"syntax/semantics": "syntax_semantics"}
@@ -56,20 +56,19 @@ POOLED_FILES = {
 def read_minimal_pairs(source: RawSource, suite: SuiteSettings = LIKE_BLIMP) -> list[Item]:
     """Return all items of the suite's files, ordered by file name and line.
 
-    In the format of BLiMP, with the unit "paradigm", the paradigm is the field `UID`, or else the file's stem; the
-    phenomenon is `linguistics_term`, or else the paradigm; terms outside BLiMP stay unchanged. With the unit "file"
-    (BabyLM's pooled files) paradigm and phenomenon are the file's stem, whatever the records say, and a pair is
-    identified by its line, because ids repeat in files that pool paradigms. `SuiteSettings` describes the other
-    formats. Names are sanitised by `plain_name`, because they appear in tables, terminals and pages. Raises
-    EvaluationError naming file and line for wrong records, and if no file matches or two files share a stem that has to
-    identify them.
+    In the format of BLiMP with the unit "paradigm", the paradigm is the field `UID`, by default the file's stem; the
+    phenomenon is `linguistics_term`, by default the paradigm. With the unit "file" (BabyLM's pooled files), paradigm
+    and phenomenon are the file's stem, and a pair is identified by its line, because ids repeat in these files.
+    `SuiteSettings` describes the other formats. Names are sanitised by `plain_name`, because they appear in tables,
+    terminals and pages. Raises EvaluationError naming file and line for wrong records, if no file matches, and if two
+    files with the same stem would have the same names.
     """
     return [pair for name in pair_files(source, suite) for pair in read_pairs(source, suite, name)]
 
 
 def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
-    """Return the names of the suite's files, sorted. Raises EvaluationError if there are no files, or if names
-    clash."""
+    """Return the names of the suite's files, sorted. Raises EvaluationError if there are no files, and, with the unit
+    "file", if two files have the same stem."""
     names = source.names(suite.files)
     if suite.track == "multilingual":
         names = [name for name in names if is_table(name) and PurePosixPath(name).name not in HUB_METADATA]
@@ -104,8 +103,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     prefixes = () if columns.prefix is None else (columns.prefix,)
     wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}
     wanted |= {column.partition(".")[0] for column in wanted}
-    # Spreadsheets write quotes also into tables separated by tabs; GLUE's tables, which `read_rows` reads, have no
-    # quotes.
+    # Spreadsheets quote cells also in tab-separated tables. `read_rows` expects tab-separated tables without quotes, as
+    # in GLUE, so `read_csv` reads them.
     is_tsv = name.lower().endswith(".tsv")
     # All columns are read, because a document's name is a hash of all columns.
     names_documents = suite.unknown_tokens == "wrong"
@@ -124,9 +123,8 @@ def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Return pairs of adjacent lines. Blank lines are allowed between pairs only; a blank line within a pair would
-    shift all later pairs.
-    """
+    """Return pairs of adjacent lines. Blank lines are allowed between pairs only, because a blank line within a pair
+    would shift all later pairs."""
     stem = plain_name(PurePosixPath(name).stem)
     phenomenon = stem.partition("-")[0]  # The names of Zorro's files are <phenomenon>-<paradigm>.txt.
     lines, number = decode_lines(source, name), 0
@@ -188,9 +186,8 @@ def _pair_id(record: Record) -> str:
 
 
 def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> None:
-    """Raise EvaluationError if the pairs do not have the expected size of `suite`, naming the suite that the files seem
-    to belong to.
-    """
+    """Raise EvaluationError if the number of pairs or paradigms is not that of `expected`, naming the suite to which
+    the files seem to belong."""
     paradigms = {pair.paradigm for pair in pairs}
     right_paradigms = expected.paradigms in (None, len(paradigms))
     if right_paradigms and expected.pairs in (None, len(pairs)):
@@ -208,9 +205,9 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
 
 
 def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> None:
-    """Read the files of a suite for which `rows` sets no limit. Raises EvaluationError like `read_minimal_pairs`.
+    """Read the files of a suite for which `rows` returns None. Raises the EvaluationErrors of `read_minimal_pairs`.
 
-    The size of the suite is checked if all of its files were read.
+    The size of the suite is checked if all files were read.
     """
     names = pair_files(source, suite)
     whole = [name for name in names if rows(name) is None]
@@ -220,10 +217,11 @@ def check_pairs(source: RawSource, suite: ScoringSettings, rows: MostRows) -> No
 
 
 def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: int) -> list[Item]:
-    """Return at most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order.
+    """Return at most `pairs_per_paradigm` pairs of every paradigm, drawn with `seed`, in their original order; None
+    returns all pairs.
 
-    A smaller subset is part of a larger one, and a paradigm's subset does not depend on the other paradigms. None keeps
-    all pairs. Raises ConfigError if `pairs_per_paradigm` is below 1.
+    A smaller subset is part of a larger one, and a paradigm's subset does not depend on the other paradigms. Raises
+    ConfigError if `pairs_per_paradigm` is below 1.
     """
     if pairs_per_paradigm is None:
         return list(pairs)
@@ -237,7 +235,7 @@ def choose_pairs(pairs: Sequence[Item], pairs_per_paradigm: int | None, seed: in
 
 
 def positions_by(names: Iterable[str]) -> dict[str, list[int]]:
-    """Return the positions of every name in a sequence of names; names are in order of first appearance."""
+    """Map each name to its positions in `names`, in the order of first occurrence."""
     positions: dict[str, list[int]] = {}
     for index, name in enumerate(names):
         positions.setdefault(name, []).append(index)

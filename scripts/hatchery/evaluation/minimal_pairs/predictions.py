@@ -1,4 +1,5 @@
-"""Files with the preferred text of every item for BabyLM's server: the format of 2023, and the format since 2025.
+"""Files with the preferred text of every item for BabyLM's evaluation server: the format of 2023, and the format since
+2025.
 
 Sources: docs/papers/babylm-evaluation.md, "Prediction files", and docs/papers/babylm-2026.md, "Prediction files".
 """
@@ -18,10 +19,11 @@ HEADER = "index\tprediction\n"
 def prediction_files(
     items: Sequence[Item], decisions: Sequence[Decision], settings: ScoringSettings
 ) -> Iterator[tuple[str, str]]:
-    """Return names and texts of a suite's prediction files; empty if the server does not know the suite's rows.
+    """Yield name and text of each prediction file of a suite.
 
-    The server knows neither the row numbers of a sample of the items nor suites outside the challenge. The server's
-    format for WUG is unknown. The multilingual track submits accuracies instead.
+    Nothing is yielded for results that the server does not accept in this form: a sample of a suite's items, suites
+    outside the challenge, WUG, whose format is unknown, and the multilingual track, to which accuracies are submitted
+    instead.
     """
     if settings.pairs_per_paradigm is not None or settings.format == "wug" or settings.track is not None:
         return
@@ -33,7 +35,8 @@ def prediction_files(
 
 
 def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite: SuiteSettings) -> str:
-    """Return one line of JSON: by paradigm, an id and the preferred text of every item, in the order of the files."""
+    """Return one line of JSON: for each paradigm, the id and the preferred text of every item, in the order of the
+    files."""
     by_paradigm: dict[str, dict[str, list[dict[str, str]]]] = {}
     for item, decided in zip(items, decisions, strict=True):
         paradigm = item.item_id if suite.format == "global_piqa" else item.paradigm
@@ -43,7 +46,7 @@ def predictions_json(items: Sequence[Item], decisions: Sequence[Decision], suite
 
 
 def preferred_sentences(items: Sequence[Item], decisions: Sequence[Decision]) -> dict[str, list[str]]:
-    """Return the preferred texts by name of the paradigm (or file), in the order of the items."""
+    """Return the preferred texts of each paradigm (or file), in the order of the items."""
     return {
         name: [items[index].candidates[decisions[index].chosen].text for index in positions]
         for name, positions in positions_by(item.paradigm for item in items).items()

@@ -1,8 +1,9 @@
-"""Rules of lm-evaluation-harness: which tokens of a text follow its prompt, and its framing of texts.
+"""Rules of lm-evaluation-harness for the scored tokens of a text after a prompt, and for the special tokens around
+texts.
 
-The number of given tokens is that of the prompt when it is encoded alone; white space at its end belongs to the choice.
-Source: docs/papers/babylm-2026.md, "The multilingual track", and the library itself (0.4.13), whose causal models
-divide texts in this way.
+The number of unscored tokens is that of the prompt when it is encoded alone; white space at the prompt's end belongs to
+the choice. Source: docs/papers/babylm-2026.md, "The multilingual track", and the causal models of lm-evaluation-harness
+0.4.13.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from hatchery.evaluation.minimal_pairs.sentence_model import EncodedSentence, Fr
 def behind_prefixes(
     model: SentenceModel, candidates: Sequence[Candidate], sentences: Sequence[EncodedSentence]
 ) -> list[EncodedSentence]:
-    """Return the sentences of candidates; the number of given tokens is that of the prefix when it is encoded alone."""
+    """Return the sentences of candidates with `given` set to the number of tokens of their prefix, encoded alone."""
     prefixes = [candidate.prefix.rstrip() for candidate in candidates]
     counts = token_counts(model, prefixes)
     return [
@@ -28,17 +29,17 @@ def behind_prefixes(
 
 
 def token_counts(model: SentenceModel, texts: Sequence[str]) -> dict[str, int]:
-    """Return the number of tokens of each of some texts, without special tokens; an empty text has 0 tokens."""
+    """Return the number of tokens of each text, without special tokens; an empty text has 0 tokens."""
     distinct = sorted({text for text in texts if text})
     encoded = model.encode(distinct) if distinct else []
     return {"": 0, **{text: len(one.ids) for text, one in zip(distinct, encoded, strict=True)}}
 
 
 def choice_lengths(model: SentenceModel, items: Sequence[Item], blank: str = "") -> np.ndarray:
-    """Return the divisors of per-token scores, int64 [I, K]: number of tokens of prompt and choice minus number of
-    tokens of the prompt.
+    """Return the divisors of per-token scores, int64 [I, K]: the number of tokens of prompt and choice together, minus
+    the number of tokens of the prompt alone.
 
-    A divisor is at least 1, also for a missing candidate. `blank` precedes each text.
+    A divisor is at least 1, also where an item has fewer than K candidates. `blank` is inserted before each text.
     """
     texts = [[blank + one.text for one in item.candidates] for item in items]
     prompts = [[blank + one.prefix if one.prefix else "" for one in item.candidates] for item in items]
@@ -61,6 +62,7 @@ def unknown_items(model: SentenceModel, items: Sequence[Item]) -> list[bool]:
 
 
 def frame_by_bos_(model: SentenceModel) -> None:
-    """Make a causal model of others see BOS, or EOS without BOS, and no other token of its template."""
+    """Set the context of an external causal model to BOS (EOS for a tokenizer without BOS); other tokens of its
+    template are omitted."""
     if isinstance(model, BaselineModel) and model.architecture == "causal":
         model.frame = Frame((model.tokenizer.found("bos_token_id", "eos_token_id"),), ())

@@ -1,8 +1,9 @@
-"""One language model on one suite of minimal pairs, or of items with any number of candidates.
+"""Score one language model on one suite of minimal pairs, or of items with any number of candidates.
 
-`score` is a function of a model, items and settings; the stage opens these and writes the tables: scores.parquet has a
-row for each item, accuracy.csv the accuracies of paradigms, phenomena and suite. BabyLM's prediction files are texts.
-The runtime values (tokens per batch, device) change the speed and, at most, the last bits of a score.
+`score` is a function of a model, items and settings; the stage opens the model and the suite, and writes the tables:
+scores.parquet has a row for each item, accuracy.csv the accuracies of paradigms, phenomena and suite. BabyLM's
+prediction files are stored as texts. The runtime settings (tokens per batch, device) change the speed and, at most, the
+last bits of a score.
 """
 
 import dataclasses
@@ -74,14 +75,14 @@ RULES = {
     2025: "BabyLM 2025 (babylm-eval 45fe2c1)",
     2026: "BabyLM 2026 (babylm-eval 3d57ddc, 8 July 2026)",
 }
-"""Name of the rules of each edition, for manifests; scores under different rules are not comparable."""
+"""Name of each BabyLM year's rules, for manifests; scores under different rules are not comparable."""
 MULTILINGUAL_RULES = "BabyLM 2026, multilingual track (babylm-eval, 8 July 2026)"
 
 MODEL_KINDS = {HatcheryModel: "hatchery", ModuleModel: "module", LibraryTokensModel: "module"}
-"""Origin of a model, for manifests; any other model is of the library `transformers`."""
+"""Origin of a model in manifests, by class; models of other classes are from the library `transformers`."""
 
-# The longest sentence of BLiMP has 41 tokens. Work grows with the square of the length, so scoring a file that is no
-# list of sentences would take days or exhaust the memory.
+# The longest sentence of BLiMP has 41 tokens. Because the computation grows with the square of the length, scoring a
+# file with running text instead of sentences would take days or exhaust the memory.
 LONGEST_SENTENCE_TOKENS = 1024
 
 SCORES_SCHEMA = pa.schema(
@@ -111,10 +112,11 @@ ITEM_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class CandidateScores:
-    """Scores of candidates: `scores` float64 [I, K] and `tokens` int32 [I, K] of the candidates of I items.
+    """Scores of the candidates of I items, at most K each: `scores` float64 [I, K] and `tokens` int32 [I, K].
 
-    Missing candidates have NaN and 0. `tokens` counts scored tokens. `rows` is the number of model inputs for the
-    distinct texts: one per scored token for masked models, one per text for causal ones.
+    `tokens` counts scored tokens. Where an item has fewer than K candidates, `scores` is NaN and `tokens` is 0. `rows`
+    is the number of model inputs for the distinct texts: one per scored token for masked models, one per text for
+    causal models.
     """
 
     scores: np.ndarray
@@ -139,7 +141,8 @@ def score_suite(
 
 
 def evaluate(request: Request) -> Answer:
-    """Score pairs: files of a suite, or a table or list in memory. Raises like the stage `score_minimal_pairs`."""
+    """Score pairs from files of a suite, or from a table or list in memory. Raises the errors of the stage
+    `score_minimal_pairs`."""
     if request.data is not None and not isinstance(request.data, str | Path):
         frame = pairs_of(request.data)
         request = request.with_frame(frame, settings_of_pairs(frame, request.settings))
@@ -157,18 +160,17 @@ def evaluate(request: Request) -> Answer:
 
 @dataclass(frozen=True)
 class Suite:
-    """Items to score; `rights` are the right texts (with their paradigms) of BabyLM's organisers, None unless
-    `counted_by` is set.
-    """
+    """Items to score. `rights` are (paradigm, right text) pairs if `counted_by` is set (see
+    `counted_texts.right_texts`), else None."""
 
     items: list[Item]
     rights: list[tuple[str, str]] | None = None
 
 
 def read_suite(source: RawSource, settings: ScoringSettings) -> Suite:
-    """Read the items of a suite, of which `settings` may choose a subset.
+    """Read the items of a suite; `settings` may select a subset of them.
 
-    Raises EvaluationError naming file and line for a wrong record, and for a suite of another size than expected.
+    Raises EvaluationError naming file and line for a wrong record, and for a suite whose size is not the expected one.
     """
     items = read_minimal_pairs(source, settings)
     if settings.expected is not None:
@@ -178,10 +180,10 @@ def read_suite(source: RawSource, settings: ScoringSettings) -> Suite:
 
 
 def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime: EvaluationRuntime) -> Scores:
-    """Score the candidates of all items, and decide which one the model prefers.
+    """Score the candidates of all items, and determine the preferred candidate of each item.
 
     The tables are scores.parquet (a row for each item), accuracy.csv (or, for WUG, correlation.csv), and with
-    `temperatures` also temperatures.csv and accuracy_at_best_temperature.csv. Raises like `candidate_scores`.
+    `temperatures` also temperatures.csv and accuracy_at_best_temperature.csv. Raises the errors of `candidate_scores`.
     """
     items, edition = suite.items, settings.edition
     scoring = scoring_name(settings.scoring, model.architecture, model.predicted_before, edition)
@@ -255,7 +257,8 @@ def score(model: SentenceModel, suite: Suite, settings: ScoringSettings, runtime
 def _screened(
     items: Sequence[Item], compared: Callable[[Sequence[Item]], CandidateScores], model: SentenceModel, seed: int
 ) -> tuple[CandidateScores, Screening]:
-    """Return the scores of `items` in bf16, and in fp32 if a decision is close; `compared` computes scores."""
+    """Return the scores of `items` in bf16; items with a small margin are scored again in fp32. The function `compared`
+    scores items."""
     with in_bf16(model.device):
         half = compared(items)
 
@@ -280,11 +283,12 @@ def candidate_scores(
 ) -> CandidateScores:
     """Return scores of the candidates of every item with the scoring method `scoring` (see WAYS).
 
-    With GRID for `temperatures`, scores at each temperature are added. `official` counts the tokens of a completion as
-    BabyLM's code does (`given_tokens`), and allows a NaN score. `by_prefix` counts these tokens as
-    lm-evaluation-harness does (`prefix_tokens.py`); without tokens a score is 0. Raises EvaluationError naming the item
-    with a text of more tokens than LONGEST_SENTENCE_TOKENS or than the model can read, or without a scored token, and
-    ConfigError for a model that cannot be scored with this method.
+    `temperatures`: GRID adds the scores at each temperature. `official`: scored tokens are counted as in BabyLM's code
+    (`given_tokens`), and NaN scores are allowed. `by_prefix`: scored tokens are counted as in lm-evaluation-harness
+    (`prefix_tokens.py`), and a text without scored tokens has score 0.
+
+    Raises EvaluationError naming the item if a text has no scored token, more than LONGEST_SENTENCE_TOKENS tokens, or
+    more tokens than the model can read; ConfigError for a scoring method that does not fit the model.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     texts = sorted({candidate for item in items for candidate in item.candidates})
@@ -297,8 +301,8 @@ def candidate_scores(
     encoded = dict(zip(texts, sentences, strict=True))
     n_framing = len(model.frame.before) + len(model.frame.after)
     longest = min(LONGEST_SENTENCE_TOKENS, (model.longest_input or LONGEST_SENTENCE_TOKENS + n_framing) - n_framing)
-    # For causal models, the official code gives a text without scored tokens the score 0, the highest one, unless the
-    # text is one token.
+    # For causal models, the official code scores a text without scored tokens as 0, which exceeds all other scores,
+    # unless the text is one token.
     may_be_empty = official and model.architecture == "causal"
     for item in items:
         for candidate in item.candidates:
@@ -322,7 +326,7 @@ def candidate_scores(
         tokens = token_scores(
             model, sentences, scoring, tokens_per_batch, progress.update, temperatures, finite=not official
         )
-    # Without a grid there is one column, for temperature 1.
+    # There is one column per temperature: by default one column, for temperature 1.
     score = dict(zip(texts, sentence_scores(tokens).reshape(len(texts), len(temperatures)), strict=True))
     score |= dict.fromkeys(empty, np.zeros(len(temperatures)))
     most = max((len(item.candidates) for item in items), default=2)

@@ -15,19 +15,20 @@ from hatchery.errors import ConfigError, EvaluationError
 from hatchery.evaluation.minimal_pairs.sentence_model import AT_ONE, EncodedSentence, SentenceModel, Temperatures
 from hatchery.evaluation.ways_of_scoring import WAYS, Architecture, Edition, default_way, why_not
 
-# Tokens per batch: for CPUs the value measured to be fastest from 64 to 192 dimensions (1,024 to 8,192 differ little),
-# for GPUs a value that fills them.
+# Tokens per batch. On CPUs, the value is the fastest measured for models of 64 to 192 dimensions (1,024 to 8,192 differ
+# little); on GPUs, the value is large enough to use the whole GPU.
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
-# Largest number of logits in one batch (a GiB in float32), for causal models and for vocabularies of a quarter of a
-# million.
+# Largest number of logits in one batch (a GiB in float32). The limit matters for causal models and for vocabularies of
+# about 250,000 tokens.
 LOGITS_PER_BATCH = 1 << 28
 
 
 def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
-    """Return the architecture as which a model trained for `kinds` is scored with the method `scoring`.
+    """Return the architecture (masked or causal) in which a model trained for the uses `kinds` is scored by the method
+    `scoring`.
 
-    It is the first architecture of the method that the model was trained for, or the first of `kinds` if the method
-    allows any.
+    Return the first architecture of the method that is in `kinds`; if the method allows any architecture, the first of
+    `kinds`.
     """
     for architecture in WAYS[scoring].architectures if scoring in WAYS else ():
         if architecture in kinds:
@@ -38,10 +39,11 @@ def required_architecture(scoring: str, kinds: Sequence[str]) -> Architecture:
 def scoring_name(
     name: str, architecture: Architecture, predicted_before: int | None = None, edition: Edition = 2023
 ) -> str:
-    """Return the key of WAYS that `name` means for a model. Raises ConfigError if method and model do not fit.
+    """Return a key of WAYS: `name`, or the default method of the architecture for `auto`. Raises ConfigError if the
+    method does not fit the model.
 
-    `predicted_before` is the distance from the position of a prediction to its hidden token (0 or 1); None is not
-    checked.
+    `predicted_before` is the distance from the position of a prediction to its hidden token (0 or 1); None skips the
+    check of this distance.
     """
     if name == "auto":
         name = default_way(architecture)
@@ -54,7 +56,8 @@ def scoring_name(
 
 
 def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
-    """Return the number of tokens of a batch: `wanted`, or the fastest measured number, within LOGITS_PER_BATCH.
+    """Return the number of tokens of a batch: `wanted` or, if it is None, the fastest measured number; at most
+    LOGITS_PER_BATCH logits are computed.
 
     Raises ConfigError if `wanted` is below 1.
     """
@@ -65,10 +68,10 @@ def tokens_per_batch_for(model: SentenceModel, wanted: int | None) -> int:
 
 
 def distinct_sentences(sentences: Sequence[EncodedSentence]) -> list[EncodedSentence]:
-    """Return the distinct sentences, by length and then by content.
+    """Return the distinct sentences, sorted by length and then by content.
 
-    This canonical order fixes which rows share a batch, so the scores are the same to the last bit for every order of
-    the input. Raises EvaluationError for a sentence without tokens.
+    This canonical order fixes which rows share a batch, so scores are equal to the last bit for every order of the
+    input. Raises EvaluationError for a sentence without tokens.
     """
     distinct = sorted(set(sentences), key=lambda one: (len(one.ids), one.ids, one.words or (), one.given))
     if any(sentence.scored < 1 for sentence in distinct):
@@ -88,11 +91,11 @@ def token_scores(
 ) -> list[np.ndarray]:
     """Return log-probabilities (nats) of every scored token of every sentence under `scoring`: float32 [N] each.
 
-    For several temperatures they are [N, temperatures]. `padded` is faster for few sentences that are scored from left
-    to right, and changes the scores by rounding, some 1e-7.
+    For several temperatures the arrays are [N, temperatures]. `padded` is faster for few sentences that are scored from
+    left to right, and changes the scores by rounding (about 1e-7).
 
-    Raises EvaluationError for a sentence without tokens or, with `finite`, a log-probability that is not finite, and
-    ConfigError for a model that cannot be scored with this method and for `tokens_per_batch` below 1.
+    Raises EvaluationError for a sentence without tokens and, with `finite`, for a log-probability that is not finite;
+    ConfigError for a scoring method that does not fit the model and for `tokens_per_batch` below 1.
     """
     chosen = WAYS[scoring_name(scoring, model.architecture, model.predicted_before)]
     scores: Callable[..., list[np.ndarray]] = getattr(import_module(f"{__package__}.{chosen.module}"), chosen.tokens)
@@ -107,8 +110,9 @@ def token_scores(
 
 
 def sentence_scores(tokens: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the plain sums of the token log-probabilities, never divided by a length: float64 [sentences].
+    """Return each sentence's score, the plain sum of its token log-probabilities, never divided by a length: float64
+    [sentences].
 
-    For several temperatures they are [sentences, temperatures].
+    For several temperatures the scores are [sentences, temperatures].
     """
     return np.array([values.sum(axis=0, dtype=np.float64) for values in tokens], dtype=np.float64)

@@ -1,11 +1,11 @@
-"""Decisions as in fp32 at a lower price: all items are scored in bf16, and those with a small margin again in fp32.
+"""Make the decisions of fp32 at a lower cost: score all items in bf16, and items with a small margin again in fp32.
 
-The margin of an item is the difference of its two highest scores. In a drawn sample of items, computed in both
-precisions, the largest error of a difference of two candidates' scores is measured. The bound is SAFETY times this
-error. Items whose bf16 margin is at most the bound are computed again. Their errors count as well: an error that raises
-the bound selects further items, until no further item is selected. So a bound from an unlucky sample is corrected. The
-bound is measured, not proved: a decision differs from fp32's only if an unsampled error is more than SAFETY times as
-large as all the measured errors.
+The margin of an item is the difference of its two highest scores. A random sample of items is scored in both
+precisions. From the sample, the largest error of a difference of two candidates' scores is measured. The bound is
+SAFETY times this error, and items whose bf16 margin is at most the bound are scored in fp32. The errors of these items
+are measured, too: a larger error raises the bound, which selects further items, until no item is added. The bound is
+measured, not proved: a decision differs from that of fp32 only if the error of an unsampled item is more than SAFETY
+times the largest measured error.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,15 +18,16 @@ import torch
 from hatchery.evaluation.draws import generator
 
 SAFETY = 4.0
-"""The bound over the largest measured error. In 500 draws of 64 of 500 random items, the largest error of all items was
-at most 2.7 times the largest of the draw (with means per token 4.2 times, in 95 % of the draws at most 2.9)."""
+"""Factor between the bound and the largest measured error. In 500 draws of 64 from 500 items, the largest error of all
+items was at most 2.7 times the largest error of the draw. With scores per token, the factor was at most 4.2, and at
+most 2.9 in 95 % of the draws."""
 LEAST_SAMPLE, LARGEST_SAMPLE, SAMPLED_SHARE = 64, 512, 0.05
-"""Items of the sample: this share of all, within these limits."""
+"""Smallest and largest number of sampled items, and the sampled share of all items."""
 
 
 @dataclass(frozen=True)
 class Screening:
-    """Scores of items, and which of them are fp32's: `scores` float64 [I, K], `in_fp32` bool [I].
+    """Scores float64 [I, K] of items; `in_fp32` bool [I] is True for items that were scored in fp32.
 
     `bound` and `largest_error` have the unit of the scores: nats, or nats per token.
     """
@@ -38,7 +39,8 @@ class Screening:
 
     @property
     def facts(self) -> dict[str, float]:
-        """The share of items that were computed twice, the bound of margins, and the largest error, for manifests."""
+        """Facts for manifests: the share of items that were computed twice, the bound of margins, and the largest
+        error."""
         return {
             "computed_twice": round(float(self.in_fp32.mean()), 6) if len(self.in_fp32) else 0.0,
             "bound": round(self.bound, 6),
@@ -49,17 +51,17 @@ class Screening:
 def screened(
     half: np.ndarray, counts: Sequence[int], in_fp32: Callable[[np.ndarray], np.ndarray], seed: int
 ) -> Screening:
-    """Return scores with which every decision is that of fp32.
+    """Return scores that give the same decisions as fp32.
 
-    `half` float64 [I, K] are the scores in bf16 of I items with `counts` candidates each; later columns are ignored.
-    `in_fp32` returns the scores float64 [n, K] of the items with the numbers int64 [n]. `seed` draws the sample.
+    `half` float64 [I, K] are the scores in bf16 of I items; item i has `counts[i]` candidates, and its later columns
+    are ignored. `in_fp32` maps item indices int64 [n] to scores float64 [n, K] in fp32. `seed` draws the sample.
     """
     exists = np.arange(half.shape[1]) < np.array(counts, dtype=np.int64)[:, None]
     margins = _margins(np.where(exists, half, -np.inf))
     size = min(len(half), LARGEST_SAMPLE, max(LEAST_SAMPLE, round(SAMPLED_SHARE * len(half))))
     wanted = np.zeros(len(half), dtype=bool)
     wanted[generator(seed, "screening").choice(len(half), size, replace=False)] = True
-    # A score that is not finite has no margin.
+    # Items with a score that is not finite have no margin, so they are scored in fp32.
     wanted |= ~np.isfinite(np.where(exists, half, 0.0)).all(axis=1)
     scores, done = half.copy(), np.zeros(len(half), dtype=bool)
     largest = 0.0
@@ -82,8 +84,8 @@ def _margins(scores: np.ndarray) -> np.ndarray:
 
 
 def _largest_error(errors: np.ndarray, exists: np.ndarray) -> float:
-    """Return the largest difference of the errors of two candidates of an item; items with other values than finite
-    numbers are left out."""
+    """Return the largest difference between the errors of two candidates of an item; items with NaN or infinite errors
+    are omitted."""
     finite = np.isfinite(np.where(exists, errors, 0.0)).all(axis=1)
     errors, exists = errors[finite], exists[finite]
     if not len(errors):

@@ -1,7 +1,7 @@
-"""The interface of a language model that scores sentences: framed ids, and logits at wanted positions.
+"""The interface of a language model that scores sentences: encoded sentences, and logits at requested positions.
 
-Our own models, modules that a user wrote and models of others (`evaluation.baselines`) implement this interface, so
-every scoring method is written once. `HatcheryModel` is for our models, `ModuleModel` for the user's modules.
+Hatchery's own models, modules that a user wrote and external models (`evaluation.baselines`) implement this interface,
+so every scoring method is written once. `HatcheryModel` is for Hatchery's models, `ModuleModel` for the user's modules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +18,7 @@ from hatchery.modeling.language_model import LanguageModel
 from hatchery.tokenization.tokenizer_file import Tokenizer
 from hatchery.training.own_model import OwnModel
 
-# Number of labelled positions whose logits are in memory together; the product of the output layer is the model's
-# widest.
+# Number of labelled positions whose logits are in memory together; the output layer has the model's largest outputs.
 ROWS_AT_ONCE = 2048
 
 
@@ -39,8 +38,9 @@ class Frame:
 class EncodedSentence:
     """A sentence's ids without special tokens, and the word number of each id.
 
-    A word is a pre-token of the tokenizer (the library's word ids): the unit that Kauf & Ivanova (2023) mask together,
-    with punctuation apart. `words` is None unless requested. The first `given` tokens are seen and not scored.
+    Word numbers are those of the tokenizer's pre-tokens, with punctuation separate: Kauf & Ivanova (2023) mask all
+    subwords of such a word together. `words` is None unless requested. The first `given` tokens are context: the model
+    reads them, and they are not scored.
     """
 
     ids: tuple[int, ...]
@@ -70,12 +70,12 @@ class SentenceModel(Protocol):
     longest_input: int | None
     """Largest number of tokens of an input, special tokens included; None if unlimited."""
     leading_blank: bool | None
-    """True if sentences of minimal pairs get a space in front; None leaves the choice to their suite."""
+    """True if a space is inserted before sentences of minimal pairs; None uses the suite's setting."""
 
     @property
     def left_to_right(self) -> "SentenceModel | None":
-        """Return the model used from left to right, for a masked model that was also trained to predict the next
-        token."""
+        """Return a hybrid model as a causal one; None for a model that was not trained to predict both masked and next
+        tokens."""
         ...
 
     def encode(
@@ -85,10 +85,10 @@ class SentenceModel(Protocol):
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Return ids of sentences; special tokens spelled out in a text are read as text.
+        """Return ids of sentences; special tokens spelled out in a text are encoded as plain text.
 
-        `given` is the number of given characters of each sentence: tokens that end within them are not scored.
-        `official` counts given tokens as BabyLM's code does (`given_tokens`).
+        `given` is the number of context characters of each sentence: tokens that end within these characters are not
+        scored. With `official`, context tokens are counted as in BabyLM's code (`given_tokens`).
         """
         ...
 
@@ -99,15 +99,15 @@ class SentenceModel(Protocol):
 
     @property
     def shares_prefixes(self) -> bool:
-        """Return whether texts can be continued from shared prefixes (`logits_behind`)."""
+        """Return whether the model can continue texts from cached prefixes (`logits_behind`)."""
         ...
 
     def logits_behind(self, prefixes: Tensor, of: Tensor, rest: Tensor, rows: Tensor) -> Tensor:
         """Return logits [M, V] at `rows` int64 [M] of prefixes int64 [G, P] and of the texts that follow them, int64
         [S, R].
 
-        `of` int64 [S] is the prefix number of each text. Rows number the positions of all prefixes first, then those of
-        the texts that follow them.
+        Text s follows prefix `of[s]`; `of` is int64 [S]. `rows` number the positions of all prefixes first, then those
+        of the texts that follow.
         """
         ...
 
@@ -125,7 +125,7 @@ class SentenceModel(Protocol):
 
 
 class WithTokenizer:
-    """A network with a tokenizer of ours, moved to `device` in evaluation mode."""
+    """A network with a Hatchery tokenizer, moved to `device` in evaluation mode."""
 
     network: Any
     longest_input: int | None = None
@@ -139,7 +139,7 @@ class WithTokenizer:
         architecture: Architecture,
         predicted_before: int = 0,
     ) -> None:
-        """`architecture` is the use of the model; it predicts a hidden token `predicted_before` positions before
+        """Use the model as `architecture`; a masked model predicts a hidden token `predicted_before` positions before
         that token."""
         self.network = network.to(device).eval()
         self.tokenizer = tokenizer
@@ -165,7 +165,7 @@ class WithTokenizer:
         given: Sequence[int] | None = None,
         official: bool = False,
     ) -> list[EncodedSentence]:
-        """Return ids of sentences, without normalisation beyond the tokenizer's."""
+        """Return ids of sentences, with the tokenizer's own normalisation."""
         if not words and not official and not any(given or ()):
             return [EncodedSentence(tuple(ids)) for ids in self.tokenizer.encode_sentences(sentences)]
         encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
@@ -180,7 +180,7 @@ class WithTokenizer:
 
 
 class HatcheryModel(WithTokenizer):
-    """A language model of ours."""
+    """A language model that Hatchery trained."""
 
     network: LanguageModel
 
@@ -192,7 +192,7 @@ class HatcheryModel(WithTokenizer):
         architecture: Architecture | None = None,
         predicted_before: int = 0,
     ) -> None:
-        """`architecture` is by default the use that the model was trained for."""
+        """Use the model as `architecture`; None means the use that the model was trained for."""
         own: Architecture = "causal" if network.causal else "masked"
         super().__init__(network, tokenizer, device, architecture or own, predicted_before)
 
@@ -246,7 +246,8 @@ class HatcheryModel(WithTokenizer):
         return states.index_select(0, rows)
 
     def _hidden_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
-        # A causal model is scored at nearly all positions, so only a masked model restricts its last layer to `rows`.
+        # Only a masked model restricts its last layer to `rows`, because a causal model is scored at nearly all
+        # positions.
         is_causal = self.architecture == "causal"
         rows = rows - self.predicted_before if self.predicted_before else rows
         return self.network.encoder.hidden_at(input_ids, None, rows, causal=is_causal, few=not is_causal)
@@ -260,7 +261,7 @@ class ModuleModel(WithTokenizer):
     shares_prefixes = False
 
     def __init__(self, network: OwnModel, *given: Any) -> None:
-        """See `WithTokenizer`; the longest input is an attribute of the module."""
+        """See `WithTokenizer`; `longest_input` is that of the module."""
         super().__init__(network, *given)
         self.longest_input = network.longest_input
 
@@ -281,11 +282,11 @@ class ModuleModel(WithTokenizer):
 
 
 TokenizedModel: TypeAlias = HatcheryModel | ModuleModel
-"""A model with a tokenizer of ours."""
+"""A model with a Hatchery tokenizer."""
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:
-    """Return the library's word ids as consecutive numbers; a token without a word counts as a word."""
+    """Return the tokenizer's word ids as consecutive numbers; a token without a word id counts as a word."""
     numbers: list[int] = []
     for index, word in enumerate(word_ids):
         continues = index > 0 and word is not None and word == word_ids[index - 1]
@@ -298,11 +299,11 @@ def given_tokens(
 ) -> int:
     """Return the number of tokens that end within the first `characters` characters of a text.
 
-    A token across that boundary does not count. `offsets` are the [start, end) characters of the tokens. Source:
-    BabyLM's pipeline of 2026, which scores every token that ends after the prefix. `official` reproduces two slips of
+    A token across this boundary does not count. `offsets` are the [start, end) characters of the tokens. Source:
+    BabyLM's pipeline of 2026, which scores every token that ends after the prefix. `official` reproduces two errors of
     the pipeline (docs/papers/babylm-2026.md, "Scored tokens"): a leading space that is a token of its own, with empty
-    offsets, is not scored; and without a special token in front (`framed`), the end of the prefix is shifted by the
-    offset of the first token.
+    offsets, is not scored; and without a special token in front (`framed` is False), the end of the prefix is shifted
+    by the offset of the first token.
     """
     if not official:
         return sum(end <= characters for _, end in offsets) if characters else 0
@@ -311,8 +312,8 @@ def given_tokens(
 
 
 def no_gradients(device: torch.device) -> AbstractContextManager[None]:
-    """Return inference mode, and under autocast only `no_grad`: in inference mode, autocast would copy all weights in
-    every batch."""
+    """Return PyTorch's inference mode; under autocast return `no_grad`, because in inference mode autocast would copy
+    all weights in every batch."""
     return torch.no_grad() if torch.is_autocast_enabled(device.type) else torch.inference_mode()
 
 
@@ -321,7 +322,7 @@ def target_log_probabilities(
 ) -> Tensor:
     """Return log p(targets[k]) at the position `rows[of[k]]` of `ids` int64 [B, T], float32 [K]; softmax is in float32.
 
-    For several temperatures, by which logits are divided, it is [K, temperatures].
+    For several temperatures, which divide the logits, the result is [K, temperatures].
 
     `of` and `targets` are int64 [K]: one position may have several targets. All tensors and the result are on the
     model's device, so reading the result waits for a GPU.

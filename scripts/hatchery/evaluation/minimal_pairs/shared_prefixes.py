@@ -2,7 +2,8 @@
 
 The result is exact if a token's state depends only on the token and on earlier tokens, as in causal models. Texts with
 common prefixes are options after one prefix (entity tracking), one context with several targets (EWoK), and pairs that
-differ at the end. The rest of a text is padded to the longest rest of its batch; no scored token sees the padding.
+differ at the end. After the prefix, the texts of a batch are padded to the longest one; no scored token sees the
+padding.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 LEAST_SHARED = 8
-"""Smallest number of shared tokens that saves time: the second call of the model costs as much as some tokens."""
+"""Smallest number of shared tokens that saves time, because sharing needs a second call of the model, which costs as
+much as some tokens."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group: the texts `members`, by number, whose inputs have the same first `shared` tokens."""
+    """Indices `members` of inputs that have the same first `shared` tokens."""
 
     shared: int
     members: tuple[int, ...]
@@ -25,11 +27,11 @@ class Group:
 
 
 def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:
-    """Return groups of inputs with a common prefix; an input is in one group at most, and in no group if it shares too
-    little.
+    """Return groups of inputs with a common prefix. An input is in at most one group; inputs that share fewer than
+    LEAST_SHARED tokens with their neighbours in sorted order are in no group.
 
-    Inputs are visited in the order of their tokens. A group takes the next input as long as this saves more than a new
-    group would.
+    Inputs are visited in sorted order. The next input joins the current group if this increases the number of saved
+    tokens.
     """
     order = sorted(range(len(inputs)), key=inputs.__getitem__)
     groups: list[Group] = []
@@ -54,7 +56,7 @@ def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:
 
 
 def _common(one: tuple[int, ...], other: tuple[int, ...], most: int) -> int:
-    """Return the length of the common prefix, at most `most`."""
+    """Return the length of the common prefix of two inputs, at most `most`."""
     most = min(most, len(other))
     if one[:most] == other[:most]:
         return most
@@ -65,8 +67,8 @@ def _common(one: tuple[int, ...], other: tuple[int, ...], most: int) -> int:
 class SharedBatch:
     """Groups with shared prefixes of equal length.
 
-    `prefixes` are int64 [G, P], `of` int64 [S] is the group number of each text, `rest` int64 [S, R] are the inputs
-    after the prefix, and `members` are the numbers of the texts.
+    `prefixes` are int64 [G, P], `of` int64 [S] is the group number of each text, `rest` int64 [S, R] are the tokens
+    after the prefix, and `members` are the indices of the texts.
     """
 
     prefixes: np.ndarray
@@ -75,9 +77,10 @@ class SharedBatch:
     members: tuple[int, ...]
 
     def places(self, columns: np.ndarray, text: np.ndarray) -> np.ndarray:
-        """Return the flat positions of the inputs at `columns` int64 [K] of the texts `text` int64 [K] (of this batch).
+        """Return the flat positions of column `columns[k]` of text `text[k]` in this batch; both arguments are int64
+        [K].
 
-        Positions number all prefixes, one after the other, then all rests.
+        Positions number the tokens of all prefixes first, then the tokens after the prefixes, text by text.
         """
         n_groups, shared = self.prefixes.shape
         in_prefix = self.of[text] * shared + columns

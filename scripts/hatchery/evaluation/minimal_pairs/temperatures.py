@@ -1,7 +1,8 @@
-"""Accuracy at 61 temperatures, by which logits are divided, and at the best of them on the test items.
+"""Accuracy at 61 temperatures, which divide the logits, and at the temperature with the highest accuracy on the test
+items.
 
-Source: docs/papers/gpt-bert.md, "Scoring". The best temperature is chosen on the test items, so its accuracy is an
-upper bound; it has a metric of its own, never compared with an accuracy at temperature 1.
+Source: docs/papers/gpt-bert.md, "Scoring". Because the best temperature is chosen on the test items, its accuracy is an
+upper bound; it has a separate metric, which is never compared with an accuracy at temperature 1.
 """
 
 from collections.abc import Sequence
@@ -21,9 +22,8 @@ ONE = GRID.index(1.0)
 
 @dataclass(frozen=True)
 class BestTemperature:
-    """The temperature with the highest accuracy, and the accuracies at it; `by_temperature` has (temperature, accuracy)
-    pairs.
-    """
+    """The temperature with the highest accuracy, and `table`, the accuracies at this temperature; `by_temperature` has
+    (temperature, accuracy) pairs."""
 
     temperature: float
     table: list[Accuracy]
@@ -31,13 +31,13 @@ class BestTemperature:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """Return the table temperatures.csv: each temperature with its mean accuracy over paradigms, a fraction of
-        1."""
+        """Return the table temperatures.csv: each temperature with the suite's mean accuracy, a fraction."""
         return pl.DataFrame(self.by_temperature, schema=["temperature", "accuracy"], orient="row")
 
 
 def best_temperature(items: Sequence[Item], scores: np.ndarray, settings: ScoringSettings) -> BestTemperature:
-    """Return the best temperature of GRID (of equally good ones the first) by the unweighted mean over paradigms.
+    """Return the temperature of GRID with the highest mean accuracy of the suite; among equal accuracies, the first
+    temperature.
 
     `scores` float64 [I, K, T] are the scores of the K candidates of each item at the T temperatures of GRID.
     """
