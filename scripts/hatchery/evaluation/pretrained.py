@@ -1,7 +1,7 @@
 """A pretrained model of any origin with its tokenizer in memory, as a language model and as an encoder.
 
-`asked` returns a language model for sentences and held-out text, `encoder` the network without its head. Neither needs
-a manifest; `evaluation.opening` opens models in folders, on the hub and in memory.
+The method `asked` returns a language model for sentences and held-out text, `encoder` returns the network without its
+head. Neither method needs a manifest; `evaluation.opening` opens models in folders, on the hub and in memory.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from hatchery.training.own_model import OwnModel
 
 @dataclass(frozen=True)
 class OurModel:
-    """A language model of this library.
+    """A language model that Hatchery trained.
 
-    The tokenizer reads special tokens spelled out in a text as text. `objective` is None if the training settings of
-    the model are unknown; `where` is its location, for messages.
+    Special tokens spelled out in a text are encoded as plain text. `objective` is None if the training settings of the
+    model are unknown; `where` is the model's location, for messages.
     """
 
     network: LanguageModel
@@ -72,26 +72,28 @@ class OurModel:
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> HatcheryModel:
-        """Return the language model on `device`, used as `kind`; None means the use that it was trained for."""
+        """Return the language model on `device`, used as `kind` (masked, causal); None means the use that the model was
+        trained for."""
         return HatcheryModel(self.network, self.tokenizer, device, kind, predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
         """Return the network without its head, and the tokenizer. Raises EvaluationError if the model translates."""
         self.refuse_translation()
         encoder = self.network.encoder
-        # In a causal model [CLS] sees no other token, so heads of whole texts must not read its state.
+        # In a causal model the first token, [CLS], sees no other token, so heads of whole texts must not read its
+        # state.
         encoder.first_token_is_blind = self.network.causal
         return encoder, self.tokenizer
 
 
 def _asked_as(use: Use, scoring: str) -> Architecture:
-    # `auto` means the first use; a hybrid model also has the other use.
+    # `auto` means the model's default use, which is the first one in the list.
     return required_architecture(scoring, tuple(dict.fromkeys((*use.learned, *use.kinds))))
 
 
 @dataclass(frozen=True)
 class ModelOfUser:
-    """A module that a user wrote, with the interface of `training.own_model`, and a tokenizer of ours.
+    """A module that a user wrote, with the interface of `training.own_model`, and a Hatchery tokenizer.
 
     The fields are those of `OurModel`. `objective` is None if only the architecture is known.
     """
@@ -104,11 +106,13 @@ class ModelOfUser:
     translates = False
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> ModuleModel:
-        """Return the language model on `device`. Raises ConfigError for a scoring method that does not fit."""
+        """Return the language model on `device`. Raises ConfigError for a scoring method that does not fit the
+        model."""
         return self.asked_as(_asked_as(self.use, scoring), device, self.use.predicted_before)
 
     def asked_as(self, kind: Architecture | None, device: torch.device, predicted_before: int) -> ModuleModel:
-        """Return the language model on `device`, used as `kind`; None means the use that it was trained for."""
+        """Return the language model on `device`, used as `kind` (masked, causal); None means the use that the model was
+        trained for."""
         return ModuleModel(self.network, self.tokenizer, device, kind or _asked_as(self.use, "auto"), predicted_before)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
@@ -121,9 +125,9 @@ class ModelOfUser:
 
 @dataclass(frozen=True)
 class ModelOfOthers:
-    """A language model of the library `transformers`, or with its interface, and its fast tokenizer.
+    """An external language model (of `transformers`, or with the interface of its models) and its fast tokenizer.
 
-    The tokenizer truncates and pads nothing, and reads special tokens spelled out in a text as text.
+    The tokenizer truncates and pads nothing, and encodes special tokens spelled out in a text as plain text.
     """
 
     network: Any
@@ -139,34 +143,35 @@ class ModelOfOthers:
         return Use((self.settings.architecture,))  # type: ignore[arg-type]
 
     def tokenizer(self, template: bool = False) -> BaselineTokenizer:
-        """Return the tokenizer; with `template`, it frames texts only by its template. Raises ModelError."""
+        """Return the tokenizer; with `template`, only the tokenizer's template frames texts. Raises ModelError for a
+        tokenizer without a special token that the architecture needs."""
         return BaselineTokenizer(self.library_tokenizer, self.settings.architecture, self.where, template)
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> BaselineModel:
-        """Return the language model on `device`; with `template`, a causal one sees its tokenizer's template before a
-        text.
+        """Return the language model on `device`; with `template`, a causal model reads its tokenizer's template before
+        a text.
 
         Raises ModelError for a tokenizer without a special token that the architecture needs.
         """
         return BaselineModel(self.network, self.tokenizer(template), self.settings, device, template)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:
-        """Return the network without its head, and the tokenizer. Raises ModelError as `tokenizer` does."""
+        """Return the network without its head, and the tokenizer. Raises the ModelError of `tokenizer`."""
         its = self.tokenizer(template)
         return BaselineEncoder(self.network, self.settings.architecture, its), its
 
 
 @dataclass(frozen=True)
 class LibraryTokensOfUser(ModelOfOthers):
-    """A module that a user wrote, with the interface of `training.own_model`, and a fast tokenizer of the library.
+    """A module that a user wrote, with the interface of `training.own_model`, and a fast tokenizer of `transformers`.
 
-    Texts are framed as for a model of the library with the architecture of the settings.
+    Texts are framed as for an external model with the architecture in the settings.
     """
 
     network: LibraryView
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> LibraryTokensModel:
-        """Return the language model on `device`. Raises ModelError as `ModelOfOthers.asked` does."""
+        """Return the language model on `device`. Raises the ModelError of `ModelOfOthers.asked`."""
         return LibraryTokensModel(self.network, self.tokenizer(template), self.settings, device, template)
 
     def encoder(self, template: bool = False) -> tuple[Encoder, TextTokenizer]:

@@ -1,7 +1,7 @@
-"""The answers of `make try`: text and bars for one line of text.
+"""The answers of `make try`: text and bars for one line that the user typed.
 
-A gap is filled, a beginning is continued, two sentences are compared, and for other text every word's surprisal is
-shown.
+A gap is filled, the beginning of a text is continued, two sentences are compared, and for other text every word's
+surprisal is shown.
 """
 
 import math
@@ -24,7 +24,7 @@ BAR = 30
 BETWEEN = "|"
 DRAWS = 2
 
-# The lines of the help fit into a terminal of 80 columns.
+# Lines of the help text are short enough for a terminal of 80 columns.
 HELP = """\
 A line with a gap (The dog ____ the cat.) is filled by a masked model. A
 beginning goes on where a model was trained for that; otherwise every word gets
@@ -50,10 +50,11 @@ def finished_models(experiment: str, results: Path = Path(RESULTS)) -> dict[str,
 
 
 def chosen_model(word: str, names: Sequence[str]) -> str | None:
-    """Return the model that a line selects by name, by number, or by name without the seed; None if the line is a text.
+    """Return the name of the model that a line selects by name, by number, or by name without the seed; None if the
+    line is a text.
 
-    Raises ConfigError for a number without a model, and for an unknown word that looks like a name, naming the nearest
-    name.
+    Raises ConfigError for a number without a model, and for an unknown word that looks like a name, suggesting the
+    nearest name.
     """
     if word in names:
         return word
@@ -64,7 +65,7 @@ def chosen_model(word: str, names: Sequence[str]) -> str | None:
     models = {name.rpartition("-s")[0] or name: name for name in reversed(names)}
     if word in models:
         return models[word]
-    # Names of models contain one of these characters, and words of texts rarely do.
+    # Names of models contain one of these characters; words of texts rarely contain them.
     is_like_a_name = " " not in word and any(mark in word for mark in "_-") and GAP not in word
     if is_like_a_name and (hint := nearest(word, [*names, *models])):
         raise ConfigError(f"no model is called {word!r}{hint}")

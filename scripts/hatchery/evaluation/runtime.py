@@ -1,7 +1,7 @@
 """Prepare an evaluation: load the pretrained model and its tokenizer, and choose the device.
 
 Callers (the runner, or `AskedModel`) have already verified model and tokenizer by the manifest of the pretraining.
-Device, threads and numeric precision are no part of a result's identity.
+Device, threads and numeric precision are not part of a result's identity.
 """
 
 import os
@@ -30,16 +30,17 @@ from hatchery.training.ensemble import is_ensemble, load_members
 from hatchery.typed import build, stage_body
 
 COMPILED_FROM_TOKENS = 1 << 26
-"""Number of tokens from which compiling pays (inferred). In training, compiling saves the base model some 2
-microseconds per token (docs/gpu.md); a third of that, without a backward pass, is 20 to 40 s for this number. The
-67,000 pairs of BLiMP have a quarter of these tokens."""
+"""Number of tokens from which compiling saves time (inferred): compiling itself takes 20 to 40 s, which it saves at
+this number. In training, compiling saves the base model about 2 microseconds per token (docs/gpu.md); an evaluation,
+without a backward pass, saves about a third of that. The 67,000 pairs of BLiMP have a quarter of these tokens."""
 
 
 def open_trained(trained: Manifest) -> OurModel | ModelOfUser | ModelOfOthers:
-    """Return the model of a manifest in float32 on the CPU, trained here, an ensemble, or imported.
+    """Return the model of a manifest in float32 on the CPU: a model or an ensemble trained by Hatchery, or an imported
+    model.
 
-    Raises ModelError and TokenizationError for damaged files, and EvaluationError when the tokenizer has ids that the
-    model has no embedding for.
+    Raises ModelError and TokenizationError for damaged files, and EvaluationError if the tokenizer has ids without an
+    embedding.
     """
     where = str(trained.path)
     if is_imported(trained):
@@ -56,10 +57,11 @@ def open_trained(trained: Manifest) -> OurModel | ModelOfUser | ModelOfOthers:
 
 
 def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[LanguageModel, Tokenizer]:
-    """Return a model of ours in float32 on the CPU, and its tokenizer, which reads special tokens in a text as text.
+    """Return a Hatchery model in float32 on the CPU, and its tokenizer, which encodes special tokens in a text as plain
+    text.
 
-    Raises like `open_trained`, ManifestError for an unusable manifest, and EvaluationError for a translation model
-    unless `translates`, because it gives a single sentence no probability.
+    Raises the errors of `open_trained`, ManifestError for an unusable manifest, and EvaluationError for a translation
+    model unless `translates`, because a translation model gives a single sentence no probability.
     """
     opened = open_trained(read_manifest(manifest_path))
     if not isinstance(opened, OurModel):
@@ -74,8 +76,8 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
 def load_encoder(manifest_path: Path, template: bool = False) -> tuple[Encoder, TextTokenizer]:
     """Return a pretrained model without its head, in float32 on the CPU, and its tokenizer.
 
-    With `template`, a tokenizer of others frames texts only by its template, without token types. Raises like
-    `load_pretrained`.
+    With `template`, only its template frames the texts of an external tokenizer, without token types. Raises the errors
+    of `open_trained`.
     """
     return open_trained(read_manifest(manifest_path)).encoder(template)
 
@@ -85,14 +87,15 @@ def load_sentence_model(
 ) -> HatcheryModel | ModuleModel | BaselineModel:
     """Return a pretrained language model on `device`, in float32, prepared for the scoring method `scoring`.
 
-    With `template`, a causal model of others sees its tokenizer's template in front of a text. Raises like
-    `load_pretrained`, and ConfigError for a scoring method that does not fit the model.
+    With `template`, an external causal model reads its tokenizer's template before a text. Raises the errors of
+    `open_trained`, and ConfigError for a scoring method that does not fit the model.
     """
     return open_trained(read_manifest(manifest_path)).asked(device, scoring, template)
 
 
 def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, tokens: int) -> None:
-    """Compile the layers of a model of ours in place, if `choice` allows it and the number of tokens makes it pay."""
+    """Compile the layers of a Hatchery model in place, if `choice` allows compiling and there are enough tokens for it
+    to save time."""
     if not isinstance(model, HatcheryModel):
         return
     pays = tokens >= COMPILED_FROM_TOKENS
@@ -103,7 +106,7 @@ def compile_where_it_pays_(model: SentenceModel, choice: CompilationChoice, toke
 
 
 def compilation_in_use(model: SentenceModel) -> Compilation:
-    """Return whether layers of a model were compiled, for manifests; models of others are never compiled."""
+    """Return whether layers of a model were compiled, for manifests; only Hatchery models are compiled."""
     return compilation_of(model.network) if isinstance(model, HatcheryModel) else "off"
 
 
@@ -126,11 +129,11 @@ def prepare_device(name: DeviceName, threads: int | None = None, precision: Matr
     torch.backends.cudnn.allow_tf32 = False
     if not available or name == "cpu":
         return torch.device("cpu")
-    # Sums over repeated ids (embeddings, position tables) otherwise vary between runs; cuBLAS reads this variable when
-    # the device is first used.
+    # Without this setting, sums over repeated ids (embeddings, position tables) vary between runs. cuBLAS reads the
+    # variable when the device is first used.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # As `use_deterministic_algorithms(True, warn_only=True)`, but without importing the compiler, which takes a second.
     torch.set_deterministic_debug_mode("warn")
-    # Filling only helps to find uninitialised reads, and costs a pass over every new tensor.
+    # Filling new tensors only helps to find uninitialised reads, and costs a pass over every new tensor.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda")

@@ -1,6 +1,6 @@
-"""Scores of one evaluation in memory: tables and facts, which a stage writes and collecting reads back.
+"""Results of one evaluation in memory: tables and facts, which a stage writes to files and the collecting stage reads.
 
-A kind of evaluation computes the scores from a model, items and settings, without a manifest or a file.
+Each evaluation computes its scores from a model, items and settings, without a manifest or a file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,9 +42,9 @@ def frame_of(rows: Sequence[Any], schema: type) -> pl.DataFrame:
 class Scores:
     """Results of one evaluation.
 
-    `tables` and `texts` map names of files in the folder of a result to their content; the suffix of a table's name,
-    `.parquet` or `.csv`, is its format. `facts` become the measures of the manifest. `speed` depends on the machine,
-    and no result depends on it.
+    `tables` and `texts` map file names in the folder of a result to contents; the suffix of a table's name, `.parquet`
+    or `.csv`, is its format. `facts` are stored in the manifest under `measures`. `speed` holds facts that depend on
+    the machine and not on the model.
     """
 
     tables: Mapping[str, Table]
@@ -53,7 +53,7 @@ class Scores:
     speed: Mapping[str, Any] = field(default_factory=dict)
 
     def frame(self, name: str) -> pl.DataFrame:
-        """Return the table of a file. Raises KeyError for a name that is not in `tables`."""
+        """Return the table of a file as a polars data frame. Raises KeyError for a name that is not in `tables`."""
         table = self.tables[name]
         if isinstance(table, pl.DataFrame):
             return table

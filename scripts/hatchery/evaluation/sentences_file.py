@@ -1,4 +1,5 @@
-"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and a model's answers."""
+"""The file `sentences.json` of the stage `fill_sentences`: sentences of a corpus, and a model's predictions for
+them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +37,8 @@ class FilledSentence(Record):
 
 @dataclass(frozen=True)
 class Wording:
-    """Texts around the examples of one task: in `introduction`, `{}` is the name of the text that the examples come
-    from.
-    """
+    """Texts that the results page prints around the examples of one task. In `introduction`, `{}` is replaced by the
+    name of the text that contains the examples."""
 
     introduction: str
     given: str
@@ -79,7 +79,7 @@ class FilledSentences(Record):
 
     @property
     def wording(self) -> Wording:
-        """The words around the examples."""
+        """The texts that the results page prints around the examples."""
         return WORDINGS[self.task]
 
 

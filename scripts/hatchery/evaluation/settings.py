@@ -1,7 +1,7 @@
-"""Settings of evaluations of a pretrained model: minimal pairs, perplexity, translation, and models of others.
+"""Settings of evaluations of a pretrained model: minimal pairs, perplexity, translation, and external models.
 
-They are part of a result's identity, except `EvaluationRuntime`. Impossible values are refused before any data is read.
-Tasks and their protocols are in `tasks.settings`.
+All settings except `EvaluationRuntime` are part of a result's identity. Impossible values raise an error before any
+data is read. Tasks and their protocols are in `tasks.settings`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,12 +31,12 @@ from hatchery.settings.base import (
 from hatchery.settings.fields import BlockName, CorpusName, Names, SegmentsName, Unique
 
 IMPORT = "import_model"
-"""Stage of imported models; `manifest.stage` distinguishes them from ours."""
+"""Name of the stage that imports external models; a manifest with this `stage` is that of an external model."""
 
 
 @dataclass(frozen=True)
 class BaselineSettings(Settings):
-    """A model in the layout of the library `transformers`, registered as a raw input of kind folder."""
+    """An external model in the layout of the library `transformers`, registered as a raw input of kind folder."""
 
     architecture: Architecture
     """Kind of model. masked predicts masked words, causal predicts the next word, and encoder_decoder generates text
@@ -44,7 +44,8 @@ class BaselineSettings(Settings):
     leading_blank: bool | None = None
     """Add a space before every sentence of minimal pairs; null uses the suite's value."""
     predicts_next: bool = False
-    """For a masked model: whether it predicts a token at the position before it, as GPT-BERT does (backend mntp)."""
+    """For a masked model: true if the model predicts a token at the position before this token, as GPT-BERT does
+    (backend mntp)."""
 
     def __post_init__(self) -> None:
         fits = self.architecture == "masked" or not self.predicts_next
@@ -52,7 +53,7 @@ class BaselineSettings(Settings):
 
 
 def is_imported(model: Manifest) -> bool:
-    """Return whether a manifest is that of an imported model."""
+    """Return whether a manifest is that of an imported (external) model."""
     return model.stage == IMPORT
 
 
@@ -77,7 +78,7 @@ else:
 
 @dataclass(frozen=True)
 class ExpectedSize(Settings):
-    """Expected size of a suite, to detect files of another suite."""
+    """Expected size of a suite; files of another size are refused."""
 
     paradigms: Count | None = None
     """Number of paradigms; null accepts any number."""
@@ -144,8 +145,8 @@ class SuiteSettings(Settings):
     files: str = "*.jsonl"
     """Shell pattern of the files in the source."""
     unit: Unit = "paradigm"
-    """Unit of a table row: the paradigm that a record names, or a whole file. A file is BabyLM's unit, in which every
-    example has the same weight."""
+    """How the rows of the result tables are formed: one per paradigm named in the records, or one per file. BabyLM uses
+    files, in which every example has the same weight."""
     leading_blank: bool = False
     """Add a space before every sentence, as the pipeline of BabyLM 2023 does."""
     expected: ExpectedSize | None = None
@@ -161,25 +162,27 @@ class SuiteSettings(Settings):
     pll and left_to_right, for hybrid models. diffusion is the bound of masked diffusion, for models trained with
     `objective.rates`."""
     precision: MatrixPrecision = "fp32"
-    """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that have it; a CPU then uses fp32. It takes half
-    the time and changes the decision for 3 of 6,700 pairs, all of them near-ties. screened computes scores in bf16, and
-    again in fp32 for all items whose margin is below a bound that is measured on the model. Decisions are those of
-    fp32, other scores are in bf16. Without instructions for bf16, everything is computed in fp32."""
+    """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that have it; on other devices fp32 is used. tf32
+    takes half the time of fp32 and changes the decision for 3 of 6,700 pairs, all of them near-ties. screened computes
+    scores in bf16, and again in fp32 for all items whose margin is below a bound that is measured on the model.
+    Decisions are then those of fp32, but the scores of all other items are in bf16. On devices without bf16
+    instructions, everything is computed in fp32."""
     edition: Edition = 2023
-    """Edition of BabyLM whose rules apply. 2023: a tie is wrong, and models of others read EOS before a text. Since
-    2025: if k texts tie, the correct text among them, the item counts 1/k; models of others read the tokens that their
+    """Year of BabyLM whose rules apply. 2023: a tie is wrong, and external models read EOS before a text. Since 2025:
+    if k texts tie and the correct text is among them, the item counts 1/k; external models read the tokens that their
     tokenizer's template adds before a text; predictions are written as JSON. In ewok, 2025 compares two targets, 2026
-    two contexts of a target. In entity_tracking, 2026 skips rows in which an option contains "nothing"."""
+    compares two contexts of a target. In entity_tracking, 2026 skips rows in which an option contains "nothing"."""
     official: bool = False
     """Since 2025: reproduce the decisions of the official code, including its errors. Ties are decided by a random draw
-    (2026, here seeded) or in favour of the correct text (2025). Tokens of a completion are lost if the tokenizer of a
-    causal model drops characters before it. One error is not reproduced: the code reads a wrong position if the
-    tokenizer of a causal model defines a BOS that its template does not add before a text."""
+    (2026, here seeded) or in favour of the correct text (2025). If the tokenizer of a causal model drops characters
+    before a completion, some tokens of the completion are not scored. One error is not reproduced: the official code
+    reads a wrong position if the tokenizer of a causal model defines a BOS that its template does not add before a
+    text."""
     counted_by: Literal["server", "collator"] | None = None
-    """In 2026: count preferred texts row by row as BabyLM's organisers do, including their errors; null counts correct
-    decisions. The server compares entity tracking with other rows, in which some option contains "nothing". The
-    collator, which counts checkpoints, compares whole texts of ewok with bare targets, so that no text is correct. Ties
-    are decided by the draw."""
+    """In 2026: count the preferred texts as BabyLM's organisers do, including the errors of their code; null counts
+    correct decisions. server: entity_tracking is counted on other rows, including rows in which a wrong option contains
+    "nothing". collator (for checkpoints): in ewok, whole texts are compared with bare targets, so that no text is
+    correct. Ties are decided by a random draw."""
     temperatures: bool = False
     """Also score with logits divided by 61 temperatures from 0 to 3, and report the accuracy of the best temperature
     under its own name (printed in GPT-BERT's paper). The temperature is selected on the scored items, so the accuracy
@@ -187,24 +190,25 @@ class SuiteSettings(Settings):
     per_token: bool = False
     """Compare mean log-probabilities per scored token instead of sums."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
-    """In 2026: multilingual applies the rules of the multilingual track. Models of others read one BOS before a text
-    and nothing from their tokenizer's template. The unscored tokens are as many as the prompt has if tokenised alone.
-    The suite's mean weights all pairs equally. A file named after a split (train-00000-of-00001.parquet) has its
-    folder's name as paradigm."""
+    """In 2026: multilingual applies the rules of the multilingual track. External models read one BOS before a text,
+    and no token of their tokenizer's template. The number of unscored tokens is that of the prompt if tokenised alone.
+    The suite's mean weights all pairs equally. The paradigm of a file named after a split
+    (train-00000-of-00001.parquet) is the name of its folder."""
     ties: TieRule | None = omitted_at_default(None)
-    """In 2026: score of an item whose correct text ties with others. shared: 1/k for k tied texts. wrong: 0.
-    first_in_row: the first tied text of the row is preferred. null uses the edition's rule."""
+    """In 2026: credit of an item whose correct text ties with other texts. shared: 1/k for k tied texts. wrong: 0.
+    first_in_row: the first tied text of the row is preferred. null uses the rule of the year."""
     unknown_tokens: Literal["scored", "wrong"] = omitted_at_default("scored")
-    """Treatment of candidates with unknown tokens: scored scores them as usual; wrong counts the item as wrong if any
-    part of a candidate has an unknown token (Hanzi)."""
+    """Treatment of candidates with unknown tokens. scored: they are scored like other candidates. wrong: the item
+    counts as wrong if any part of a candidate has an unknown token (Hanzi)."""
 
     @property
     def has_template(self) -> bool:
-        """True if models of others see their tokenizer's template in front of a text (since 2025)."""
+        """True if external models read their tokenizer's template before a text (since 2025)."""
         return self.edition != 2023
 
     def __post_init__(self) -> None:
-        """Refuse a format without its key, or with the key of another format. Raises ConfigError."""
+        """Raise ConfigError for a format without its key, for a key of another format, and for keys that another
+        `edition` needs."""
         since_2025 = self.edition != 2023
         require(since_2025 or self.format not in FORMATS_SINCE_2025, "edition", self.edition, "2025 or 2026 here")
         require(since_2025 or not self.official, "official", self.official, "false before the edition 2025")
@@ -314,10 +318,10 @@ class HeldOutPairs(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class BeamChoice(Settings):
-    """Beam size with the highest BLEU on validation text."""
+    """Choice of the beam size with the highest BLEU on validation text."""
 
     test: BlockName
-    """Test set of validation text whose BLEU decides."""
+    """Name of the test set, with validation text, whose BLEU is compared."""
     sizes: Annotated[tuple[Count, ...], MinLen(1), Unique()]
     """Beam sizes to try; of sizes with equal BLEU, the smallest is used."""
 
@@ -341,9 +345,9 @@ class TranslationChoice(Settings):
 
 
 def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) -> None:
-    """Raise RefusedError unless the test set that decides on the beam is one of `tests`.
+    """Raise RefusedError unless `tests` contains the test set on which the beam size is chosen.
 
-    If a beam is chosen, a test set with the name of the beam's measure is refused, too.
+    If a beam size is chosen, also raise RefusedError for a test set called BEAM, because a measure has this name.
     """
     if beams is not None and beams.test not in tests:
         there = ", ".join(tests) or "none"
@@ -355,7 +359,7 @@ def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) ->
 
 
 def translated_runs(chosen: TranslationChoice, runs: Iterable[str]) -> list[str]:
-    """Return the runs of an experiment that translate its test sets, in their order."""
+    """Return the runs of an experiment that translate its test sets, in the order of `runs`."""
     translating = runs if chosen.tests else ()
     return [run for run in translating if not any(fnmatchcase(run, pattern) for pattern in chosen.leave_out)]
 

@@ -1,7 +1,7 @@
-"""A job that runs a stage for several items in turn, in one process: suites or tasks of one model.
+"""Run a stage for several items (suites or tasks of one model) in turn, in one process.
 
-Starting a process costs seconds, which is more than the work itself for tiny models and few rows. Every item has its
-own folder and manifest, exactly as the stage writes them. An item whose manifest has the same settings and inputs is
+Starting a process takes seconds, longer than the evaluation itself for tiny models and few rows. Every item has its own
+folder and manifest, exactly as the stage writes them. An item whose manifest has the same settings and inputs is
 skipped, so nothing is computed twice if another item of the job changes or fails.
 """
 
@@ -28,9 +28,9 @@ def run_each(
 ) -> None:
     """Run `stage` for every item, with its settings in `items`, its `inputs`, and its folder.
 
-    `what` is the plural of the items in messages and measures, and `given` are further arguments of the stage. A failed
-    item does not stop the others. Raises EvaluationError at the end with the first message and the names of all failed
-    items.
+    `what` is the plural of the items in messages and measures; `given` are arguments of the stage that all items share.
+    The other items still run if one fails; EvaluationError is then raised at the end with the first message and the
+    names of all failed items.
     """
     errors: dict[str, HatcheryError] = {}
     reused = 0

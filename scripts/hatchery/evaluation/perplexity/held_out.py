@@ -1,4 +1,5 @@
-"""Held-out text for a direct evaluation: documents in memory or in files, or a corpus or token shards of ours."""
+"""Held-out text for a direct evaluation: documents in memory or in files, or the folder of a Hatchery corpus or of
+token shards."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from hatchery.tokenization.tokenizer_file import Tokenizer, load_tokenizer
 from hatchery.tokenization.trainer_settings import EncodedUnit
 
 SPLIT = "test"
-"""Name of the split for texts without splits."""
+"""Name of the only split of data without splits."""
 COLUMN = "text"
 DEFAULT_LENGTH = 128
 TEXT_FILES = "*.txt"
@@ -34,8 +35,9 @@ def evaluate(request: Request) -> Answer:
     """Measure the perplexity of held-out text.
 
     The data are a list of documents, a table with a column `text`, a text file, or a folder of text files. A document
-    has one sentence per line and a blank line between paragraphs. A corpus or token shards of ours are folders with a
-    manifest; `splits` names their splits, by default `dev`. Raises like the stage `measure_perplexity`.
+    has one sentence per line and a blank line between paragraphs. The data may also be the folder of a Hatchery corpus
+    or of token shards, with a manifest; the key `splits` then names its splits, by default `dev`. Raises the errors of
+    the stage `measure_perplexity`.
     """
     manifest = _manifest(request.data)
     defaults = {"splits": [SPLIT] if manifest is None else ["dev"], "sequence_length": DEFAULT_LENGTH}
@@ -65,8 +67,8 @@ def evaluate(request: Request) -> Answer:
 
 
 def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split: str, folder: Path) -> TokenShards:
-    """Return documents as token shards for a model of ours, encoded as by the stage `encode_corpus` and written to
-    `folder`.
+    """Write documents to `folder` as token shards of a Hatchery model, encoded as in the stage `encode_corpus`, and
+    return the shards.
 
     Raises EvaluationError if there is no text.
     """
@@ -90,7 +92,8 @@ def encoded(model: OurModel | ModelOfUser, documents: Iterator[list[str]], split
 
 
 def _reading_markers(model: OurModel | ModelOfUser) -> Tokenizer:
-    """Return the model's tokenizer as it encodes corpora: markers of structure in a text are special tokens."""
+    """Return the model's tokenizer as used for corpora: the markers of document structure in a text are special
+    tokens."""
     path = Path(model.where).with_name("tokenizer.json")
     if Path(model.where).is_dir():
         path = Path(model.where) / "tokenizer.json"
@@ -110,7 +113,8 @@ def _manifest(data: object) -> Manifest | None:
 
 
 def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple[Iterator[list[str]], str]:
-    """Return lists of documents, and their location. Raises EvaluationError for a missing split."""
+    """Return the documents of a split as lists, and their location for messages. Raises EvaluationError for a missing
+    split."""
     if manifest is not None:
         if split not in (shards := shards_by_split(manifest)):
             raise EvaluationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")

@@ -1,8 +1,9 @@
-"""One pretrained model on held-out text.
+"""Measure one pretrained model on held-out text.
 
-`score` is a function of a model, splits and settings; the stage opens these and writes the tables. perplexity.csv has a
-row for each split; a causal model also has words.csv, because the sum of its token losses is the loss of the text. The
-model is scored without dropout in float32; the runtime values change the speed and, at most, the last bits of a loss.
+`score` is a function of a model, splits and settings; the stage opens the model and the splits, and writes the tables.
+perplexity.csv has a row for each split. A causal model also has words.csv, because the sum of its token losses is the
+loss of the text. The model is scored without dropout in float32; the runtime settings change the speed and, at most,
+the last bits of a loss.
 """
 
 import dataclasses
@@ -57,7 +58,7 @@ from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import Objective
 
-# Number of tokens of a batch, large enough to fill a GPU; the logits are computed in smaller parts.
+# Number of tokens per batch on a GPU, large enough to use the whole GPU; the logits are computed in smaller parts.
 TOKENS_PER_BATCH = 16384
 
 
@@ -91,7 +92,7 @@ def measure(
 
 @dataclass(frozen=True)
 class AskedForPerplexity:
-    """A language model, the objective that is measured, and the model's location for messages."""
+    """A language model, the objective that defines its prediction targets, and its location for messages."""
 
     model: SentenceModel
     objective: Objective
@@ -99,9 +100,10 @@ class AskedForPerplexity:
 
 
 def asked_for_perplexity(opened: Pretrained, settings: PerplexitySettings, device: torch.device) -> AskedForPerplexity:
-    """Return a model on `device` with the objective that defines its predictions on held-out text.
+    """Return a model on `device` with the objective that defines its prediction targets on held-out text.
 
-    Raises ManifestError as `asked_objective` does, and EvaluationError for sequences that are longer than an input.
+    Raises the ManifestError of `asked_objective`, and EvaluationError if `sequence_length` exceeds the model's longest
+    input.
     """
     model: SentenceModel
     if not isinstance(opened, ModelOfOthers):
@@ -130,9 +132,9 @@ def score(
 ) -> Scores:
     """Score a model on splits of held-out text.
 
-    The tables are perplexity.csv, for a causal model words.csv, and frequency.csv with `frequency_bin_nats`.
-    `target_counts`, int64 [V], count how often each token is a target in the training text, for frequency.csv; None
-    omits the table. Raises EvaluationError for a split without text, and for a loss that is not finite.
+    The tables are perplexity.csv, for a causal model words.csv, and frequency.csv if `frequency_bin_nats` is set. For
+    frequency.csv, `target_counts` int64 [V] counts how often each token is a target in the training text; with None,
+    the table is omitted. Raises EvaluationError for a split without text, and for a loss that is not finite.
     """
     width, model = settings.frequency_bin_nats, asked.model
     is_counted = target_counts is not None and width is not None
@@ -177,7 +179,7 @@ def _score_split(
     chosen = chosen_sequences(examples, settings)
     budget = options.tokens_per_batch or TOKENS_PER_BATCH
     if not isinstance(model, HatcheryModel):
-        # Models of others and of users compute all logits of a batch at once.
+        # External models and the user's modules compute all logits of a batch at once.
         budget = tokens_per_batch_for(model, budget)
     compile_where_it_pays_(model, options.compile, len(chosen) * settings.sequence_length)
     where = f"{shards.where}: the split {shards.split!r}"
@@ -193,7 +195,7 @@ def _score_split(
         raise EvaluationError(f"{where}: none of the {score.sequences:,} sequences has a masked token; take more")
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {asked.where} is not finite: its weights are damaged")
-    # Other models predict every token without masks, so their pseudo-perplexity would be their perplexity.
+    # A model without masks predicts every token from its context, so its pseudo-perplexity would equal its perplexity.
     if settings.pseudo_perplexity_sentences == 0 or objective.settings.kinds[0] != "masked":
         return score
     longest = settings.sequence_length - 2

@@ -1,4 +1,4 @@
-"""Rows of the tidy tables for perplexity. Quantities without an upper bound keep their own unit."""
+"""Rows of `measurements.parquet` for perplexity. Only accuracies are in percent; each other metric has its own unit."""
 
 import math
 from collections.abc import Callable
@@ -25,11 +25,11 @@ PERPLEXITY_SUITE = "perplexity"
 
 
 def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the metrics of every held-out split from `perplexity.csv`, then those per word from `words.csv`.
+    """Return the metrics of every held-out split from `perplexity.csv`, and its metrics per word from `words.csv`.
 
-    A perplexity beyond float64 is None and marked as failed; no other value fails here. Bits per byte need the number
-    of bytes that the predicted tokens represent, so there is no such value for labels that are no text. If requested,
-    the log-probability of tokens by their frequency is added: bins and slopes.
+    A perplexity beyond float64 is None, and `failed` names the reason; no other metric fails. Bits per byte are
+    computed only if the predicted tokens represent a known number of bytes of text. If frequency.csv exists, the
+    log-probabilities of tokens by their frequency are added: bins and slopes.
     """
     found = list[TidyRow]()
     settings, bases = _trained_otherwise(evaluated), _bases(evaluated)
@@ -41,8 +41,8 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
         values = row.values() | (words[row.split].values() if row.split in words else {})
         per_byte = evaluated.tokens_per_byte(row.split)
         if row.split in words and (n_bytes := evaluated.n_bytes(row.split)):
-            # A score per word exists only if every token was predicted, so `labelled_tokens` counts the tokens of the
-            # whole split.
+            # A score per word exists only if every token was predicted, so `labelled_tokens` is the number of tokens of
+            # the split.
             per_byte = row.labelled_tokens / n_bytes
         if per_byte is not None:
             values[BITS_PER_BYTE] = bits_per_byte(row.loss_nats, per_byte)
@@ -64,13 +64,15 @@ def perplexity_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 PER_TEXT = (BITS_PER_BYTE, *WordScore.metrics())
-"""Metrics that divide a loss by a length of the text and not by its number of tokens, so that tokenizers may differ."""
+"""Metrics that divide a loss by a length of the text in words or bytes; they compare models with different
+tokenizers."""
 TRAINED_ON = "trained on "
-"""Prefix of a row's settings if the model was not trained on the kind of masks that was measured."""
+"""Prefix in the column `settings` if the model was trained on other masks than those of the evaluation."""
 
 
 def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
-    """Return a function of split and metric that returns the basis; an empty one without the settings of the stage."""
+    """Return a function that maps a split and a metric to the comparison basis; the basis is empty if the manifest
+    lacks the stage's settings."""
     manifest, model = evaluated.manifest, evaluated.model
     if "masking" not in manifest.settings:
         return lambda split, metric: ""
@@ -80,7 +82,7 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
     else:
         objective = measured_objective(settings, model).settings
     part = "" if settings.sequences is None else f", {settings.sequences} sequences of seed {settings.seed}"
-    # An imported model has its own tokenizer, so its digest identifies the tokenizer.
+    # An imported model contains its tokenizer, so the model's digest identifies the tokenizer.
     tokenizer = shortened(model.digest if is_imported(model) else model.inputs.get("tokenizer"))
 
     def of(split: str, metric: str) -> str:
@@ -95,14 +97,14 @@ def _bases(evaluated: Evaluated) -> Callable[[str, str], str]:
 
 
 def _asked(manifest: Manifest) -> PerplexitySettings:
-    """Return the settings that define the predicted tokens of every split."""
+    """Return the manifest's settings, which define the prediction targets of every split."""
     told = {"sequence_length": 128, **stage_body(manifest.settings), "splits": ["dev"]}
     return build(PerplexitySettings, told, str(manifest.path))
 
 
 def _trained_otherwise(evaluated: Evaluated) -> str:
-    """Return, as text, the masks that a model was trained on if the common masks of its evaluation have another
-    kind or share; else an empty text."""
+    """Return a description of the masks of the model's training if the evaluation's common masks differ in kind or
+    share; else an empty text."""
     settings, model = evaluated.manifest.settings, evaluated.model
     if settings.get("masking") != "common" or "objective" not in model.settings:
         return ""
@@ -115,8 +117,8 @@ def _trained_otherwise(evaluated: Evaluated) -> str:
 
 
 def unigram_guess(metric: str, loss: float | None, per_byte: float | None = None) -> float | None:
-    """Return the unigram baseline's value of a metric, for a loss in nats per token and a text with `per_byte`
-    tokens per byte."""
+    """Return the unigram baseline's value of a metric, from a loss in nats per token; the text has `per_byte` tokens
+    per byte."""
     known = {} if loss is None else {"loss_nats": loss, "perplexity": math.exp(loss)}
     if loss is not None and per_byte is not None:
         known[BITS_PER_BYTE] = bits_per_byte(loss, per_byte)

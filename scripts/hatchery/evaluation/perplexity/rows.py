@@ -1,4 +1,4 @@
-"""Schemas of the tables of the stage `measure_perplexity`, and which columns are metrics.
+"""Schemas of the tables of the stage `measure_perplexity`, with the columns that are metrics.
 
 A metric of a language model is a column with a `Metric` in its type. Tables, figures and summaries find metrics by this
 annotation: a new metric needs only a field in a row and the code that measures it. A column whose field has a default
@@ -19,9 +19,9 @@ LOG_FREQUENCY, LOG_PROBABILITY, WITHOUT_BIAS = (
     "log_probability_nats",
     "log_probability_without_bias_nats",
 )
-"""Metrics of a bin, a group of target tokens with about equal frequency."""
+"""Metrics of a bin: a group of target tokens with similar frequency in the training text."""
 SLOPES = {LOG_PROBABILITY: "frequency_slope", WITHOUT_BIAS: "frequency_slope_without_bias"}
-"""Names of the slopes of log-probabilities on the log-frequency."""
+"""Names of the slopes of log-probability against log-frequency."""
 _BIN = "_from_"
 
 
@@ -29,10 +29,11 @@ _BIN = "_from_"
 class Metric:
     """Properties of a metric for tables and summaries. A metric is measured for every split.
 
-    `label` is its name in summaries, written after the name of the split; summaries omit a metric without a label. A
-    fraction is shown in `percent`, and its name then has that suffix. `better` is 1 if higher is better, -1 if lower is
-    better, 0 if undecided; for percent and nats the unit decides. `compares_objectives` is true if the metric may
-    compare models of different objectives.
+    `label` is the metric's name in summaries, written after the name of the split; summaries omit a metric without a
+    label. If `percent` is true, a fraction is shown in percent, and the metric's name ends in `_percent`. `better` is 1
+    if higher values are better, -1 if lower values are better, 0 for a metric whose unit (percent, nats) determines the
+    better direction or that has none. `compares_objectives` is true if the metric may compare models of different
+    objectives.
     """
 
     label: str = ""
@@ -45,7 +46,7 @@ Perplexity = Annotated[float, Range(ge=1.0), Infinite()]
 
 
 class Measured(Record):
-    """A row with metrics."""
+    """A table row in which some columns are metrics."""
 
     @classmethod
     def metrics(cls) -> dict[str, tuple[str, Metric]]:
@@ -87,9 +88,10 @@ class SplitScore(Measured):
 
 @dataclass(frozen=True)
 class WordScore(Measured):
-    """One row of words.csv: the loss of a whole split, ends of documents included, divided by its number of words.
+    """One row of words.csv: the loss of a split, ends of documents included, divided by its number of words.
 
-    It compares models with different tokenizers. `word_perplexity` is the exponential of `loss_nats_per_word`.
+    The loss per word compares models with different tokenizers. `word_perplexity` is the exponential of
+    `loss_nats_per_word`.
     """
 
     split: str
@@ -100,10 +102,10 @@ class WordScore(Measured):
 
 @dataclass(frozen=True)
 class FrequencyRow(Record):
-    """One row of frequency.csv: a mean over the `tokens` of a bin, or a slope over all of the split.
+    """One row of frequency.csv: a mean over the `tokens` tokens of a bin, or a slope over all tokens of the split.
 
-    `lowest` is the lower end of the bin (nats), None for a slope. `standard_error` is the standard error over tokens,
-    None for one token.
+    `lowest` is the lower end of the bin in nats (log-frequency), None for a slope. `standard_error` is the standard
+    error over tokens, None for one token.
     """
 
     split: str
@@ -115,7 +117,7 @@ class FrequencyRow(Record):
 
     @property
     def task(self) -> str:
-        """Return the name of the split, or of its bin, in the tables: `dev_from_-7.5`."""
+        """Return the name of the split, or of its bin, in tables; a bin of `dev` from -7.5 nats is `dev_from_-7.5`."""
         return self.split if self.lowest is None else f"{self.split}{_BIN}{self.lowest:g}"
 
 

@@ -1,13 +1,13 @@
 """Held-out sequences, and a model's loss, perplexity, accuracy and pseudo-perplexity on them.
 
-Sequences are a pure function of the token shards, the settings and, with masking "own", the run's objective
-(docs/papers/reduced-vocabulary.md, "Padding": common masks leave padding out of the loss for every model). Models
-without masks predict every token: a causal model the tokens of the split, a translation model the tokens of the
+Sequences are a pure function of the token shards, the settings and, with masking "own", the objective of the model's
+training. Common masks leave padding out of the loss for every model (docs/papers/reduced-vocabulary.md, "Padding").
+Models without masks predict every token: a causal model the tokens of the split, a translation model the tokens of the
 targets. Cross-entropies are computed in float32 and summed in float64 over all labelled tokens of the split, so the
-result is the mean per token and not a mean of means per batch.
+result is the mean per token and not a mean of batch means.
 
-Pseudo-perplexity is exp of minus the pseudo-log-likelihood per token, over sentences drawn from a split. Source:
-Salazar et al. 2020, with the scorer of the minimal pairs. It is independent of the choice of masks, and costs one
+Pseudo-perplexity is exp of minus the mean pseudo-log-likelihood per token, over sentences drawn from a split (Salazar
+et al. 2020), with the scoring of minimal pairs. Pseudo-perplexity is independent of the choice of masks, and costs one
 forward pass per token.
 """
 
@@ -48,12 +48,12 @@ from hatchery.training.data_order import epoch_permutation
 from hatchery.training.examples import Examples
 from hatchery.training.objective import Objective
 
-# Number of sequences that are drawn together and batched by length; it bounds the memory.
+# Number of sequences that are drawn together and batched by length; this number bounds the memory.
 _DRAWN_AT_ONCE = 2048
 
 
 class HeldOutText(DocumentCollection, Protocol):
-    """The encoded documents of a split: token shards, or documents encoded by a model of others."""
+    """The encoded documents of a split: token shards, or documents encoded by an external model."""
 
     where: str
     """Location of the documents, for messages."""
@@ -67,7 +67,7 @@ class HeldOutText(DocumentCollection, Protocol):
 
     @property
     def n_special(self) -> int:
-        """Number of special ids at the beginning of the vocabulary; later ids are text."""
+        """Number of special ids at the beginning of the vocabulary; all following ids are tokens of text."""
 
     @property
     def words(self) -> int:
@@ -87,12 +87,12 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
 
 
 def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objective: Objective) -> Examples:
-    """Return the examples of a split. Raises EvaluationError if it has no example."""
+    """Return the examples of a split. Raises EvaluationError for a split without examples."""
     examples: Examples
     if isinstance(shards, OwnText) and objective.settings.causal:
         examples = shards.next_tokens(settings.sequence_length)
     else:
-        # Objectives use only the part of the shards' interface that the text of a model of others also has.
+        # Objectives use only those parts of the interface of token shards that `OwnText` also has.
         examples = objective.examples(cast("TokenShards", shards), settings.sequence_length)
     if len(examples) == 0:
         raise EvaluationError(f"{shards.where}: the split {shards.split!r} holds no text to measure on")
@@ -107,8 +107,8 @@ def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarra
 def batches(
     examples: Examples, chosen: np.ndarray, seed: int, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Yield the number of sequences and the batch (`input_ids`, `labels` [B, T], `attention_mask`) until all `chosen`
-    are yielded.
+    """Yield (number of sequences, batch with `input_ids` and `labels` [B, T] and `attention_mask`) until all `chosen`
+    sequences are yielded.
 
     A batch holds at most `tokens_per_batch` tokens with its padding, but always one sequence. Sequences of similar
     length share a batch; columns without an attended or labelled position are removed.
@@ -122,7 +122,7 @@ def batches(
         order = np.argsort(lengths, kind="stable")
         first = 0
         while first < len(order):
-            # Lengths ascend, so each row is the longest of the batch so far.
+            # Lengths ascend, so each row is longer than all previous rows of the batch, or as long.
             sizes = lengths[order[first:]] * np.arange(1, len(order) - first + 1)
             rows = order[first : first + max(1, int(np.searchsorted(sizes, tokens_per_batch, side="right")))]
             first += len(rows)
@@ -132,7 +132,8 @@ def batches(
 def _batches_of_pairs(
     pairs: TranslationPairs, chosen: np.ndarray, tokens_per_batch: int
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Yield batches as `batches`, of translation pairs; the tokens of source and target count."""
+    """Yield batches of translation pairs, as `batches` does; `tokens_per_batch` counts the tokens of source and
+    target."""
     order = chosen[np.argsort(pairs.lengths[chosen].sum(axis=1), kind="stable")]
     first = 0
     while first < len(order):
@@ -158,14 +159,14 @@ def _cut(values: Tensor, length: int) -> Tensor:
 
 
 class FrequencyTally:
-    """Log-probabilities of target tokens by token frequency: sums by type, of size [V].
+    """Sums of log-probabilities of target tokens by token type, of size [V], for means and slopes by token frequency.
 
-    Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, in the reading of
-    docs/papers/natural-bias.md, "Frequency": x is the logarithm of the share of a type among the targets of the
-    training text (one added to every count, so that all are finite), v the log-probability of a right token, from
-    softmax(W phi + b) and, where the bias is dropped, from softmax(W phi). All bins have equal width and begin at whole
-    multiples of it, so the bins of all models and seeds are the same. The slopes are those of the least-squares line of
-    v on x over tokens.
+    Source: "A Natural Bias for Language Generation Models", Section 4.2 and Figure 4, as interpreted in
+    docs/papers/natural-bias.md, "Frequency". The variable x is the logarithm of a type's share among the targets of the
+    training text, with one added to every count, so that all logarithms are finite. The variable v is the
+    log-probability of a right token, from softmax(W phi + b) or, without the bias, from softmax(W phi). All bins have
+    equal width and begin at integer multiples of the width, so the bins of all models and seeds are the same. The
+    slopes are those of least-squares lines of v on x over tokens.
     """
 
     def __init__(self, target_counts: np.ndarray) -> None:
@@ -177,7 +178,8 @@ class FrequencyTally:
         self._sums = {name: np.zeros((2, self.types)) for name in SLOPES}
 
     def add(self, targets: Tensor, log_probabilities: Tensor, without_bias: Tensor) -> None:
-        """Add tokens int64 [N] with their log-probabilities [N] under the whole model, and without its output bias."""
+        """Add target tokens int64 [N] with their log-probabilities [N] under the model, and under the model without its
+        output bias."""
         types, size = targets.cpu().numpy(), self.types
         self._count += np.bincount(types, minlength=size)
         for name, found in ((LOG_PROBABILITY, log_probabilities), (WITHOUT_BIAS, without_bias)):
@@ -203,7 +205,8 @@ class FrequencyTally:
                 )
 
     def _slope(self, values: np.ndarray, squares: np.ndarray) -> tuple[float, float | None] | None:
-        """Return the slope over tokens and its standard error; None if all tokens are equally frequent."""
+        """Return the slope over tokens and its standard error, from the sums and the sums of squares by type; None if
+        all tokens are equally frequent."""
         tokens = int(self._count.sum())
         mean_x, mean_v = float(self._count @ self._x) / tokens, float(values.sum()) / tokens
         from_mean = self._x - mean_x
@@ -221,9 +224,9 @@ def _standard_error(squares: float, tokens: int) -> float | None:
 
 
 def word_score(score: SplitScore, shards: HeldOutText) -> WordScore | None:
-    """Return the score of a split per word.
+    """Return the loss per word of a split.
 
-    It is None unless every token of the split, and every end of a document, was predicted once.
+    Return None unless every token of the split, and every end of a document, was predicted once.
     """
     if score.labelled_tokens != shards.n_tokens + int(np.count_nonzero(shards.document_lengths())):
         return None
@@ -238,10 +241,10 @@ def score_batches(
     split: str,
     tally: FrequencyTally | None = None,
 ) -> SplitScore:
-    """Score `batches` of (number of sequences, tensors). The loss is NaN if the model gives numbers that are not
-    finite.
+    """Score `batches` of (number of sequences, tensors). The loss is NaN if the model's logits are not finite.
 
-    Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN. All tokens are added to `tally`.
+    Without a labelled token, `labelled_tokens` is 0 and the other numbers are NaN. All labelled tokens are added to
+    `tally`.
     """
     bias = model.output_bias
     sequences = labelled = 0
@@ -260,7 +263,8 @@ def score_batches(
             loss_sum += (losses.double() * own).sum()
             correct += ((logits.argmax(dim=-1) == wanted) * own).sum()
             if tally is not None:
-                # Without their bias, padding rows of the vocabulary would get probability, so they are excluded.
+                # Without the output bias, padding rows of the vocabulary would get probability, so these rows are
+                # excluded.
                 free = logits if bias is None else (logits - bias)[:, : tally.types]
                 tally.add(wanted, -losses, -F.cross_entropy(free, wanted, reduction="none"))
     loss = float(loss_sum) / labelled if labelled else math.nan
@@ -282,10 +286,11 @@ def exponential(loss: float) -> float:
 
 
 def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -> list[list[int]]:
-    """Return ids of `number` sentences (or all, if there are fewer), without special tokens, truncated to `longest`
+    """Return the ids of `number` sentences (or all, if there are fewer), without special tokens, truncated to `longest`
     tokens.
 
-    Sentences are drawn without replacement among those with a token. Raises EvaluationError if there are no sentences.
+    Sentences are drawn without replacement among the sentences with at least one token. Raises EvaluationError if there
+    are no sentences.
     """
     counts = [len(shards.document(index).sentence_starts) for index in range(shards.n_documents)]
     bounds = np.cumsum([0, *counts])
@@ -298,7 +303,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
         edges = [*document.sentence_starts.tolist(), len(document.ids)]
         first = index - int(bounds[document_index])
         ids = document.ids[edges[first] : edges[first + 1]]
-        # The token for a paragraph's end is not predicted.
+        # The special token at the end of a paragraph is no target.
         words = ids[ids >= shards.n_special][:longest].tolist()
         if words:
             sentences.append(words)

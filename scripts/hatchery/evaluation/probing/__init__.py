@@ -1,1 +1,2 @@
-"""Edge probing: read sentences with labelled spans, map word spans to subwords, and cache frozen layers."""
+"""Edge probing: read sentences with labelled spans, map word spans to subwords, and cache the states of frozen
+encoders."""

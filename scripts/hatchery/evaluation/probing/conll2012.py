@@ -1,12 +1,12 @@
-"""Sentences of CoNLL-2012 (OntoNotes 5) with all their annotations, from column files or from rows of the hub.
+"""Read sentences of CoNLL-2012 (OntoNotes 5) with all their annotations, from column files or from rows of the hub.
 
 In files (`*gold_conll`), columns are separated by white space: document, part, word number, word, part of speech,
-parse, lemma, frameset, sense, speaker, entities, one column per predicate, coreference. The data need a licence, so
-only the reader is here.
+parse, lemma, frameset, sense, speaker, entities, one column per predicate, coreference. The data are not part of this
+repository, because they need a licence.
 
 In the hub's `ontonotes/conll2012_ontonotesv5` (Parquet) a row is a document with a list of sentences. Entities and the
-arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), mentions are [cluster, first word, last word],
-parts of speech are read from the tree.
+arguments of predicates are tags per word (`B-ARG0`, `I-ARG0`, `O`), mentions are [cluster, first word, last word], and
+parts of speech are the pre-terminals of the parse tree.
 """
 
 import json
@@ -44,8 +44,8 @@ class LabelledSpan:
 class AnnotatedSentence:
     """A sentence with four layers of annotation; `parts_of_speech` are the pre-terminals of its constituency tree.
 
-    `frames` hold the arguments of one predicate each, the predicate itself labelled V; `mentions` are labelled with the
-    number of their cluster, which is valid only inside one part of a document.
+    Each entry of `frames` has the arguments of one predicate, and the predicate itself with the label V. The labels of
+    `mentions` are the numbers of their coreference clusters, which are valid only inside one part of a document.
     """
 
     words: tuple[str, ...]
@@ -61,7 +61,8 @@ class AnnotatedSentence:
 def read_gold_conll(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
     """Yield the sentences of a file.
 
-    Raises EvaluationError naming file and line for broken rows, masked words, and brackets that do not close.
+    Raises EvaluationError naming file and line for malformed rows, for placeholders in place of words, and for brackets
+    that do not close.
     """
     rows: list[list[str]] = []
     previous, first, found = 0, 0, False
@@ -123,8 +124,8 @@ def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def _clusters(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """Return the mentions of cells such as `(12`, `12)`, `(12)|(3` and `-`; brackets close by cluster number, not by
-    nesting."""
+    """Return the mentions of cells such as `(12`, `12)`, `(12)|(3` and `-`. A closing bracket closes the mention with
+    the same cluster number, even if another mention was opened later."""
     opened: dict[str, list[int]] = {}
     spans = []
     for position, cell in enumerate(cells):
@@ -157,8 +158,8 @@ _PRE_TERMINAL = re.compile(r"\(([^\s()]+)\s+([^\s()]+)\s*\)")
 def read_hub_rows(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
     """Yield the sentences of a Parquet file.
 
-    Raises EvaluationError naming the file, the row and the sentence for missing or broken parts, and the file when
-    entities are numbers whose names its metadata do not give.
+    Raises EvaluationError naming file, row and sentence for missing or malformed annotations. If entities are numbers
+    and the file's metadata has no names for them, the error names the file.
     """
     with source.open(name) as handle:
         try:
@@ -225,7 +226,7 @@ def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]:
-    """Return class numbers as names; names stay unchanged."""
+    """Return class numbers as names; values that are names already stay unchanged."""
     if all(isinstance(value, str) for value in values):
         return list(values)
     if not names:
@@ -236,7 +237,8 @@ def _named(values: Sequence[Any], names: Sequence[str], where: str) -> list[str]
 
 
 def _class_names(schema: pa.Schema, field: str) -> list[str]:
-    """Return the class names of a field from the file's metadata, where the `datasets` library writes them."""
+    """Return the class names of a field from the metadata of a Parquet file that the library `datasets` wrote; empty if
+    there are none."""
     try:
         described = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
     except ValueError:

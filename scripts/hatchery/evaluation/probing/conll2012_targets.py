@@ -1,8 +1,8 @@
 """Targets of four edge-probing tasks in the sentences of CoNLL-2012 (OntoNotes 5), in the form of jiant's records.
 
-Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals. A predicate frame is a
-record, and its V span is no target. Coreference has all pairs of mentions inside one sentence as targets. Records
-without targets are omitted.
+Source: docs/papers/ltg-bert.md, "Records of edge probing". Parts of speech are pre-terminals. Each predicate with its
+arguments is a record; the predicate's own span (V) is no target. For coreference, all pairs of mentions inside one
+sentence are targets. Records without targets are omitted.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,13 +30,14 @@ def part_of_speech_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]
 
 
 def entity_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Return one record with the type of every given mention, or no record without an entity."""
+    """Yield one record with the type of every entity in the annotation; nothing for a sentence without entities."""
     if sentence.entities:
         yield [{"span1": _edges(entity), "label": entity.label} for entity in sentence.entities]
 
 
 def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Return a record per predicate with arguments: predicate, argument, role."""
+    """Yield a record for each predicate that has arguments; its targets are (predicate, argument) with the role as
+    label."""
     for frame in sentence.frames:
         predicate = _predicate(frame)
         arguments = [span for span in frame if span.label != PREDICATE]
@@ -46,9 +47,8 @@ def role_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
 
 
 def coreference_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Return one record with all pairs of mentions, labelled by whether they corefer, or no record with fewer than two
-    mentions.
-    """
+    """Yield one record with all pairs of mentions, labelled by whether they corefer; nothing for fewer than two
+    mentions."""
     pairs = [(a, b) for a, b in combinations(sentence.mentions, 2) if _edges(a) != _edges(b)]
     if pairs:
         yield [

@@ -70,13 +70,13 @@ class ConlluSentence:
 def read_sentences(source: RawSource, name: str) -> Iterator[ConlluSentence]:
     """Yield the sentences of a file; sentences without words are skipped.
 
-    Raises EvaluationError naming file and line for another number of columns, an ID out of order and an empty FORM, and
-    naming the file when it holds no sentence.
+    Raises EvaluationError naming file and line for a wrong number of columns, an ID out of order and an empty FORM, and
+    naming the file if the file has no sentence.
     """
     words: list[ConlluWord] = []
     previous, found = 0, False
     for line, text in decode_lines(source, name):
-        # The reader skips blank lines, which end a sentence: gaps in the line numbers show them.
+        # A blank line ends a sentence. The reader skips blank lines, so a gap in the line numbers shows the end.
         if line != previous + 1 and words:
             yield ConlluSentence(tuple(words))
             found, words = True, []

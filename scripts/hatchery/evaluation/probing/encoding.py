@@ -1,12 +1,12 @@
-"""Sentences with labelled spans as token ids and spans of tokens.
+"""Encode sentences with labelled spans as token ids and spans of tokens.
 
 Source: docs/papers/ltg-bert.md, "Edge probing" and "Detokenisation". The input is [CLS] s [SEP]. A span of words covers
 every subword whose characters overlap it, so a subword across two words belongs to both. Sentences that are too long
 are dropped, never truncated.
 
-Words become running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
-"Detokenisation"): they are normalised one by one and joined by spaces; then rules remove or insert spaces. These rules
-change no character but the space, so a word's position follows from counting the other characters.
+Words are joined to running text as in LTG-BERT's preparation of pre-tokenised data (docs/papers/ltg-bert.md,
+"Detokenisation"): they are normalised one by one and joined by spaces; then rules remove or insert spaces. The rules
+change no character except spaces, so a word's position in the text is found by counting the other characters.
 """
 
 from collections.abc import Sequence
@@ -89,12 +89,12 @@ class TokenSequences:
 
 @dataclass(frozen=True)
 class EncodedSpans:
-    """Encoded sentences: items are sentences, units their targets; see `EncodedData` for the interface of the engine.
+    """Encoded sentences with the interface `EncodedData`: items are sentences, units are their targets.
 
     The targets of item i are units `unit_starts[i]` to `unit_starts[i + 1]`. `spans` int64 [units, S, 2] are token
-    positions [start, end), [CLS] being 0. `labels` are bool [units, K], or int64 [units] if each unit has one label.
-    `unknown` int64 [units] counts labels outside the label set, for which no prediction is right. `dropped` is the
-    number of sentences of the whole data set that were too long, or had no subword.
+    positions [start, end); [CLS] has position 0. `labels` are bool [units, K], or int64 [units] if each unit has one
+    label. `unknown` int64 [units] counts a unit's labels outside the label set, for which no prediction is right.
+    `dropped` is the number of sentences in the full data set that were too long, or had no subword.
     """
 
     sequences: TokenSequences
@@ -137,9 +137,8 @@ class EncodedSpans:
         return Batch(inputs, torch.from_numpy(self.labels[units]), units)
 
     def subset(self, items: Sequence[int]) -> "EncodedSpans":
-        """Return the sentences at the given positions, in that order; ids are shared, and `dropped` still counts the
-        whole data set.
-        """
+        """Return the sentences at the given positions, in that order; ids are shared, and `dropped` is still the number
+        for the full data set."""
         chosen = np.asarray(items, dtype=np.int64)
         units = self.units_of(chosen)
         counts = np.diff(self.unit_starts)[chosen]
@@ -165,9 +164,9 @@ def encode_spans(
 ) -> EncodedSpans:
     """Encode every distinct sentence once; sentences of more than `max_length` tokens are dropped and counted.
 
-    `max_length` includes the two special tokens: 128 correspond to the published 126 subwords. Raises EvaluationError
-    naming the place of a target with several labels if `multi_label` is False, and for targets with different numbers
-    of spans.
+    `max_length` includes the two special tokens: 128 corresponds to the 126 subwords of the paper. Raises
+    EvaluationError naming file and line of a target with several labels if `multi_label` is False, and for targets with
+    different numbers of spans.
     """
     distinct = {words: index for index, words in enumerate(dict.fromkeys(example.words for example in examples))}
     texts = [place_words(words, normalisation) for words in distinct]
@@ -191,7 +190,7 @@ def encode_spans(
     if len(widths := {len(pair) for pair in spans}) > 1:
         raise EvaluationError(f"targets: got {' and '.join(map(str, sorted(widths)))} spans in one task")
     labels, unknown = _labels(kept, n_labels, multi_label)
-    # Sentences that are too long keep their index, but not their ids.
+    # Sentences that are too long still have an index, but their ids are not stored.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
     return EncodedSpans(
         sequences=TokenSequences(
@@ -210,10 +209,11 @@ def encode_spans(
 def span_of_subwords(
     offsets: np.ndarray, placed: PlacedWords, span: tuple[int, int], n_before: int = 1
 ) -> tuple[int, int]:
-    """Return positions [start, end) of the tokens that overlap the words [i, j), shifted by `n_before` ([CLS]).
+    """Return the input positions [start, end) of the tokens that overlap the words [i, j); `n_before` tokens ([CLS])
+    precede the text's first token.
 
-    `offsets` int64 [subwords, 2] are characters [start, end). Words without a token get the subword that follows them,
-    or the last one.
+    `offsets` int64 [subwords, 2] are characters [start, end). For words without a token, return the position of the
+    next token, or of the last one.
     """
     start, end = placed.places[span[0]][0], placed.places[span[1] - 1][1]
     first = int(np.searchsorted(offsets[:, 1], start, side="right"))

@@ -1,10 +1,10 @@
-"""The formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, OntoNotes itself.
+"""Read the formats of edge probing: jiant's JSON lines, CoNLL-U for dependencies and parts of speech, and OntoNotes.
 
 Source: docs/papers/ltg-bert.md, "Records of edge probing". The label set is that of the training rows, sorted; other
-labels get the index -1, which equals no prediction.
+labels have the index -1, which equals no prediction.
 
 Every probe is reported next to a baseline without a model, the most frequent label of the training rows
-(docs/papers/ltg-bert.md, "Records of edge probing"): about 85 % of the pairs of mentions are of one class, so a
+(docs/papers/ltg-bert.md, "Records of edge probing"): because about 85 % of the pairs of mentions have the same class, a
 coreference score says little without the baseline.
 """
 
@@ -26,15 +26,15 @@ from hatchery.evaluation.tasks.settings import Format, TaskSettings, label_text
 from hatchery.raw.registration import RawSource
 
 UNKNOWN_LABEL = -1
-# Number of spans of a target, by the labelled column of CoNLL-U.
+# Number of spans per target, by the column of CoNLL-U that holds the labels.
 SPANS_OF_COLUMN = {"UPOS": 1, "XPOS": 1, "DEPREL": 2}
-# Number of spans of a target, by the layer of OntoNotes.
+# Number of spans per target, by the layer of OntoNotes.
 SPANS_OF_LAYER: dict[TaskName, int] = {"pos": 1, "ner": 1, "srl": 2, "coref": 2}
 
 
 @dataclass(frozen=True)
 class NamedTarget:
-    """A target with labels as names, before indexing."""
+    """A target whose labels are names, not yet indices into the label set."""
 
     spans: tuple[tuple[int, int], ...]
     labels: tuple[str, ...]
@@ -42,7 +42,7 @@ class NamedTarget:
 
 @dataclass(frozen=True)
 class NamedExample:
-    """A sentence with labels as names, before indexing."""
+    """A sentence whose labels are names, not yet indices into the label set."""
 
     words: tuple[str, ...]
     targets: tuple[NamedTarget, ...]
@@ -62,7 +62,7 @@ def read_jiant(source: RawSource, task: TaskSettings) -> TaskData:
 def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
     """Return the sentences of CoNLL-U files; `label_field` is XPOS or UPOS (a span per word) or DEPREL (word and head).
 
-    Raises ConfigError for another column or a head with another number of spans, EvaluationError naming file and line
+    Raises ConfigError for another column or a head whose number of spans differs, EvaluationError naming file and line
     for malformed rows.
     """
     column, allowed = task.label_field, ", ".join(SPANS_OF_COLUMN)
@@ -81,8 +81,8 @@ def read_conllu(source: RawSource, task: TaskSettings) -> TaskData:
 def read_conll2012(source: RawSource, task: TaskSettings) -> TaskData:
     """Return the sentences of OntoNotes in CoNLL-2012's files or the hub's rows; `label_field` is the labelled layer.
 
-    The records are those of jiant's format. Raises ConfigError for an unknown layer or a head with another number of
-    spans, EvaluationError naming file and line for malformed rows.
+    Sentences and targets are divided into records as in jiant's format. Raises ConfigError for an unknown layer or a
+    head whose number of spans differs, EvaluationError naming file and line for malformed rows.
     """
     layer = task.label_field
     if layer not in TARGETS:
@@ -99,13 +99,13 @@ SENTENCES_OF_A_TREEBANK = 4000
 
 
 def read_treebanks(source: RawSource, task: TaskSettings) -> TaskData:
-    """Return the sentences of treebanks in CoNLL-U, split anew; each key of the task's files is a language.
+    """Return the sentences of treebanks in CoNLL-U with new random splits; each key of the task's files is a language.
 
     All files of a language are pooled and shuffled with `split_seed`. Of at most 4,000 sentences, 80 % are for
-    training, 10 % for validation and 10 % for testing. Training takes equal numbers of each language, shuffled
-    together. The sets are `validation` (of all languages), `<language>` (its validation sentences) and
-    `test_<language>`. Source: docs/papers/babylm-2026.md, "The multilingual track". Raises EvaluationError naming file
-    and line for broken rows, and for a language with fewer than 10 sentences.
+    training, 10 % for validation and 10 % for testing. The training set has the same number of sentences of each
+    language, shuffled together. The scored sets are `validation` (of all languages), `<language>` (its validation
+    sentences) and `test_<language>`. Source: docs/papers/babylm-2026.md, "The multilingual track". Raises
+    EvaluationError naming file and line for malformed rows, and for a language with fewer than 10 sentences.
     """
     parts: dict[str, tuple[list[NamedExample], ...]] = {}
     for language in task.files:
@@ -161,10 +161,10 @@ def _task_data(source: RawSource, task: TaskSettings, examples_of: Callable[[str
 def indexed_task_data(
     train: Sequence[NamedExample], sets: Mapping[str, Sequence[NamedExample]], task: TaskSettings
 ) -> TaskData:
-    """Return sentences whose labels are indices into the label set of the training sentences, the main set first."""
+    """Return sentences whose labels are indices into the task's label set; the main set is the first scored set."""
     labels = _label_set(train, task)
     indices = {label: index for index, label in enumerate(labels)}
-    # The main set comes first, whatever the order of the files is.
+    # The main set comes first, whatever the order of the task's files is.
     names = sorted(sets, key=lambda name: name != "validation")
     scored: dict[str, list[Example] | list[SpanExample]] = {
         name: [_indexed(example, indices, task) for example in sets[name]] for name in names
@@ -173,7 +173,8 @@ def indexed_task_data(
 
 
 def _label_set(train: Sequence[NamedExample], task: TaskSettings) -> tuple[str, ...]:
-    """Return the configured labels, which must cover the training rows, or else the labels of the training rows."""
+    """Return the task's `labels`, by default the sorted labels of the training rows. Raises EvaluationError for a
+    training label that the task does not list."""
     if not task.labels:
         return tuple(sorted({_spelled(n, task) for example in train for t in example.targets for n in t.labels}))
     known = set(task.label_names)
@@ -276,12 +277,11 @@ class MajorityBaseline(NamedTuple):
 
 
 def majority_baseline(train: np.ndarray, scored: np.ndarray, unknown: np.ndarray | None = None) -> MajorityBaseline:
-    """Return the baseline of labels bool [units, K] or int64 [units] (-1: unknown); of equally frequent labels the
-    first.
+    """Return the scores of always predicting the most frequent training label (among equally frequent ones the first).
 
-    `unknown` int64 [units] counts, for independent labels, the labels without a column. A row is right if the predicted
-    label is one of its labels, as in the metric `accuracy`; micro F1 is over all (row, label) decisions. Raises
-    EvaluationError without rows.
+    Labels are bool [units, K], or int64 [units] with -1 for an unknown label. For independent labels, `unknown` int64
+    [units] counts each unit's labels outside the label set. A row is right if the predicted label is one of its labels,
+    as in the metric `accuracy`; micro F1 is over all (row, label) decisions. Raises EvaluationError without rows.
     """
     if len(train) == 0 or len(scored) == 0:
         raise EvaluationError(

@@ -1,8 +1,8 @@
-"""States of a frozen encoder, computed once for all epochs, seeds and learning rates of a job.
+"""Compute the states of a frozen encoder once for all epochs, seeds and learning rates of a job.
 
-Only tokens inside spans are cached, in float32, until `mib` MiB are full; other states are computed in every batch. A
-batch of cached vectors has no padding: all its tokens are in one row. Cached and computed vectors differ only by
-rounding, because they were computed in batches with other sentences.
+Only tokens inside spans are cached, in float32, up to `mib` MiB; all other states are computed in every batch. A batch
+of cached vectors has no padding: all its tokens are concatenated in one row. Cached and newly computed vectors differ
+only by rounding, because they were computed in batches with different sentences.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,13 @@ NOT_KEPT = -1
 
 
 def can_be_kept(head: HeadSettings) -> bool:
-    """Return whether the layers that a head reads are equal in every epoch: a probe on an encoder without dropout."""
+    """Return whether the head's inputs are equal in every epoch, so that they can be cached: the head is a probe on a
+    frozen encoder, which has no dropout."""
     return head.kind == "span_classification" and head.options.get("encoder_mode", "frozen") == "frozen"
 
 
 class FrozenLayers:
-    """The cache that the data sets of one job share, on the device that trains.
+    """The cache that the data sets of one job share, on the device of the training.
 
     `encoder` must not change after the first `wrap`; it is moved to `device` and set to evaluation mode.
     """
@@ -40,13 +41,13 @@ class FrozenLayers:
         self.bytes_left = mib << 20
 
     def wrap(self, data: EncodedSpans) -> "LayeredSpans":
-        """Return `data` with batches that have `layers` in place of `input_ids`; the layers' vectors are computed now
-        as far as memory allows."""
+        """Return `data` with batches that have `layers` in place of `input_ids`. As many vectors as the memory limit
+        allows are computed now; the others are computed in every batch."""
         inside = _inside_of_spans(data)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(inside)])
         sizes = before[data.sequences.starts[1:]] - before[data.sequences.starts[:-1]]
         width = self.encoder.n_layers * self.encoder.config.hidden_size
-        # Short sequences first: they fill batches best, and neighbours of equal length need no padding.
+        # Cache short sequences first: more of them fit, and sequences of equal length share a batch without padding.
         order = np.argsort(data.sequences.lengths, kind="stable")
         order = order[sizes[order] > 0]
         kept = order[np.cumsum(sizes[order]) * width * BYTES_PER_NUMBER <= self.bytes_left]
@@ -63,15 +64,15 @@ class FrozenLayers:
 
     @torch.no_grad()
     def compute(self, sequences: TokenSequences, inside: np.ndarray, group: np.ndarray) -> Tensor:
-        """Return the layers' vectors [L, N, D], float32, of the N tokens in spans of some sequences, one sequence after
-        another.
+        """Return the layers' vectors [L, N, D], float32, of the N tokens in spans of the sequences `group`, one
+        sequence after another.
 
-        `inside` bool, over all tokens of `sequences`, marks the tokens in spans.
+        `inside` bool, over all tokens of `sequences`, is True for the tokens in spans.
         """
         ids, mask = sequences.padded(group)
         wanted = torch.zeros_like(mask)
         wanted[mask] = torch.from_numpy(inside[flat_ranges(sequences.starts[group], sequences.lengths[group])])
-        # Training the head may have set the whole model to training mode.
+        # The training of the head may have set the encoder to training mode.
         self.encoder.eval()
         states = self.encoder(ids.to(self.device), mask.to(self.device))
         return layer_vectors(self.encoder, states, self.reading)[:, wanted.to(self.device)].float()
@@ -79,10 +80,10 @@ class FrozenLayers:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The cached vectors; the vectors of sequence s begin at `places[s]`, or are not cached (NOT_KEPT).
+    """The cached vectors. The vectors of sequence s begin at `places[s]`; NOT_KEPT means that they are not cached.
 
-    `inside` marks the tokens of all sequences that are in a span, `before` is the number of such tokens before a token,
-    `sizes` the number of such tokens of a sequence.
+    `inside` is True for the tokens of all sequences that are in a span. `before` is the number of tokens in spans
+    before each token, and `sizes` the number of tokens in spans of each sequence.
     """
 
     inside: np.ndarray
@@ -102,7 +103,7 @@ class LayeredSpans:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each encoded sentence, so that batches have the same sentences as without the cache."""
+        """Number of tokens of each encoded sentence, by which batches are formed as without the cache."""
         return self.data.lengths
 
     @property
@@ -139,8 +140,8 @@ class LayeredSpans:
         sequences, sequence_of_item = np.unique(self.data.sequence_of[items], return_inverse=True)
         counts = np.diff(self.data.unit_starts)[items]
         row_starts = starts_of(kept.sizes[sequences])
-        # A position in the sequence becomes a position among the sequence's tokens in spans, then a position in the
-        # batch's row.
+        # Convert a position in the sequence to a position among the sequence's tokens in spans, then to a position in
+        # the batch's row.
         sequence_of_unit = np.repeat(sequence_of_item, counts)
         begin = starts[sequences][sequence_of_unit][:, None]
         spans = self.data.spans[units]

@@ -1,1 +1,1 @@
-"""Reading times: the gain in likelihood if a regression of the times includes a model's surprisals."""
+"""Reading times: how much a model's surprisals increase the likelihood of the times in a regression."""

@@ -1,8 +1,9 @@
-"""Score a model on a table of reading times: the likelihood of the times with its surprisals, and without them.
+"""Score a model on a table of reading times: compare the likelihood of the times with and without the model's
+surprisals as predictors.
 
-The score of a response is a difference of two maximum log-likelihoods, in nats: of a regression with the predictors and
-the values of the model, and of a regression with only the predictors, on the same rows. `words.parquet` has the values
-of the model: a row for each word of the texts.
+The score of a response is a difference of two maximum log-likelihoods in nats, on the same rows: that of a regression
+with the other predictors and the model's values, minus that of a regression with only the other predictors.
+`words.parquet` has a row with the model's values for each word of the texts.
 """
 
 import math
@@ -70,7 +71,7 @@ def measure(settings: NamedReadingTable, runtime: EvaluationRuntime, model: Path
 
 
 def evaluate(request: Request) -> Answer:
-    """Score a model on a table of reading times. Raises like the stage `measure_reading_times`."""
+    """Score a model on a table of reading times. Raises the errors of the stage `measure_reading_times`."""
     settings = request.built(NamedReadingTable, name=request.name)
     table = read_table(request.source(), settings)
     model = request.model.asked(request.device, settings.scoring)
@@ -103,8 +104,8 @@ def score(model: Model, table: ReadTable, settings: ReadingTableSettings, runtim
 def fit_responses(
     table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """Return the rows of `scores.csv` and `coefficients.csv`, and facts: numbers of omitted rows, and constant
-    predictors.
+    """Return the rows of `scores.csv` and of `coefficients.csv`, and facts for the manifest: numbers of omitted rows,
+    and constant predictors.
 
     `words` have a row for each word of the texts: `item`, `position`, `word`, `sentence`, `surprisal`, `entropy`.
     """
@@ -138,7 +139,7 @@ def fit_responses(
 
 
 def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
-    """Fit the outcome of `data` by the predictors `names`."""
+    """Return a regression of the outcome of `data` on the predictors `names`, without or with random effects."""
     columns = [data.predictors[name] for name in names]
     predictors = np.column_stack(columns) if columns else np.empty((len(data.outcome), 0))
     if random_effects == "none":
@@ -147,12 +148,12 @@ def fit(data: Regression, names: list[str], random_effects: str) -> Fit:
 
 
 def deviation_of_sum(parts: np.ndarray) -> float | None:
-    """Return the standard deviation of a sum over independent groups, from the groups' terms; None for one group."""
+    """Return the standard deviation of a sum of one term per independent group; None for one group."""
     return float(parts.std(ddof=1) * len(parts) ** 0.5) if len(parts) > 1 else None
 
 
 def _perplexity(nats: np.ndarray) -> dict[str, Any]:
-    """Return the number of scored words and their perplexity, or null if it is infinite beyond float64."""
+    """Return the number of scored words and their perplexity; null for a perplexity beyond float64."""
     mean = float(nats.mean()) if len(nats) else math.inf
     return {"scored_words": len(nats), "perplexity_of_words": math.exp(mean) if mean < MOST_NATS else None}
 

@@ -1,4 +1,4 @@
-"""Rows of the tidy tables for reading times; this module imports nothing that computes with a model."""
+"""Rows of `measurements.parquet` for reading times; this module imports no code that computes with a model."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,12 +16,12 @@ GAINS = (PER_WORD, LOG_LIKELIHOOD)
 PERPLEXITY_OF_WORDS = "perplexity_of_words"
 MILLINATS = 1000
 OF_MODEL = ("scoring", "name", "stage", "stage_version")
-"""Settings outside the digest of the rules: the scoring method is a separate aspect, and the others change no number.
-"""
+"""Settings that the digest of the rules omits: the scoring method is a separate aspect of the comparison basis, and the
+other settings change no number."""
 
 
 def item_words(words: "pl.DataFrame") -> dict[str, float]:
-    """Return surprisals in nats by `item:word number`, the keys of MECO in BabyLM's predictions.
+    """Return surprisals in nats by `item:word number`, the keys of the MECO data in BabyLM's prediction files.
 
     `words` are the rows of `words.parquet`.
     """
@@ -41,9 +41,10 @@ class _Gain(Record):
 
 
 def gain_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the gain of each response, per row of the regression and in total, and the perplexity of the texts' words.
+    """Return two gains in log-likelihood of each response, one per row of the regression and one in total, and the
+    perplexity of the texts' words.
 
-    The deviation is computed over readers, or over items if there are no readers.
+    The standard deviation of a gain is computed over readers; for a table without readers, over items.
     """
     manifest, name = evaluated.manifest, evaluated.name
     rules = digest_of(sorted((key, str(value)) for key, value in manifest.settings.items() if key not in OF_MODEL))

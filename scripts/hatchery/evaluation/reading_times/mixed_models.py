@@ -3,10 +3,10 @@ participants.
 
 The random effects are independent normal variables: an intercept, or an intercept and a slope of every predictor, for
 each group (`y ~ x + (1 + x || participant)` of lme4, with REML = FALSE). Then the likelihood of a table is a function
-of sums over the rows of each group, so that one evaluation costs some small matrices per group, however many rows there
-are (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with one factor). Variances and
-coefficients are profiled out; the remaining parameters are the deviations of the random effects in units of the
-residual deviation.
+of sums over the rows of each group, so that computing the likelihood once needs only some small matrices per group, for
+any number of rows (Bates et al., 2015, "Fitting linear mixed-effects models using lme4", Section 3, with one factor).
+Variances and coefficients are profiled out; the remaining parameters are the standard deviations of the random effects,
+divided by the residual standard deviation.
 """
 
 import math
@@ -19,7 +19,7 @@ import numpy as np
 START = 0.3
 """Initial standard deviation of every random effect, in units of the residual deviation."""
 FROM_ZERO = 0.05
-"""Restart value of a deviation that ended at 0, although the likelihood is higher at a larger value."""
+"""Value to which a standard deviation of 0 is reset if a larger value has a higher likelihood."""
 MOST_RESTARTS = 10
 
 
@@ -42,8 +42,8 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums of products over the rows of each group: design with design [G, P, P], with outcome [G, P], outcome with
-    itself [G], and the number of rows [G]."""
+    """Sums over the rows of each group: design'design [G, P, P], design'outcome [G, P], outcome'outcome [G], and the
+    number of rows [G]."""
 
     xx: np.ndarray
     xy: np.ndarray
@@ -70,20 +70,20 @@ def fit_linear(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray) 
 
 
 def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, slopes: bool = True) -> Fit:
-    """Fit as `fit_linear`, with an independent random intercept of each group and, with `slopes`, one slope per
-    predictor.
+    """Fit as `fit_linear`, with an independent random intercept of each group and, with `slopes`, one random slope per
+    predictor and group.
 
     The estimate is that of maximum likelihood, not of restricted maximum likelihood.
     """
     from scipy.optimize import minimize
 
-    # The likelihood does not depend on the mean of the outcome, and sums of squares around 0 lose fewer digits.
+    # The outcome is centred: its mean does not change the likelihood, and sums of squares around 0 lose fewer digits.
     mean = float(outcome.mean())
     sums = _sums(outcome - mean, _design(predictors), groups)
     random = np.arange(predictors.shape[1] + 1) if slopes else np.arange(1)
     first = _Profile(sums, random, np.full(len(random), START))
-    # The search stops at small relative changes, and the likelihood of a large table has many digits before the decimal
-    # point, so its initial value is subtracted.
+    # The search stops at small relative changes. The deviance of a large table is a large number, so its initial value
+    # is subtracted.
     offset, at = first.deviance, np.full(len(random), START)
 
     def relative(deviations: np.ndarray) -> tuple[float, np.ndarray]:
@@ -94,8 +94,8 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
     for _ in range(MOST_RESTARTS):
         found: Any = minimize(relative, at, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(at), options=options)
         at = np.asarray(found.x)
-        # At 0 the derivative of the deviance by the deviation is 0 for any data, so the derivative by the variance is
-        # used.
+        # At a deviation of 0, the deviance's derivative by the deviation is always 0, so the derivative by the variance
+        # is tested.
         stuck = (at < 1e-6) & (_Profile(sums, random, at).by_variance < 0)
         if not stuck.any():
             break
@@ -114,9 +114,10 @@ def fit_mixed(outcome: np.ndarray, predictors: np.ndarray, groups: np.ndarray, s
 
 
 class _Profile:
-    """The likelihood at given deviations of the random effects, with the best coefficients and residual variance.
+    """The likelihood at given deviations of the random effects, maximised over coefficients and residual variance.
 
-    `deviance` is -2 times the log-likelihood, `by_variance` [Q] its derivatives by the squared deviations.
+    `deviance` is -2 times the log-likelihood; `by_variance` [Q] are the derivatives of the deviance by the squared
+    deviations.
     """
 
     def __init__(self, sums: _Sums, random: Sequence[int] | np.ndarray, deviations: np.ndarray) -> None:

@@ -1,9 +1,9 @@
 """The words of running texts under one model: surprisal in nats, contextual entropy, and corrected word boundaries.
 
-A text begins with the token that begins texts, and each token is predicted from all earlier tokens of the text, or from
-the latest tokens if the text is longer than the model's window. The window is moved for each word, so that its tokens
-are predicted from the longest context that the model can see. If no token begins texts, the first token of a text has
-no probability and counts 0.
+A text begins with the model's start token, and each token is predicted from all earlier tokens of the text. If the text
+is longer than the model's window, each token is predicted from the latest tokens. The window is moved for each word, so
+that its tokens are predicted from the longest context that the model can see. For a model without a start token, the
+first token of a text has no probability and contributes 0 to the surprisal.
 """
 
 import copy
@@ -27,11 +27,10 @@ from hatchery.evaluation.ways_of_scoring import WAYS
 
 Model = TokenizedModel | BaselineModel
 BLANKS = ("Ġ", "▁", "Ċ", "ĉ", " ", "\n", "\t")
-"""First characters of tokens that begin with white space: in byte-level vocabularies, in SentencePiece, and as plain
-characters.
-"""
+"""Characters that begin tokens with leading white space: of byte-level vocabularies, of SentencePiece, and plain white
+space."""
 LOGITS_AT_ONCE = 1 << 24
-"""Number of logits for which probabilities are in memory together, in float64."""
+"""Largest number of logits for which probabilities are in memory together, in float64."""
 SCHEMA = {
     "item": pl.String,
     "position": pl.Float64,
@@ -54,10 +53,10 @@ class _Window:
 
 @dataclass(frozen=True)
 class _Scored:
-    """Values of the tokens of a passage, each float64 [N].
+    """Values for the tokens of a passage, each float64 [N].
 
-    `nats` are log-probabilities, `entropy` the entropies of the distributions of the tokens, and `begins_before` and
-    `begins_after` the logarithms of the probability that a word begins before and after each token.
+    `nats` are log-probabilities, `entropy` are the entropies of the predicted distributions, and `begins_before` and
+    `begins_after` are log-probabilities that a word begins before or after each token.
     """
 
     nats: np.ndarray
@@ -71,9 +70,9 @@ def passage_words(
 ) -> pl.DataFrame:
     """Return a row for each word of the passages, with the columns SCHEMA: surprisal and entropy in nats.
 
-    A word in which no token begins has null for both. `entropy` is null unless `settings` request it. Raises
-    ConfigError for a model without surprisals or one that does not fit the settings, and EvaluationError naming the
-    item that is too long for a masked model.
+    Surprisal and entropy are null for a word in which no token begins. `entropy` is null unless `settings.of_model`
+    lists it. Raises ConfigError for a model without surprisals or one that does not fit the settings, and
+    EvaluationError naming an item that is too long for a masked model.
     """
     if model.architecture == "encoder_decoder":
         raise ConfigError("reading times: an encoder-decoder has no surprisals; expected a causal or a masked model")
@@ -115,7 +114,7 @@ def passage_words(
 
 
 def with_bos(model: Model) -> Model:
-    """Return a causal model of others with its BOS, if it has one, as the context at the beginning of texts.
+    """Return an external causal model that reads BOS at the beginning of texts, or nothing if its tokenizer has no BOS.
 
     Other models are returned unchanged.
     """
@@ -128,8 +127,8 @@ def with_bos(model: Model) -> Model:
 
 
 def begins_words(model: Model) -> np.ndarray:
-    """Return which tokens begin with a space, or end the text: bool [V]. Raises ConfigError if no token begins with
-    a space."""
+    """Return which tokens begin with a space, or end the text: bool [V]. Raises ConfigError if no token begins with a
+    space."""
     backend = model.tokenizer.backend
     begins = np.zeros(model.vocabulary_size, dtype=bool)
     for token, number in backend.get_vocab().items():
@@ -186,7 +185,8 @@ def _scored(
     entropy: bool,
     tokens_per_batch: int | None,
 ) -> list[_Scored]:
-    """Return the values of all tokens of all passages; a token that no window scores has log-probability 0."""
+    """Return the values of all tokens of all passages; a token that is in no window as a scored token has
+    log-probability 0."""
     scored = [_Scored(np.zeros(n), np.full(n, np.nan), np.zeros(n), np.zeros(n)) for n in lengths]
     sentences = [one.sentence for one in windows]
     for window, nats in zip(windows, token_scores(model, sentences, way, tokens_per_batch), strict=True):
@@ -203,10 +203,10 @@ def _scored(
 def _distributions(
     model: Model, sentences: Sequence[EncodedSentence], begins: np.ndarray | None, tokens_per_batch: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return, for each sentence, the entropy (nats) of the next token and the log-probability that it is one of
+    """Return, for each sentence, the entropy of the next token (nats) and the log-probability that the next token is in
     `begins`.
 
-    Both are float64 [scored + 1]: before every scored token, and after the last token.
+    Both arrays are float64 [scored + 1]: the values before every scored token, and after the last token.
     """
     before = model.frame.before
     mask = None if begins is None else torch.from_numpy(begins).to(model.device)
@@ -237,9 +237,8 @@ def _distributions(
 
 @torch.inference_mode()
 def _summaries(model: Model, ids: torch.Tensor, rows: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-    """Return the entropy of the next token, and the logarithm of the probability of the tokens of `mask` (0 without a
-    mask): float64 [2, M].
-    """
+    """Return the entropy of the next token, and the log-probability that the next token is in `mask` (0 if `mask` is
+    None): float64 [2, M]."""
     log_probabilities = torch.log_softmax(model.logits_at(ids, rows).double(), dim=-1)
     entropy = -(log_probabilities.exp() * log_probabilities.clamp(min=torch.finfo(torch.float64).min)).sum(dim=-1)
     if mask is None:
@@ -265,7 +264,7 @@ def _rows(
         first, last = firsts[word], lasts[word]
         nats_of_word = float(nats[word])
         if begins is not None:
-            # The first word of a text may have no space in front; then its probability is not conditioned on a space.
+            # The first word of a text may have no leading space, so its probability is then not conditioned on a space.
             nats_of_word += float(values.begins_before[first]) if begins[sentence.ids[first]] else 0.0
             nats_of_word -= float(values.begins_after[last])
         surprisal.append(nats_of_word)

@@ -14,7 +14,8 @@ PLACE = ["item", "position"]
 
 
 def column_of(name: str, before: int) -> str:
-    """Return the name of the column with the value `before` words earlier: `surprisal`, `surprisal_1p`."""
+    """Return the column name of a predictor's value at the word `before` words earlier: `surprisal` for 0,
+    `surprisal_1p` for 1."""
     return f"{name}_{before}p" if before else name
 
 
@@ -24,7 +25,8 @@ def columns_of(names: Iterable[tuple[str, int]]) -> list[str]:
 
 
 def spilled_predictors(settings: ReadingTableSettings) -> dict[str, int]:
-    """Return all predictors, those of the model first, with their numbers of previous words."""
+    """Return the number of previous words that each predictor includes, by name of the predictor; the model's
+    predictors come first."""
     found: dict[str, int] = dict.fromkeys(settings.of_model, settings.spillover)
     return found | settings.predictors
 
@@ -42,14 +44,15 @@ def drop_sentence_ends(words: pl.DataFrame) -> pl.DataFrame:
 def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTableSettings) -> pl.DataFrame:
     """Return a row for each reading time of a selected word whose previous words exist, in the order of the table.
 
-    Columns are `item`, `position`, `participant` if there is one, the responses, and the predictors with those of
-    previous words (`column_of`), not scaled; null or NaN is a missing value.
+    Columns are `item`, `position`, `participant` (if the table has readers), the responses, the predictors, and the
+    predictors' values at previous words (`column_of`), not scaled; null or NaN is a missing value.
     """
     rows = table.frame().with_row_index("row")
     values = _values_of_words(words, rows, table, settings)
     kept = drop_sentence_ends(values) if settings.drop_sentence_ends else values
     spilled = spilled_predictors(settings)
-    # A column of the table has its own value in each row; only previous words need a value per word.
+    # Predictors from columns of the table may differ between the rows of a word, so they are not joined by word; only
+    # values at previous words are.
     missing = [name for name in spilled if name not in rows.columns]
     frame = rows.join(kept.select(*PLACE, *missing), on=PLACE, how="inner")
     looked_up = kept if settings.spillover_from == "kept_words" else values
@@ -61,7 +64,7 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
         frame = frame.join(previous, on=PLACE, how="inner")
     readers = ["participant"] if settings.participant else []
     columns = [*PLACE, *readers, *settings.responses, *columns_of(spilled.items())]
-    # If the table's column of positions is named as a predictor, the position is a predictor, too.
+    # `dict.fromkeys` removes duplicates: a predictor may be the column of positions.
     found = frame.sort("row").select(list(dict.fromkeys(columns)))
     return found.with_columns(_response(found, name, settings) for name in settings.responses)
 
@@ -69,8 +72,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
 def _values_of_words(
     words: pl.DataFrame, rows: pl.DataFrame, table: ReadTable, settings: ReadingTableSettings
 ) -> pl.DataFrame:
-    """Return the words of the texts with the values of all predictors; a column's value is that of the word's first
-    row."""
+    """Return the words of the texts with the values of all predictors; a predictor from a column has the value of the
+    word's first row."""
     known = words.with_columns(pl.col("word").str.len_chars().cast(pl.Float64).alias(LENGTH))
     if table.frequencies is not None:
         known = known.with_columns(pl.Series(ZIPF, zipf(words["word"], table.frequencies), pl.Float64))
@@ -101,7 +104,7 @@ class Regression:
     """Rows without missing values: `outcome` float64 [N], scaled `predictors` [N] by name, and the group of each row
     [N].
 
-    `clusters` are the groups whose terms of the likelihood are compared: participants, or items without participants.
+    `clusters` are the names of the groups: participants, or items for a table without participants.
     """
 
     outcome: np.ndarray
@@ -113,11 +116,11 @@ class Regression:
 
 
 def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSettings) -> Regression:
-    """Return the regression of a response; predictors are scaled over the frame, and rows with a missing value are
-    omitted.
+    """Return the data of one response's regression; predictors are standardised over `frame`, and rows with a missing
+    value are omitted.
 
-    Mean and standard deviation (n - 1) are those of all values that are present. Raises EvaluationError for fewer rows
-    than coefficients, and for a response with only one value.
+    Mean and standard deviation (n - 1) of a predictor are computed over its non-missing values. Raises EvaluationError
+    for fewer rows than coefficients, and for a response with only one value.
     """
     spilled = spilled_predictors(settings)
     names = columns_of(spilled.items())
@@ -142,7 +145,7 @@ def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSett
 
 
 def _numbered(names: pl.Series) -> tuple[np.ndarray, list[str]]:
-    """Return the number of each name by first occurrence, and the names."""
+    """Return the index of each name in the order of first occurrence, and the distinct names."""
     distinct = names.unique(maintain_order=True).to_list()
     place = {name: number for number, name in enumerate(distinct)}
     return np.array([place[name] for name in names.to_list()], dtype=np.int64), distinct

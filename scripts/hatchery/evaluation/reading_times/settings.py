@@ -1,4 +1,5 @@
-"""Settings of a table of reading times: its columns, the regressions, and the values of a model that join them."""
+"""Settings of a table of reading times: its columns, its regressions, and a model's values that are added as
+predictors."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -10,7 +11,8 @@ from hatchery.settings.fields import NotEmpty, SomeNames, Unique
 
 Spillover = Natural
 RESERVED = ("item", "position", "participant", "word", "sentence", "row", "tokens", "surprisal", "entropy")
-"""Columns of the regressions' data frame, which a table's column of this name would replace."""
+"""Names of columns in the regressions' data frame; a column of the table with one of these names would be
+overwritten."""
 LENGTH, ZIPF = "length", "zipf"
 """Predictors that are computed unless the table has columns of these names."""
 
@@ -54,7 +56,7 @@ class ReadingTableSettings(Settings):
     joined_by: str = " "
     """Characters inserted between the words of a text; "" for languages without spaces."""
     cleaning: Literal["none", "encoding", "minimal", "full"] = "none"
-    """Cleaning of the words before a model reads them; values as in `surprisal` texts."""
+    """Cleaning of the words before a model reads them; the values are those of `cleaning` under `surprisal`."""
     scoring: ScoringName = "auto"
     """Scoring method; auto is left_to_right for causal models and pll for masked and hybrid models."""
     window_margin: Natural = 0
@@ -89,7 +91,7 @@ class ReadingTableSettings(Settings):
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """The predicted columns."""
+        """The columns of reading times; each has its own regressions."""
         return (self.response,) if isinstance(self.response, str) else self.response
 
     def __post_init__(self) -> None:

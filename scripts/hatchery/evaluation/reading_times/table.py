@@ -37,8 +37,8 @@ class ReadTable:
     """The rows of a table, column by column, and its texts.
 
     `columns` are `item`, `position`, `participant` (if there is one), and the responses and predictors as numbers by
-    column name, NaN for a missing value. `passages` are in the order of their first rows. `counts` are the numbers of
-    omitted rows by reason.
+    column name, NaN for a missing value. `passages` are in the order of their first rows. `counts` are numbers of
+    omitted rows by the reason for omitting them.
     """
 
     columns: dict[str, list[Any]]
@@ -47,7 +47,7 @@ class ReadTable:
     counts: dict[str, int] = field(default_factory=dict)
 
     def frame(self) -> "pl.DataFrame":
-        """Return the rows as a frame."""
+        """Return the rows as a polars data frame."""
         import polars as pl
 
         types: dict[str, Any] = {"item": pl.String, "participant": pl.String}
@@ -55,7 +55,7 @@ class ReadTable:
 
 
 def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
-    """Return the names of the files to read. Raises EvaluationError for an unknown ending."""
+    """Return the names of the files to read. Raises EvaluationError for a file whose suffix is not that of a table."""
     patterns = (settings.files, settings.texts, settings.frequencies)
     names = [source.one_name(pattern) for pattern in patterns if pattern is not None]
     for name in names:
@@ -64,10 +64,10 @@ def table_files(source: RawSource, settings: ReadingTableSettings) -> list[str]:
 
 
 def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows = lambda name: None) -> ReadTable:
-    """Read a table of reading times; `most` is the number of rows of a file that are read, None for all.
+    """Read a table of reading times; `most` returns the number of rows to read of a file, None for all rows.
 
     Raises EvaluationError naming file and line for a missing column, item or position and for text in place of a
-    number; and the file for a table without rows.
+    number, and naming the file for a table without rows.
     """
     name = source.one_name(settings.files)
     numbers: dict[str, list[float]] | None = None
@@ -82,7 +82,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         if numbers is None:
             own = [key for key in settings.predictors if record.has(key) or key not in computed]
             numbers = {key: [] for key in dict.fromkeys((*settings.responses, *own))}
-        # Every column is requested, so that a table that lacks a column fails at its first row.
+        # All columns are requested, so that a table without one of them fails at its first row.
         values = [_number(record, key, settings) for key in numbers]
         reader = _name(record, settings.participant, settings) if settings.participant else ""
         item, position = _name(record, settings.item, settings), _number(record, settings.position, settings)
@@ -103,7 +103,7 @@ def read_table(source: RawSource, settings: ReadingTableSettings, most: MostRows
         for column, value in zip(numbers.values(), values, strict=True):
             column.append(value)
     if not items and most(name) is not None:
-        # The first rows of a table may be excluded by `only`, such as those of other languages.
+        # With `only`, the first rows of a table may all be skipped, for example rows of other languages.
         return ReadTable({"item": [], "position": []})
     if not items:
         raise EvaluationError(f"{name}: the table has no row with a word{_of_these(settings)}")
@@ -147,7 +147,8 @@ def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: 
 def _texts(
     source: RawSource, settings: ReadingTableSettings, most: MostRows
 ) -> dict[str, dict[float, tuple[str, str | None]]]:
-    """Return the words of the texts in the table `texts`; the first of several rows of a word counts."""
+    """Return the words of the texts in the table `texts`, by item and position; if a word has several rows, the first
+    row counts."""
     assert settings.texts is not None
     words_by_item: dict[str, dict[float, tuple[str, str | None]]] = {}
     for record in _chosen(source, source.one_name(settings.texts), settings, most):
@@ -185,7 +186,7 @@ def _name(record: Record, column: str, settings: ReadingTableSettings) -> str:
 
 def _word(record: Record, settings: ReadingTableSettings) -> str | None:
     value = record.value(settings.word)
-    # Only an empty cell is a missing word: NA and null are words.
+    # Only an empty cell is a missing word, because NA and null are words.
     if is_missing(value, ()):
         return None
     return CLEANING[settings.cleaning](record.text(settings.word)).strip() or None
