@@ -1,1 +1,1 @@
-"""The models: families of encoders, layer weighting as a value passed to them, heads, and the weights file."""
+"""The models: encoder families, layer weighting, heads, and the file format of the weights."""

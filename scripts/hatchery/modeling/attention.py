@@ -1,13 +1,15 @@
-"""The attention of all families, between the projections: its inputs and its computation.
+"""Multi-head attention between the projections, used by every model family: its inputs and its computation (`attend`).
 
-Padding costs as much as text in every matrix product. A `Packing` keeps only the tokens of a batch, concatenated; only
-the attention itself arranges them as sequences again. A `TokenCache` keeps the keys and values of a text that grows, so
-that each of its tokens is computed once. It is exact if a token's states depend only on the token and the tokens before
-it: in every causal model here. Relative positions are allowed, because they enter the scores and not the keys, and so
-is a layer that reads all earlier layers, because it reads their states of the same token.
+A `Packing` keeps only the tokens of a batch, concatenated without padding, because padding costs as much as text in
+every matrix product. Only the attention itself arranges the tokens as sequences.
 
-Every model family calls `attend`. It uses torch's fused kernel where that was measured to be faster, and otherwise
-separate operations (benchmarks/attention.py). Rows that may attend to no key stay finite.
+A `TokenCache` stores the keys and values of earlier tokens, so that a growing text is computed token by token. The
+cache is exact if the state of a token depends only on this token and earlier tokens, as in every causal model here.
+Relative positions do not invalidate the cache, because they change the scores and not the keys. A layer that reads
+several earlier layers does not invalidate the cache either, because it reads their states of the same token.
+
+`attend` uses torch's fused kernel where the kernel was measured to be faster, and separate operations elsewhere
+(benchmarks/attention.py). The output of a query that may attend to no key stays finite.
 """
 
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from hatchery.modeling.relative_positions import PositionIndices
 
 @dataclass
 class TokenCache:
-    """Keys and values [B, H, S, d] of one layer, of the tokens so far; None before the first token."""
+    """Keys and values [B, H, S, d] of the tokens so far, in one layer; None before the first token."""
 
     kept: tuple[Tensor, Tensor] | None = None
 
@@ -43,7 +45,7 @@ class TokenCache:
 
 @dataclass
 class LayerCache:
-    """Keys and values [B, H, ., d] of one layer of a decoder: of the source, and of the target's tokens so far."""
+    """Keys and values [B, H, length, d] in one decoder layer: of the source, and of the target's tokens so far."""
 
     source: tuple[Tensor, Tensor]
     own: TokenCache
@@ -55,7 +57,7 @@ class LayerCache:
 
 
 class Packing(NamedTuple):
-    """The positions of a batch [B, T] that are computed; all others are left out."""
+    """The positions of a batch [B, T] that the layers compute. All other positions are omitted."""
 
     rows: Tensor
     """int64 [N]: flat positions b * T + t, ascending."""
@@ -69,7 +71,7 @@ class Packing(NamedTuple):
         return values.flatten(0, 1).index_select(0, self.rows)
 
     def unpack(self, values: Tensor) -> Tensor:
-        """Return `values` [N, ...] arranged as [B, T, ...], with zeros at the positions that were left out."""
+        """Return `values` [N, ...] arranged as [B, T, ...], with zeros at the omitted positions."""
         laid_out = values.new_zeros((self.batch * self.length, *values.shape[1:]))
         return laid_out.index_copy(0, self.rows, values).view(self.batch, self.length, *values.shape[1:])
 
@@ -82,44 +84,48 @@ class AttentionInputs(NamedTuple):
     positions: PositionIndices | None = None
     """Indices of the pairs of tokens in the score tables; None without relative positions."""
     mask: Tensor | None = None
-    """bool [B, T], True at keys that are tokens, or [B, T, T], True where query i may attend to key j; None hides no
-    key.
+    """Keys that each query may attend to; None allows all keys.
 
+    Either bool [B, T], True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j. A mask
     [1, T, T] applies to all sequences.
     """
     packing: Packing | None = None
     """If given, hidden states are [N, D] instead of [B, T, D]."""
     query_rows: Tensor | None = None
-    """int64 [B]: the flat position b * T + t of each sequence's only query; a layer computes only its output, [B, D].
+    """int64 [B]: the flat position b * T + t of one query per sequence. A layer then returns only the states of these
+    queries, [B, D].
 
-    None computes all queries. In evaluation mode only, and never with a packing.
+    None computes all queries. Only for evaluation mode and without a packing.
     """
     cache: TokenCache | None = None
-    """If given, hidden states are those of new tokens, which follow the tokens in this cache of the layer and are added
-    to it.
+    """Cache of the layer's earlier tokens. If given, hidden states are those of the new tokens, and the layer appends
+    the keys and values of the new tokens to the cache.
 
-    `positions` and `mask` are then those of these queries and all keys: [1, T, S] or [B, T, S].
+    `positions` and `mask` then relate the queries of the new tokens to the keys of all S tokens: [1, T, S] or [B, T,
+    S].
     """
     probabilities: list[Tensor] | None = None
-    """If given, every layer appends its attention probabilities [B, H, T, S], which requires the slow path of `attend`.
+    """List to which every layer appends its attention probabilities [B, H, T, S]. A list excludes the fused kernel.
 
-    Never with a packing or with `query_rows`.
+    Cannot be combined with a packing or with `query_rows`.
     """
     rotary: Tensor | None = None
     """Cosines and sines [2, T, d] that rotate queries and keys; None without rotary positions."""
     first_values: Tensor | None = None
-    """The values [B, T, D] of the first layer, if later layers mix their values with these."""
+    """The values [B, T, D] of the first layer, for models whose later layers mix their own values with the first
+    layer's."""
 
 
 def with_causal_mask(mask: Tensor | None, causal: bool | Tensor, length: int, device: torch.device) -> Tensor | None:
-    """Return `mask` for the attention, in which the tokens of causal sequences see no later token.
+    """Return `mask` with the restriction that no token of a causal sequence attends to a later token.
 
-    `causal` is a flag for all sequences, or bool [B] for each. Returns bool [B, T, T], or [1, T, T] if the mask is None
-    and all sequences are causal, or the unchanged mask if no sequence is known to be causal.
+    `causal` is a flag for all sequences, or bool [B] with a flag for each sequence. The result is bool [B, T, T]. It is
+    [1, T, T] if the mask is None and all sequences are causal, and the unchanged mask if no sequence is known to be
+    causal.
     """
     if isinstance(causal, Tensor) and causal.device.type == "cpu" and not torch.compiler.is_compiling():
-        # Usually all sequences are causal or none is, and then they share one triangle; on a GPU the check would
-        # synchronise with the device.
+        # Usually all sequences of a batch are causal, or no sequence is, so that one mask [1, T, T] is sufficient. On a
+        # GPU this check would synchronise with the device.
         causal = bool(causal.all()) or (causal if bool(causal.any()) else False)
     if causal is False:
         return mask
@@ -143,8 +149,9 @@ def none_if_all_tokens(mask: Tensor | None) -> Tensor | None:
 
 
 def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None) -> Tensor:
-    """Return [B, H, T, d] of `projected` [B, T, D], or of [N, D] with a packing (zeros at positions that were left
-    out).
+    """Return `projected` [B, T, D] as [B, H, T, d], one slice per head.
+
+    With a packing, `projected` is [N, D], and the result is 0 at the omitted positions.
     """
     if packing is not None:
         projected = packing.unpack(projected)
@@ -152,7 +159,7 @@ def split_heads(projected: Tensor, n_heads: int, packing: Packing | None = None)
 
 
 def join_heads(context: Tensor, packing: Packing | None = None) -> Tensor:
-    """Return [B, T, D] of `context` [B, H, T, d], or [N, D] with a packing: the inverse of `split_heads`."""
+    """Return `context` [B, H, T, d] as [B, T, D], or as [N, D] with a packing: the inverse of `split_heads`."""
     joined = context.transpose(1, 2).flatten(2)
     return joined if packing is None else packing.pack(joined)
 
@@ -167,17 +174,18 @@ def attend(
     position_scores: Tensor | None = None,
     kept: list[Tensor] | None = None,
 ) -> Tensor:
-    """Return softmax(scale * query @ key^T + position_scores) @ value, [B, H, T, d] like its inputs.
+    """Return softmax(scale * query @ key^T + position_scores) @ value, [B, H, T, d] like the inputs.
 
-    `mask` is bool, [B, T] with True at keys that are tokens or [B, T, T] with True where query i may attend to key j;
-    None hides no key. `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are added unscaled, so
-    they must be scaled already. A query to which a mask [B, T, T] leaves no key gets a context of zeros, as in
-    GPT-BERT; a query in a sequence without any token gets a finite context without meaning. If `kept` is given, the
-    probabilities [B, H, T, T], before dropout, are added to it; those of a query without any key are 0.
+    `mask` is bool [B, T], True at keys that are tokens, or bool [B, T, T], True where query i may attend to key j; None
+    hides no key. `dropout` is applied to the probabilities. `position_scores` [B, H, T, T] are not multiplied by
+    `scale`. If the list `kept` is given, the probabilities [B, H, T, T] before dropout are appended to it.
+
+    A query that may attend to no key under a mask [B, T, T] gets a context of zeros and probabilities of 0, as in
+    GPT-BERT. In a sequence without any token, the context is finite but meaningless.
     """
     blind = None if mask is None or mask.dim() == 2 else ~mask.any(dim=-1)[:, None, :, None]
-    # Hidden pairs get the lowest finite score instead of -inf: their probability is still exactly 0, and a row without
-    # any token stays finite instead of spreading NaN through the gradients.
+    # Hidden pairs get the lowest finite score instead of -inf. The probability of a hidden pair is still exactly 0, but
+    # the row of a sequence without any token stays finite, so no NaN spreads through the gradients.
     if mask is not None:
         mask = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
     if kept is None and _fused_is_faster(query, position_scores, dropout):
@@ -190,11 +198,12 @@ def attend(
 
 
 def _fused_is_faster(query: Tensor, position_scores: Tensor | None, dropout: Dropout) -> bool:
-    """Return whether the fused kernel can be used and was measured to be faster.
+    """Return whether torch's fused kernel supports the inputs and was measured to be faster than separate operations.
 
-    On the CPU it supports neither dropout nor gradients of the position scores, and then uses slower steps than ours.
-    If it can be used, it takes 0.4 to 1.0 of the time in fp32, but up to 5 times as long in bf16. On a GPU, where no
-    time was measured, it supports both and is the only kernel that stores no T x T probabilities.
+    On the CPU, the fused kernel supports neither dropout nor gradients of the position scores: torch would fall back to
+    operations slower than ours. In fp32 the kernel takes 0.4 to 1.0 of the time of separate operations, but in bf16 up
+    to 5 times as long. On a GPU, where no times were measured, the kernel supports both and is the only implementation
+    that stores no T x T probabilities.
     """
     if query.device.type != "cpu":
         return True
@@ -244,7 +253,7 @@ def attend_written_out(
     scores = scores.unflatten(0, batch_and_heads)
     if mask is not None:
         scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
-    # Apply dropout in the precision of the following product: half the memory traffic under autocast.
+    # Apply dropout in the precision of the following product, which halves the memory traffic under autocast.
     probabilities = torch.softmax(full_precision(scores), dim=-1).to(value.dtype)
     if kept is not None:
         kept.append(probabilities)

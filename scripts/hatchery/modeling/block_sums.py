@@ -1,9 +1,10 @@
-"""The residual sums of all blocks of a forward pass, and the combinations of them that the next blocks read.
+"""Sums of the residual stream after each block (attention or feed-forward), and their learned combinations.
 
-Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Layer mixing"). Every combination reads all sums
-before it, so on any device the time depends on memory traffic. Therefore the sums are in one tensor, and a combination
-is one product of a vector and a matrix, like the gradient of its weights. The gradients of the sums are collected in
-one tensor, too, which works because block j + 1 reads only the output of block j, so its gradient comes first.
+The input of a block is a weighted sum of the embedding output and the residual sums of all earlier blocks. Source: GPT-BERT,
+after the published code (docs/papers/gpt-bert.md, "Layer mixing"). The time is dominated by memory traffic, because
+every combination reads all earlier sums. Therefore all sums are stored in one tensor, and a combination is one
+matrix-vector product, in the forward and in the backward pass. The gradients of the sums are accumulated in one tensor,
+too: block j + 1 reads only the combination after block j, so the backward pass reaches the blocks in reverse order.
 """
 
 from collections.abc import Sequence
@@ -14,20 +15,26 @@ from torch import Tensor
 
 
 class BlockSums:
-    """The embedding output and the sums of the blocks of one forward pass, before they are combined."""
+    """The embedding output and the residual sums of all blocks in one forward pass."""
 
     def __init__(self, embedded: Tensor, weights: Sequence[Tensor]) -> None:
-        """`weights[j]` [j + 2] are the weights after block j (from 0): of the embedding and of the blocks 0 to j."""
+        """Store the embedding output and the mixing weights.
+
+        `weights[j]` [j + 2] are the weights of the combination after block j (from 0): one for the embedding output,
+        and one for each of the blocks 0 to j.
+        """
         self._embedded, self._weights = embedded, weights
         self.kept = embedded.new_empty((len(weights) + 1, *embedded.shape))
-        """[1 + blocks, ...]: the embedding output and the sums so far."""
+        """[1 + blocks, ...]: the embedding output, followed by the sums of the blocks computed so far."""
         self.kept[0].copy_(embedded.detach())
         self.gradients: Tensor | None = None
-        """[1 + blocks, elements]: gradients of the sums so far in the backward pass."""
+        """[1 + blocks, elements]: the gradients of `kept`, accumulated during the backward pass."""
 
     def combined(self, block: int, summed: Tensor) -> Tensor:
-        """Return the input after block `block`, whose sum is `summed`: the weighted sums so far. May be called
-        repeatedly.
+        """Store the residual sum `summed` of block `block`, and return the weighted combination that the next block
+        reads.
+
+        May be called again for the same block, as activation checkpointing does.
         """
         result: Tensor = _Combination.apply(
             self._weights[block], summed, self._embedded if block == 0 else None, self, block
@@ -35,7 +42,7 @@ class BlockSums:
         return result
 
     def at(self, rows: Tensor) -> "BlockSums":
-        """Return the sums at the flat positions `rows` int64 [M] of sums [B, T, D]; without gradients."""
+        """Return the sums at the flat positions `rows` int64 [M] (b * T + t) only; the result supports no gradients."""
         sums = object.__new__(BlockSums)
         sums._embedded, sums._weights, sums.gradients = self._embedded, self._weights, None
         sums.kept = self.kept.flatten(1, 2).index_select(1, rows)
@@ -43,7 +50,11 @@ class BlockSums:
 
 
 class _Combination(torch.autograd.Function):
-    """`BlockSums.combined`; only the last sum is an input, because the gradients of the others are collected."""
+    """`BlockSums.combined` with its gradient.
+
+    Only the latest sum is an input of this function. The gradients of earlier sums are accumulated in
+    `BlockSums.gradients`.
+    """
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor, summed: Tensor, first: Tensor | None, sums: BlockSums, block: int) -> Tensor:

@@ -1,8 +1,8 @@
-"""The common part of all families' configurations: sizes, positions, vocabulary rows, checks.
+"""Configuration classes that all model families extend: sizes, positions, number of vocabulary rows, checks.
 
-A family defines its keys in a class of sizes, which are the allowed keys of a file in config/models/; its configuration
-adds values from tokenizer and objective. The module needs neither torch, so that planning can count a model's FLOPs
-without loading it, nor other packages, so that exported models can include it.
+Each family has a class of sizes, which defines the keys of a file in config/models/, and a configuration class, which
+adds values that follow from the tokenizer and the objective. This module does not import torch, so that FLOPs can be
+counted during planning without loading torch. It imports no other package, so that exported models can contain it.
 """
 
 import dataclasses
@@ -15,19 +15,19 @@ LayerWeightingName = Literal[
     "none", "biased", "zero", "normalized", "normalized_unit_vector", "weighted_output", "unrestricted"
 ]
 UNRESTRICTED: LayerWeightingName = "unrestricted"
-"""The layer weighting whose weights combine blocks and are not shares of layers."""
+"""The layer weighting of GPT-BERT. Its weights combine blocks instead of layers, and need not sum to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSizes(Settings):
-    """Settings of a model of every family: its sizes, and the choices common to all families."""
+    """Sizes and choices that the models of every family have."""
 
     DECIDED_BY: ClassVar[dict[str, str]] = {
         "vocab_size": "the tokenizer (its vocabulary_size)",
         "vocabulary_bias": "pretraining.output_bias.kind",
         "sentence_pair_head": "pretraining.objective.sentence_pairs",
     }
-    """Keys of a configuration that no file states, with the inputs that determine them."""
+    """Keys of the configuration that files must not set, each with the setting that determines its value."""
 
     hidden_size: Annotated[int, Range(ge=2)]
     """Width of the hidden states; a multiple of `num_attention_heads`."""
@@ -49,9 +49,10 @@ class EncoderSizes(Settings):
     output."""
 
     layer_weighting: LayerWeightingName = "none"
-    """Combination of the earlier layers' outputs into a layer's input. none: LTG-BERT and the reduced-vocabulary study.
-    unrestricted: GPT-BERT. All others are ELC-BERT variants (Sections 3 and 5.2 of its paper; normalized as in the
-    code, normalized_unit_vector as in the text)."""
+    """Combination of the earlier layers' outputs into a layer's input. none: the previous layer's output (LTG-BERT and
+    the reduced-vocabulary study). unrestricted: GPT-BERT. All other values are variants of ELC-BERT (Sections 3 and 5.2
+    of its paper): normalized is the published code's version, normalized_unit_vector is the version described in the
+    text."""
 
     tie_word_embeddings: bool = True
     """Use the word embedding as output matrix."""

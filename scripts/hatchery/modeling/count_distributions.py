@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from hatchery.errors import ModelError
 
 ADD_ONE = 1.0
-"""Default of the pseudo-count per type; the paper does not say how it avoids log 0."""
+"""Default pseudo-count of each type. The paper does not state how it avoids log 0."""
 
 
 def smoothed_distribution(counts: ArrayLike, smoothing: float = ADD_ONE) -> np.ndarray:
@@ -36,13 +36,15 @@ def label_smoothed_distribution(counts: ArrayLike, label_smoothing: float) -> np
 
 
 def entropy(distribution: np.ndarray) -> float:
-    """Return the entropy of a distribution [V] in nats; types without probability add 0."""
+    """Return the entropy of a distribution [V] in nats. Types of probability 0 contribute 0."""
     positive = distribution[distribution > 0]
     return float(-(positive * np.log(positive)).sum())
 
 
 def checked_counts(counts: ArrayLike) -> np.ndarray:
-    """Return the counts [V] as float64. Raises ModelError for negative or infinite counts, and for no counts."""
+    """Return the counts [V] as float64. Raises ModelError if a count is negative or not finite, or if there are no
+    counts.
+    """
     values = np.asarray(counts, dtype=np.float64)
     if not values.size or not np.all(np.isfinite(values)) or values.min() < 0:
         raise ModelError("counts: expected at least one type, and no count that is negative or not finite")

@@ -1,9 +1,9 @@
-"""The interface of all encoders: states of layers, which heads, probes and the training of tasks read.
+"""The interface of all encoders, which return the hidden states that heads, probes and fine-tuning read.
 
-Ours are `LayeredEncoder`s: an embedding, layers connected as a layer weighting says, and the states that heads read
-(ELC-BERT, Section 3). Every family can be combined with every layer weighting; the plain residual transformer is the
-weighting "none". `evaluation.baselines.encoder` wraps models of the library `transformers`. Tensors are batch first,
-and attention masks are True at tokens.
+Our encoders are `LayeredEncoder`s: an embedding, and layers that are connected by a layer weighting (ELC-BERT, Section
+3). Every family works with every layer weighting; "none" is the plain residual transformer. External models of the
+library `transformers` are wrapped in `evaluation.baselines.encoder`. Tensors are batch first, and attention masks are
+True at tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -25,12 +25,12 @@ class Encoder(nn.Module, ABC):
     config: Any
     """Configuration with at least `hidden_size`, the width of all states, and `layer_norm_eps`."""
     longest_input: int | None = None
-    """Maximum number of tokens of an input, including special tokens; None: no limit, or a limit known from the
-    settings.
+    """Maximum number of tokens of an input, including special tokens. None if there is no limit, or if the settings
+    already contain the limit.
     """
     first_token_is_blind: bool = False
-    """True if heads of whole texts read the last token instead of the first, because the first has seen no
-    other token.
+    """True if heads that classify a whole text must read the last token, because in a causal model the first token
+    attends only to itself.
     """
 
     @property
@@ -41,29 +41,31 @@ class Encoder(nn.Module, ABC):
     @property
     @abstractmethod
     def has_residual_stream(self) -> bool:
-        """Return whether a layer adds to its input, so that the difference of two states is the layer's
+        """Return whether each layer adds to its input, so that the difference of two successive states is the layer's
         contribution.
         """
 
     @property
     @abstractmethod
     def layers_add_up(self) -> bool:
-        """Return whether the state of a layer is the sum of the contributions of the layers up to it, without a norm
-        between.
+        """Return whether the state after a layer is the sum of the contributions of all layers so far, without a norm
+        in between.
         """
 
     @abstractmethod
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """Return the states, each [B, T, D]: the embedding, one state per layer, and possibly one more; heads read the
-        last.
+        """Return the hidden states, each [B, T, D]: the embedding output, one state per layer, and possibly a final
+        state.
 
-        `input_ids` is int64 [B, T], `attention_mask` bool [B, T] (None: all positions are tokens).
+        Heads read the last state of the list. `input_ids` is int64 [B, T], `attention_mask` bool [B, T] (None: all
+        positions are tokens).
         """
 
     @abstractmethod
     def hidden_at(self, input_ids: Tensor, attention_mask: Tensor | None, rows: Tensor, *, few: bool = False) -> Tensor:
-        """Return the last states [M, D] at the flat positions `rows` int64 [M] (b * T + t); `few` marks a small number
-        of rows.
+        """Return the last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
+
+        `few` states that there are few rows, so that an encoder may compute only these rows in its last layer.
         """
 
     @abstractmethod
@@ -71,25 +73,28 @@ class Encoder(nn.Module, ABC):
         """Use `probability` at every dropout, as fine-tuning protocols do. Raises ModelError."""
 
 
-# Below this share of padding, rearranging sequences in every layer costs more than the padding.
+# If padding is less than this share of a batch, rearranging sequences in every layer costs more than computing padding.
 PACKING_PAYS_FROM = 0.05
 
 
 class LayeredEncoder(Encoder):
-    """A stack of layers over an embedding; subclasses provide both and `embed`.
+    """An embedding and a stack of layers. Subclasses define `embed` and register their layers with `add_layers`.
 
-    Layers are called as `layer(hidden, inputs)` (see `EncoderLayer`).
+    A layer is called as `layer(hidden, inputs)` (see `EncoderLayer`).
     """
 
     causal: bool = False
-    """True if tokens see no later token in calls without `causal`: the attention of the model's training."""
+    """Attention of the model's pretraining, the default of calls without `causal`. If True, tokens attend to no later
+    token."""
 
     def __init__(self, weighting: LayerWeighting) -> None:
         super().__init__()
         self.weighting = weighting
 
     def add_layers(self, layers: Iterable[nn.Module]) -> None:
-        """Register the layers and the mixture between them; subclasses call this last in their constructor."""
+        """Register the layers, and the `LayerMixture` that connects them. Subclasses call this method last in their
+        constructor.
+        """
         self.layers = nn.ModuleList(layers)
         self.mixture = LayerMixture(self.weighting, len(self.layers))
 
@@ -100,13 +105,14 @@ class LayeredEncoder(Encoder):
 
     @property
     def has_residual_stream(self) -> bool:
-        """Return whether a layer adds to its input; false with layer weighting."""
+        """Return whether each layer adds to its input. False for models with layer weighting."""
         return self.weighting.input_in_output
 
     @property
     def layers_add_up(self) -> bool:
-        """Return whether the state of a layer is the sum of the layers' contributions up to it; false with norms or
-        scales.
+        """Return whether the state after a layer is the sum of the contributions of all layers so far.
+
+        False if sums are normalised (post-norm) or scaled.
         """
         is_normalised = getattr(self.config, "normalisation", "post_norm") == "post_norm"
         is_scaled = getattr(self.config, "residual_scaling", False)
@@ -121,7 +127,7 @@ class LayeredEncoder(Encoder):
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
         """Return embedded tokens [B, T, D] and the inputs of the layers' attention.
 
-        `input_ids` are int64 [B, T], or the rows of the word embedding (`word_vectors`).
+        `input_ids` are token ids int64 [B, T], or word vectors [B, T, E] that replace the lookup (`word_vectors`).
         """
 
     def forward(
@@ -131,16 +137,18 @@ class LayeredEncoder(Encoder):
         causal: bool | Tensor | None = None,
         probabilities: list[Tensor] | None = None,
     ) -> list[Tensor]:
-        """Return all hidden states, each [B, T, D]; heads read the last one.
+        """Return the hidden states, each [B, T, D]: the embedding output, then one state per layer. Heads read the last
+        state.
 
-        `input_ids` is int64 [B, T], or their rows of the word embedding. `attention_mask` is bool [B, T] with True at
-        tokens, or [B, T, T] with True where a query may attend to a key (None: all positions are tokens; every sequence
-        needs at least one token). `causal` is a flag for all sequences or bool [B] for each; None is the encoder's own
-        `causal`. In causal sequences a query attends to no later token, with any mask. Padded positions are computed
-        like all others, as in the published code. The result has the embedding output and one state per layer: the
-        residual stream after the layer without layer weighting, the layer's own output with it; "weighted_output"
-        appends the final mixture. If a list `probabilities` is given, each layer appends its attention probabilities
-        [B, H, T, T]; this is slower.
+        `input_ids` are token ids int64 [B, T], or word vectors (`word_vectors`). `attention_mask` is bool [B, T], True
+        at tokens, or bool [B, T, T], True where a query may attend to a key. None: all positions are tokens. Every
+        sequence needs at least one token. `causal` is a flag for all sequences, or bool [B] with a flag for each
+        sequence; None uses the attribute `causal`. Tokens of causal sequences attend to no later token, under any mask.
+        Padding is computed like tokens, as in the published code.
+
+        A state is the residual stream after a layer; with layer weighting, it is the output of the layer. The weighting
+        "weighted_output" appends the combination of all states. If a list `probabilities` is given, each layer appends
+        its attention probabilities [B, H, T, T], which is slower.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), causal)
         return self._run(embedded, inputs._replace(probabilities=probabilities))
@@ -156,13 +164,14 @@ class LayeredEncoder(Encoder):
     ) -> Tensor:
         """Return the last hidden states [M, D] at the flat positions `rows` int64 [M] (b * T + t).
 
-        The numbers equal those of `forward`, up to rounding, without the cost of much padding. With `few` the last
-        layer computes only these rows, which is faster for about one row per sequence. Training ignores `few`.
+        The result equals the states of `forward` up to rounding, but batches with much padding are computed faster.
+        With `few`, the last layer computes only these rows, which is faster for about one row per sequence. `few` has
+        no effect in training.
         """
         mask = none_if_all_tokens(attention_mask)
         packing = self._packing(mask, rows)
         embedded, inputs = self._embedded(input_ids, mask, causal)
-        # Weights between blocks get no gradient if single rows are computed.
+        # The weights between blocks would get no gradient if the last layer computed only single rows.
         wants_gradient = self.weighting.between_blocks and torch.is_grad_enabled()
         if packing is None and few and not self.training and not wants_gradient:
             return self._run_for(embedded, inputs, rows)
@@ -179,10 +188,11 @@ class LayeredEncoder(Encoder):
         before: int,
         probabilities: list[Tensor] | None = None,
     ) -> list[Tensor]:
-        """Return the states of `forward` for causal sequences, only of the tokens from position `before` on.
+        """Return the states of `forward` for causal sequences, but only of the tokens from position `before` on.
 
-        `input_ids` and `attention_mask` [B, T] are those of the whole text; `caches`, one per layer, contain its tokens
-        before `before`, and afterwards all tokens. The numbers equal those of `forward`, up to rounding.
+        `input_ids` and `attention_mask` [B, T] describe the whole texts. `caches` contains a cache for each layer, with
+        the tokens before position `before`; the call appends the other tokens. The result equals the states of
+        `forward` up to rounding.
         """
         embedded, inputs = self._embedded(input_ids, none_if_all_tokens(attention_mask), True)
         length, positions, mask = input_ids.shape[1], inputs.positions, inputs.mask
@@ -199,7 +209,7 @@ class LayeredEncoder(Encoder):
     def _embedded(
         self, input_ids: Tensor, mask: Tensor | None, causal: bool | Tensor | None
     ) -> tuple[Tensor, AttentionInputs]:
-        """Return `embed` with a mask that hides later tokens in causal sequences."""
+        """Return the result of `embed`, in which the attention mask also hides later tokens in causal sequences."""
         embedded, inputs = self.embed(input_ids, mask)
         causal = self.causal if causal is None else causal
         mask = with_causal_mask(inputs.mask, causal, input_ids.shape[1], input_ids.device)
@@ -220,8 +230,9 @@ class LayeredEncoder(Encoder):
         inputs: AttentionInputs,
         caches: Sequence[TokenCache] | None = None,
     ) -> tuple[list[Tensor], BlockSums | None]:
-        """Return the outputs of the embedding and of `layers`, the first layers, and, with weights between blocks, all
-        sums.
+        """Return the states of the embedding and of `layers`, the first layers of the encoder.
+
+        With weights between blocks, also return the sums of all blocks; None for other layer weightings.
         """
         outputs, sums = [embedded], None
         if self.weighting.between_blocks:
@@ -231,15 +242,15 @@ class LayeredEncoder(Encoder):
             if sums is not None:
                 outputs.append(layer(outputs[-1], given, sums, index))
             else:
-                # A tuple, because activation checkpointing calls the layer again later, when the list has grown.
+                # Pass a tuple, because activation checkpointing calls the layer again after `outputs` has grown.
                 outputs.append(layer(self.mixture(tuple(outputs)), given))
         return outputs, sums
 
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
-        """Return the last state of `_run` at `rows`; the last layer computes only these."""
+        """Return the last state of `_run` at the positions `rows`; the last layer computes only these positions."""
         *layers, last = self.layers
         outputs, sums = self._run_layers(layers, embedded, inputs)
-        # The last layer computes one row per sequence: repeat a sequence for each of its rows.
+        # The last layer computes one query per sequence, so a sequence is repeated for each of its requested positions.
         length = embedded.shape[1]
         of = rows // length
         query_rows = torch.arange(len(rows), device=rows.device) * length + rows % length
@@ -257,9 +268,10 @@ class LayeredEncoder(Encoder):
     @staticmethod
     def _packing(mask: Tensor | None, rows: Tensor) -> Packing | None:
         """Return a packing of the tokens of a batch and of the positions `rows`; None if computing all positions is
-        better.
+        faster.
 
-        Counting tokens synchronises with a GPU and breaks the graph of torch.compile, so both compute all positions.
+        Counting the tokens would synchronise with a GPU and break the graph of torch.compile. So all positions are
+        computed on a GPU and under torch.compile.
         """
         if mask is None or mask.ndim == 3 or mask.device.type != "cpu" or torch.compiler.is_compiling():
             return None

@@ -1,6 +1,7 @@
-"""Reading of our exported folders for `transformers`: the same network, without the exported code.
+"""Loading of folders that Hatchery exported for `transformers`, without running the exported code.
 
-`export.model_folder` writes them. The weights are those of pretraining under the names of the library's classes.
+`export.model_folder` writes these folders. The weights are those of pretraining, under the parameter names of the
+exported classes.
 """
 
 from collections.abc import Mapping
@@ -16,13 +17,13 @@ from hatchery.modeling.store import WEIGHTS_FILE, filled_language_model, read_te
 from hatchery.typed import build
 
 INSIDE = "model."
-"""Prefix of the names of weights inside the base model."""
+"""Prefix of weight names in exported classes that have both a base model and a head."""
 
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A network in float32 on the CPU, and the suffixes of the names of its language-model classes, the
-    default first.
+    """A model in float32 on the CPU. `heads` are the suffixes of its exported language-model classes, the default class
+    first.
     """
 
     network: LanguageModel
@@ -30,7 +31,7 @@ class ExportedModel:
 
 
 def exported_family(values: Mapping[str, Any]) -> Family | None:
-    """Return the family of the content of an exported config.json; None for the configuration of another library."""
+    """Return the family of the model that an exported config.json (`values`) describes; None for an external model."""
     families = [one for one in FAMILIES.values() if one.exported.model_type == values.get("model_type")]
     return families[0] if families else None
 

@@ -1,6 +1,6 @@
-"""The families of models, selected by the key `family` of a configuration; other packages work with every family.
+"""The registry of model families. The key `family` of a configuration selects the family.
 
-A family is a folder with a `family.py`. Torch is loaded only for the modules of a family.
+Each family is a folder with a file `family.py`. Torch is only loaded when `Family.modules` is called.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,11 @@ def family_of(config: ModelConfig) -> Family:
 
 
 def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig:
-    """Return the configuration in `values`, of the family that their key `family` names (DEFAULT_FAMILY if it is
-    missing).
+    """Return the configuration with the given `values`, an object of the class of their family (key `family`, by
+    default DEFAULT_FAMILY).
 
-    Raises ConfigError for an unknown or missing key and an impossible value, and ModelError for an unknown family;
-    `where` is the position for messages.
+    Raises ConfigError for an unknown or missing key or an invalid value, and ModelError for an unknown family. `where`
+    is the prefix of keys in messages.
     """
     family = values.get("family", DEFAULT_FAMILY)
     if family not in FAMILIES:
@@ -44,14 +44,14 @@ def model_config(values: Mapping[str, Any], where: str = "model") -> ModelConfig
 
 
 def with_token_ids(values: Mapping[str, Any], special: SpecialTokens) -> dict[str, Any]:
-    """Return the fields of a configuration with the ids of the special tokens that its family needs."""
+    """Return `values` with the ids of the special tokens that are configuration keys of the model's family."""
     family = FAMILIES.get(values.get("family", DEFAULT_FAMILY))
     roles = () if family is None else family.token_ids
     return {**values, **{f"{role}_token_id": special.ids[getattr(special, role)] for role in roles}}
 
 
 def forward_flops(config: ModelConfig, shape: PassShape) -> dict[str, float]:
-    """Return the FLOPs of one forward pass by part of the model (see `flops.encoder_flops`); their sum is its cost."""
+    """Return the FLOPs of one forward pass, by part of the model (see `flops.encoder_flops`)."""
     return family_of(config).forward_flops(config, shape)
 
 
@@ -69,11 +69,10 @@ def training_flops_per_sequence(
 ) -> float:
     """Return the FLOPs of training on one sequence of `sequence_length` tokens, forward and backward.
 
-    `model` are the settings of a model of any family without the vocabulary size. `labelled_share` is the share of the
-    positions that are labelled: only these use the output layer. `batch_size` is the number of sequences of one forward
-    pass, which share the projection of the relative positions; None leaves out this projection, as in a large batch. A
-    model with `sentence_pair_head` classifies one pair per sequence. Raises ConfigError for an impossible share, length
-    or batch, and ConfigError and ModelError for an impossible model.
+    `model` contains the model settings, without the vocabulary size. `labelled_share` is the share of labelled
+    positions, which are the only inputs of the output layer. All sequences of a forward pass share the projection of
+    the relative positions: its cost is divided by `batch_size`, and ignored if `batch_size` is None. A model with
+    `sentence_pair_head` classifies one pair per sequence. Raises ConfigError or ModelError for invalid arguments.
     """
     require(0 <= labelled_share <= 1, "labelled_share", labelled_share, "a number from 0 to 1")
     require(sequence_length >= 1, "sequence_length", sequence_length, "1 or more")
@@ -88,9 +87,9 @@ def training_flops_per_sequence(
 def teaching_flops_per_sequence(
     models: Sequence[Mapping[str, Any]], vocabulary_size: int, sequence_length: int, labelled_share: float
 ) -> float:
-    """Return the FLOPs of one forward pass of every teacher on one sequence.
+    """Return the FLOPs of one forward pass of all teachers on one sequence.
 
-    `models` are the configurations of the teachers; the other arguments are those of `training_flops_per_sequence`.
+    `models` contains the model settings of each teacher. For the other arguments, see `training_flops_per_sequence`.
     """
     both = (training_flops_per_sequence(one, vocabulary_size, sequence_length, labelled_share) for one in models)
     return plain_sum(both) / (1 + BACKWARD_FACTOR)

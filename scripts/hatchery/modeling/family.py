@@ -1,8 +1,8 @@
-"""The record of a family of models, which all code outside of the modules uses.
+"""The description of a model family, through which all other code uses the family.
 
-A family is a folder with the name of the key `family`, with its modules, its configuration in `config.py` and its
-record `FAMILY` in `family.py`. The record needs no torch, so planning reads sizes, positions and FLOPs without loading
-it.
+Each family has a folder, named like the key `family`. The folder contains the modules of the model, the configuration
+class (`config.py`) and an object of the class `Family` (`FAMILY` in `family.py`). `FAMILY` gives access to sizes,
+positions and FLOPs without loading torch, so that planning is fast.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,34 +19,36 @@ if TYPE_CHECKING:
 
 
 class Modules(NamedTuple):
-    """The parts of a model that need torch."""
+    """The classes and functions of a family that need torch."""
 
     model: "type[LanguageModel]"
-    """Class of the model, constructed from a configuration; the training engine calls it with a batch."""
+    """Class of the model; its constructor receives a configuration. The training engine calls the model with a batch.
+    """
     encoder: "Callable[..., LayeredEncoder]"
-    """Class of the encoder, constructed from a configuration and, optionally, a layer weighting."""
+    """Class of the encoder; its constructor receives a configuration and, optionally, a layer weighting."""
     head: "Callable[[Any], VocabularyHead]"
-    """Class of the head, constructed from a configuration; returns logits [..., V] of hidden states [..., D] and the
-    word embedding.
+    """Class of the language-model head; its constructor receives a configuration. The head computes logits [..., V]
+    from hidden states [..., D] and the word embedding.
     """
     initialise_: "Callable[[LanguageModel, int], None]"
-    """Sets every parameter in place, from a seed; the layer mixture sets its own parameters."""
+    """Function that sets every parameter in place, given a seed, except for the parameters of a `LayerMixture`."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """Names of a family in a folder for `transformers`."""
+    """Names and sizes with which models of a family are exported for `transformers`."""
 
     module: str
-    """The modelling file, without its suffix, and the module of `hatchery.export` that it is made from. An encoder with
-    a head has no export module: `export/model_folder.py` writes its file.
+    """Name, without suffix, of the modelling file in an exported folder, and of the module in `hatchery.export` from
+    which the file is made. `export/model_folder.py` writes the file of an encoder with a task head, without such a
+    module.
     """
     classes: str
     """Prefix of the names of the family's classes."""
     title: str = ""
     """Name of the family in texts and tables, such as LTG-BERT."""
     base_size: str = ""
-    """Name in texts and tables of the model that has the sizes in `sizes`."""
+    """Name, in texts and tables, of a model with the default `sizes`."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Default sizes of an exported configuration."""
     further: tuple[str, ...] = (
@@ -55,17 +57,18 @@ class Exported:
         "ForQuestionAnswering",
         "ForMultipleChoice",
     )
-    """Suffixes of the classes with other heads into which the weights can be loaded."""
+    """Suffixes of the exported classes with a task head. The weights of the language model can be loaded into these
+    classes."""
     bare: bool = True
-    """True if a class without a head exists."""
+    """True if there is also an exported class without any head."""
 
     @property
     def model_type(self) -> str:
-        """Return the library's name of the family."""
+        """Return the key `model_type` of the exported configuration."""
         return f"hatchery_{self.module.removeprefix('modeling_')}"
 
     def auto_classes(self, language_models: Sequence[str]) -> dict[str, str]:
-        """Return the suffix of our class for each of the library's auto classes.
+        """Return the suffix of the exported class for each auto class of `transformers`.
 
         `language_models` are the suffixes of the language-model classes.
         """
@@ -81,21 +84,22 @@ def six_per_parameter_and_token(config: object, parameters: int, work: Sequence[
 
 @dataclass(frozen=True)
 class Family:
-    """The differences between families of models; configurations are of the class `configuration`."""
+    """A model family: its classes, its FLOPs, and the names of its exported models."""
 
     file: type[EncoderSizes]
-    """Class of settings of a file in config/models/."""
+    """Settings class of the family's files in config/models/."""
     configuration: type[ModelConfig]
     modules: Callable[[], Modules]
-    """Returns the modules; a function, so that torch is loaded only for a call."""
+    """Function that imports and returns the modules, so that torch is only loaded when the function is called."""
     forward_flops: Callable[[Any, PassShape], dict[str, float]]
-    """Returns the FLOPs of one forward pass of a configuration by part of the model (see `flops.encoder_flops`)."""
+    """Function that returns the FLOPs of one forward pass by part of the model (see `flops.encoder_flops`)."""
     exported: Exported
     paper_flops: Callable[[Any, int, Sequence[tuple[int, int]]], float] = six_per_parameter_and_token
-    """Returns the FLOPs of a whole training by the formula of the family's paper, for a configuration, its number of
-    parameters, and the number and length of the sequences.
+    """Function that returns the training FLOPs by the formula of the family's paper.
+
+    Its arguments are the configuration, the number of parameters, and pairs (number of sequences, sequence length).
     """
     paper_formula: str = "6 N D"
     """Name of the formula of `paper_flops`."""
     token_ids: tuple[str, ...] = ()
-    """Roles of the special tokens whose ids are keys of the configuration: "pad" is `pad_token_id`."""
+    """Special tokens whose ids are keys of the configuration: "pad" for the key `pad_token_id`."""

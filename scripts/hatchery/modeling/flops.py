@@ -1,8 +1,8 @@
-"""Floating-point operations of a model: counted from its matrix products, and by the formulas of the papers.
+"""Floating-point operations of a model: counted from its matrix products, or computed by published formulas.
 
-Our count follows the modules (a multiplication and an addition are two operations; norms, activations and softmax are
-left out) and is tested against torch's counter. The papers' formulas are those of the reduced-vocabulary study (its
-Appendix A) and of Kaplan et al. (2020), which published tables use.
+The count covers the matrix products of the modules; a multiplication and an addition are two operations. Norms,
+activations and softmax are not counted. Tests compare the count with torch's counter. The published formulas are those
+of the reduced-vocabulary study (its Appendix A) and of Kaplan et al. (2020).
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ FlopsPerSequence = Callable[[int, float], float]
 """FLOPs of training on one sequence, from its length and the share of labelled positions."""
 
 BACKWARD_FACTOR = 2
-"""Ratio of the FLOPs of the backward pass to those of the forward pass.
+"""Ratio of the FLOPs of the backward pass to the FLOPs of the forward pass.
 
-Two products of the backward pass follow every y = x w, for the gradients of x and w.
+For every product y = x w, the backward pass computes two products: the gradients of x and of w.
 """
 
 
@@ -28,9 +28,10 @@ class PassShape:
     sequences: float
     length: int
     labelled: float
-    # Positions that the layers compute outside of their attention; None: all (a GPU computes padding like text).
+    # Number of positions that the layers compute outside of attention. None: all positions, because a GPU computes
+    # padding.
     tokens: float | None = None
-    # Whether sentence pairs are classified, by a model with a head for them.
+    # True if the inputs are sentence pairs, which a model with a sentence-pair head classifies.
     pairs: bool = False
     # Tokens of a target that a decoder reads, including padding; None: `length`.
     target_length: int | None = None
@@ -44,21 +45,20 @@ def encoder_flops(
     position_rows: int = 0,
     feed_forward_matrices: int = 2,
 ) -> dict[str, float]:
-    """Return the FLOPs of one forward pass of a stack of layers by part of the model; their sum is the cost of the
-    pass.
+    """Return the FLOPs of one forward pass of an encoder and its heads, by part of the model.
 
-    Embeddings of `projected_width` are projected to the hidden size (0: no projection); attention uses `position_rows`
-    rows of relative positions (0: none). Parts: `embedding_projection`, `attention_projections`, `position_table` (its
-    projection, which all sequences of a pass share), `position_scores`, `attention`, `feed_forward`, `head` (also the
-    sentence-pair head), `vocabulary`.
+    Embeddings of width `projected_width` are projected to the hidden size (0: no projection). Attention uses
+    `position_rows` rows of relative positions (0: none). The part `position_table` is the projection of the relative
+    positions, which all sequences of a pass share; `head` includes the sentence-pair head; `vocabulary` is the product
+    with the output matrix.
     """
     length, size, layers = shape.length, config.hidden_size, config.num_hidden_layers
     tokens = shape.sequences * length if shape.tokens is None else shape.tokens
     pairs = shape.sequences if shape.pairs and config.sentence_pair_head else 0
     return {
-        # Padding is left out only after the embedding.
+        # The embedding is computed for all positions, because packing removes padding only after the embedding.
         "embedding_projection": _product(shape.sequences * length, projected_width, size) if projected_width else 0.0,
-        # Query, key, value and output: each hidden_size x hidden_size, as one parameter or as several.
+        # Four products of size hidden_size x hidden_size: queries, keys, values and output.
         "attention_projections": layers * 4 * _product(tokens, size, size),
         "position_table": layers * _product(position_rows, size, 2 * size),
         "position_scores": layers * 2 * shape.sequences * _product(length, size, position_rows),
@@ -70,13 +70,12 @@ def encoder_flops(
 
 
 def decoder_flops(config: ModelConfig, shape: PassShape, layers: int) -> float:
-    """Return the FLOPs of one forward pass of `layers` decoder layers, which attend to the target and to the encoded
-    source.
-    """
+    """Return the FLOPs of one forward pass of `layers` decoder layers with self-attention and attention to the source."""
     size, inner, source = config.hidden_size, config.intermediate_size, shape.length
     target = source if shape.target_length is None else shape.target_length
-    # Of the target: four projections of the self-attention; query and output of the cross-attention, whose keys and
-    # values are of the source; two matrices of the feed-forward block.
+    # Products with the target's states: four projections of self-attention, two projections of cross-attention (queries
+    # and output), and two matrices of the feed-forward block. The source's states are projected to keys and values of
+    # cross-attention.
     per_sequence = (
         6 * _product(target, size, size)
         + 2 * _product(source, size, size)
@@ -96,7 +95,7 @@ STUDY_VOCABULARY_ROWS = 19_010
 STUDY_SEQUENCE_LENGTH = 128
 STUDY_BATCH_SIZE = 256
 STUDY_SEQUENCES = 35_475 * STUDY_BATCH_SIZE
-"""Number of training sequences, 9,081,600, by which the final tables of the reduced-vocabulary study multiply FLOPs."""
+"""Number of training sequences, 9,081,600, in the totals of the reduced-vocabulary study's final tables."""
 
 StudyFormula = Literal["code", "code_without_projection", "printed", "complete"]
 
@@ -111,13 +110,14 @@ def reduced_vocabulary_flops(
     vocabulary_rows: int = STUDY_VOCABULARY_ROWS,
     sequence_length: int = STUDY_SEQUENCE_LENGTH,
 ) -> float:
-    """Return the FLOPs per sequence, forward and backward, as the reduced-vocabulary study counts them.
+    """Return the FLOPs per training sequence, forward and backward, by a formula of the reduced-vocabulary study.
 
-    "code" reproduces the published totals: it omits attention's output projection and its weighted sum of values, and
-    counts the vocabulary at every position and the embedding lookup as a product. "code_without_projection" drops the
-    projection from E to H as well (Table 2 and parts of Tables 3 and 4); "printed" is Appendix A to the letter, without
-    the sequence length in the feed-forward block; "complete" is Appendix A with it. `num_attention_heads` is the
-    nominal number, although all untied models have 8 heads. Source: docs/papers/reduced-vocabulary.md, "FLOPs".
+    "code" reproduces the published totals. It omits the output projection of attention and the weighted sum of values,
+    and counts the output layer at every position and the embedding lookup as a matrix product.
+    "code_without_projection" also omits the projection from E to H (Table 2 and parts of Tables 3 and 4). "printed" is
+    Appendix A as printed, whose feed-forward term lacks the sequence length; "complete" adds the sequence length.
+    `num_attention_heads` is the number in the paper's tables, although all untied models have 8 heads. Source:
+    docs/papers/reduced-vocabulary.md, "FLOPs".
     """
     length, size, inner = sequence_length, hidden_size, intermediate_size
     lookup = vocabulary_rows * embedding_size
@@ -133,9 +133,9 @@ def reduced_vocabulary_flops(
 
 
 def kaplan_flops(parameters: int, tokens: float) -> float:
-    """Return 6 N FLOPs for each of `tokens`: forward and backward of a model with N parameters without embeddings.
+    """Return 6 N FLOPs per token, forward and backward, for a model with N `parameters`, not counting embeddings.
 
     Source: Kaplan et al. (2020), "Scaling Laws for Neural Language Models", Section 2.1. The reduced-vocabulary study
-    logged this number, too.
+    also logged this number.
     """
     return 6.0 * parameters * tokens

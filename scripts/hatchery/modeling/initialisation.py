@@ -1,8 +1,7 @@
-"""Random weights that depend only on a seed and the names of the tensors.
+"""Random initial weights that depend only on a seed and the names of the tensors.
 
-Every tensor has its own stream of random numbers, drawn on the CPU, so a new module, another order of construction or
-another device does not change the other tensors. The family defines the distributions (`ltg.encoder`,
-`roberta.encoder`).
+Every tensor has its own random stream, drawn on the CPU. So the weights of a tensor do not depend on other modules, on
+the order of construction, or on the device. The families define the distributions (`ltg.encoder`, `roberta.encoder`).
 """
 
 import hashlib
@@ -54,7 +53,9 @@ def initial_standard_deviation(hidden_size: int) -> float:
 
 @torch.no_grad()
 def initialise_linear_layers_(module: nn.Module, deviation: float, seed: int) -> None:
-    """Draw the weights of all linear layers inside `module` and set their biases to 0."""
+    """Draw the weights of all linear layers inside `module` from a truncated normal distribution, and set their biases
+    to 0.
+    """
     for name, child in module.named_modules():
         if isinstance(child, nn.Linear):
             truncated_normal_(child.weight, deviation, seed, name)

@@ -1,7 +1,7 @@
-"""The base of all settings classes, the ranges of their numbers, and the error for invalid values.
+"""The base class of all settings classes, the ranges of numbers, and the error for invalid values.
 
-An annotation defines a field's range. pydantic checks it (`hatchery.typed`), but `check_ranges` can also check it
-without pydantic, so that the configuration of an exported model does not depend on pydantic.
+The annotation of a field defines the allowed range. pydantic checks the range (`hatchery.typed`). `check_ranges` makes
+the same check without pydantic, so that exported models, which contain their configuration class, do not need pydantic.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ class Settings:
 
 
 class RefusedError(ConfigError, ValueError):
-    """Error for an invalid value. If a settings class raises it, pydantic collects it with the other problems."""
+    """Error for an invalid value. pydantic collects this error, like its own errors, if a settings class raises it."""
 
     def __init__(self, key: str, problem: str) -> None:
         self.key, self.problem = key, problem
@@ -30,7 +30,7 @@ class RefusedError(ConfigError, ValueError):
 
 
 def refused(key: str, value: object, expected: str) -> RefusedError:
-    """Return the error for an invalid value of a key: got the value, expected `expected`."""
+    """Return an error with the message "got <value>, expected <expected>" for a key."""
     return RefusedError(key, f"got {shortened(value)}, expected {expected}")
 
 
@@ -41,9 +41,9 @@ def require(condition: bool, key: str, value: object, expected: str) -> None:
 
 
 def omitted_at_default(default: Any) -> Any:
-    """Return a field with this default that is omitted from a stage's settings at its default.
+    """Return a dataclass field that is left out of a stage's settings while its value is `default`.
 
-    So results that were computed before the field was added keep their digests.
+    A new field of this type does not change the digests of results that were computed before the field existed.
     """
     metadata = {"omitted_at_default": default}
     if isinstance(default, dict):
@@ -52,13 +52,13 @@ def omitted_at_default(default: Any) -> Any:
 
 
 def omitted_defaults(settings: Any) -> dict[str, Any]:
-    """Return the defaults of the fields that are `omitted_at_default`, by key, of a settings object or class."""
+    """Return the default of every `omitted_at_default` field of a settings object or class, by key."""
     metadata = {field.name: field.metadata for field in dataclasses.fields(settings)}
     return {name: of["omitted_at_default"] for name, of in metadata.items() if "omitted_at_default" in of}
 
 
 def dumped_values(settings: Any) -> dict[str, Any]:
-    """Return the values of settings by key, without values that are `omitted_at_default` and have their default."""
+    """Return the values of settings by key, without `omitted_at_default` fields that have their default value."""
     values = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
     omitted = omitted_defaults(settings)
     return {name: value for name, value in values.items() if name not in omitted or value != omitted[name]}
@@ -97,7 +97,7 @@ BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     "le": ("at most", operator.le),
     "lt": ("less than", operator.lt),
 }
-"""For each bound of a range, its words in messages, and the comparison that a value and the bound must satisfy."""
+"""Words of each bound in messages, and the comparison operator between a value and the bound."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,15 @@ ShareAboveZero = Annotated[float, Range(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Range(ge=0, lt=1)]
 
 ReadingName = Literal["as_published", "corrected"]
-"""Choice between reproducing and correcting errors of published code; each field with this choice describes them."""
+"""Choice between reproducing (as_published) and correcting the errors of published code. Each field of this type
+describes the errors that it selects."""
 
 DeviceName = Literal["auto", "cpu", "cuda"]
 """Device of the models; auto uses a GPU if one is available."""
 
 Compilation = Literal["layers", "off"]
 CompilationChoice = Literal["auto", "layers", "off"]
-"""Choice of torch.compile for the layers; auto: on a GPU, if the work is long enough."""
+"""Choice of torch.compile for the layers. auto compiles on a GPU if the job is long enough."""
 
 
 @cache

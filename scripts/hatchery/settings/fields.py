@@ -23,7 +23,7 @@ from hatchery.settings.base import RefusedError, Settings
 Meta = TypeVar("Meta")
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__deepcopy__": lambda self, memo: self})()
-"""Default of a key that is absent unless it is written, for keys that exclude each other."""
+"""Default of optional keys that exclude each other: the value of a key that a file does not contain."""
 
 
 class OneOfKeys(Settings):
@@ -115,11 +115,10 @@ def _without_repetitions(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reference:
-    """Annotation of the name of a configuration file of this kind, or of a raw input in config.yaml if the kind is
-    DATA.
+    """Annotation of a field that contains the name of a configuration file (of the given `kind`), or of a raw input in
+    config.yaml if `kind` is DATA.
 
-    `inherited` is True if the keys of the named file are only defaults for the file that names it (`base`), so that the
-    named file is not needed for anything else.
+    `inherited` is True for `base` keys: the named file only supplies defaults.
     """
 
     kind: str
@@ -128,7 +127,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class PartOf:
-    """Annotation of a mapping with some keys of a settings class, at every depth, that override another mapping."""
+    """Annotation of a mapping that overrides some keys of a settings class. No key is required, at any depth."""
 
     settings: type
 
@@ -138,10 +137,10 @@ class PartOf:
 
 @dataclass(frozen=True)
 class ChosenBy:
-    """Annotation of a union of settings classes: the value of `key`, which all of them have, selects the class.
+    """Annotation of a union of settings classes whose member is selected by the value of `key`, a field of all members.
 
-    With a `default`, the key may be missing. In a mapping that only overrides some keys, a missing key means that the
-    class is the one that has most of the given keys; of several such classes, the default or the first.
+    If `key` is missing, `default` is used. In a mapping that overrides another mapping (`PartOf`), a missing `key`
+    selects the class with the most of the given keys; ties are resolved by `default`, then by the order of the classes.
     """
 
     key: str
@@ -172,7 +171,7 @@ class ChosenBy:
         return {"type": "tagged-union", "choices": choices, "discriminator": chosen}
 
     def among(self, classes: Iterable[Any]) -> Any:
-        """Return the type of a value of one of `classes`, for classes that were found in a folder."""
+        """Return the annotated union of `classes`. For unions whose members are only known at run time."""
         return Annotated[reduce(operator.or_, classes), self]
 
 
@@ -197,8 +196,8 @@ def _settings_class(member: Any) -> Any:
 
 @dataclass(frozen=True)
 class Sweepable:
-    """Annotation of a type whose keys may have the value `{sweep: [...]}` in a file; sweeps are expanded to runs before
-    validation.
+    """Annotation of a type whose keys may have the value `{sweep: [...]}` in a file. Before validation, each value of a
+    sweep becomes a run.
     """
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
@@ -207,7 +206,7 @@ class Sweepable:
 
 @cache
 def _partial(cls: type) -> Any:
-    """Return a TypedDict with the fields of a settings class, none of which is required or has a default."""
+    """Return a TypedDict with the fields of a settings class, without required fields and without defaults."""
     from typing_extensions import TypedDict
 
     fields = {name: partial_hint(hint) for name, hint in hints_of(cls).items()}
@@ -243,7 +242,7 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
 
 
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield (member, `Annotated` metadata) for each member of a union; for another type, the type itself."""
+    """Yield (member, `Annotated` metadata) for each member of a union. A type that is no union is its own only member."""
     if get_origin(hint) is Annotated:
         inner, *more = get_args(hint)
         yield from metadata(inner, (*about, *more))
@@ -303,7 +302,7 @@ def hint_below(hint: Any, key: str) -> Any:
 
 
 def other_ways(hint: Any, key: str) -> set[str]:
-    """Return the keys that `key` excludes, because a value of the type `hint` has exactly one group of keys."""
+    """Return the keys that exclude `key` in a value of the type `hint` (`OneOfKeys`)."""
     excluded: set[str] = set()
     for member in _settings_members(hint):
         groups = list(member.ONE_OF) if isinstance(member, type) and issubclass(member, OneOfKeys) else []
@@ -319,9 +318,7 @@ def may_be_null(hint: Any) -> bool:
 
 
 def _settings_members(hint: Any) -> list[Any]:
-    """Return the members of a type; a mapping with some keys of a settings class (`PartOf`) is replaced by the
-    class.
-    """
+    """Return the members of a type. For a partial mapping (`PartOf`), the member is its settings class."""
     members = metadata(hint)
     return [next((m.settings for m in about if isinstance(m, PartOf)), member) for member, about in members]
 

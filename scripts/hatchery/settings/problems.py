@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 _TYPES = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 _BROKEN_BOUNDS = {"greater_than_equal": "ge", "greater_than": "gt", "less_than_equal": "le", "less_than": "lt"}
 ALLOWED = ", allowed are"
-# Similarity (1: equal) to a key of the same mapping from which an unknown key counts as a misspelling of it. Below it,
-# the message names other mappings that have the unknown key.
+# Minimum similarity (1: equal) at which an unknown key counts as a misspelling of a known key in its mapping. If no
+# known key is as similar, the message names other mappings that have the unknown key.
 ONLY_MISSPELT = 0.8
 OTHER_WORDS = {"type": "kind", "lr": "learning_rate"}
 """Names of keys in other programs, with our names."""
 MOST_HOMES = 3
-"""Maximum number of mappings to which a key belongs that a message names."""
+"""Maximum number of mappings that a message suggests for a misplaced key."""
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
@@ -64,7 +64,8 @@ def alternatives(word: str, known: Iterable[str], introduction: str = "; there a
 
 
 def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tuple[str, str]]:
-    """Return pairs of a key (`runs.a.model`, "" for the whole document) and its problem, ordered by key, each once.
+    """Return the distinct pairs (key, problem), ordered by key, such as `runs.a.model`. "" is the key of the whole
+    document.
 
     `hint` is the type against which `document` was validated.
     """
@@ -81,10 +82,10 @@ def problem_lines(error: "ValidationError", hint: Any, document: Any) -> list[tu
 
 
 def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
-    """Return True for the problem that a list or mapping is not one of some words, if lists or mappings are allowed
-    too.
+    """Return True for the error that a list or mapping is not one of the allowed words, if a list or mapping is also
+    allowed.
 
-    This problem is ignored, because problems inside of the list or mapping are reported separately.
+    pydantic then reports the problems inside the list or mapping separately.
     """
     origins: tuple[Any, ...] = (list, tuple) if isinstance(detail["input"], list) else ()
     if isinstance(detail["input"], dict):
@@ -95,8 +96,8 @@ def _is_other_member(detail: Mapping[str, Any], position: "Position") -> bool:
 
 
 def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
-    """Return a sort key by position; unknown keys of a mapping precede its missing keys, because an unknown key may be
-    a misspelling of a missing key.
+    """Return a sort key of an error: its position in the file. Among the keys of one mapping, unknown keys precede
+    missing keys, because an unknown key may be a misspelt missing key.
     """
     location = [str(part) for part in detail["loc"]]
     of_keys = detail["type"] in ("missing", *_UNKNOWN)
@@ -105,9 +106,10 @@ def _order(detail: Mapping[str, Any]) -> tuple[list[str], bool, str]:
 
 
 class Position(NamedTuple):
-    """A position in a file: the path of keys, the allowed type, the value, and the enclosing position (`above`).
+    """A position in a file: the path of keys, the allowed type (`hint`), the value, and the enclosing position
+    (`above`).
 
-    `meant` is the settings class against which the value was validated, if a key selected it (`ChosenBy`).
+    `meant` is the settings class that the value of a `ChosenBy` key selected; None if there is no such key.
     """
 
     keys: tuple[str, ...]
@@ -120,8 +122,10 @@ class Position(NamedTuple):
         return ".".join(self.keys)
 
     def at(self, key: Any) -> "Position":
-        """Return the position at a key. If `key` is the name of a union's member, which pydantic inserts between keys,
-        return this position, with `meant` set to the member.
+        """Return the position at a key below this position.
+
+        pydantic inserts the names of union members between keys. If `key` is the name of a union member, return this
+        position with `meant` set to that member.
         """
         try:
             value = self.value[key]
@@ -138,20 +142,22 @@ class Position(NamedTuple):
         return Position((*self.keys, str(key)), [*hints, Any][0], value, self)
 
     def classes(self) -> list[type]:
-        """Return the settings classes that the value may have: all members of a union if the selecting key is wrong."""
+        """Return the settings classes that the value may have: `meant`, or all members of the union if no member was
+        selected.
+        """
         if self.meant is not None:
             return [self.meant]
         return _classes(self.hint) if isinstance(self.value, Mapping) else []
 
 
 def _classes(hint: Any) -> list[type]:
-    """Return the settings classes among the members of a type, including those of mappings with some of their keys."""
+    """Return the settings classes among the members of a type. The class of a partial mapping (`PartOf`) is included."""
     parts = [meta.settings for meta in markers_of(hint, PartOf)]
     return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
 
 
 def _chosen(value: str, hint: Any) -> type | None:
-    """Return the settings class that this value of the selecting key selects; None for another value."""
+    """Return the settings class that `value`, the value of a `ChosenBy` key, selects; None if it selects no class."""
     for choice in markers_of(hint, ChosenBy):
         for cls in _classes(hint):
             if get_args(hints_of(cls)[choice.key])[0] == value:
@@ -160,7 +166,7 @@ def _chosen(value: str, hint: Any) -> type | None:
 
 
 def _explained(detail: Mapping[str, Any], position: Position) -> tuple[str, str]:
-    """Return the key, which may differ from the key in pydantic's error, and its problem."""
+    """Return the key to show in the message, and the message. The key may differ from the key in pydantic's error."""
     key, error = str(position), detail.get("ctx", {}).get("error")
     if isinstance(error, RefusedError):
         return ".".join(filter(None, [key, error.key])), error.problem
@@ -214,9 +220,9 @@ def _problem(detail: Mapping[str, Any], position: Position) -> str:
 
 
 def _home(key: str, own: type, above: Position) -> str:
-    """Return the end of a sentence that says where a key belongs, such as "belongs under `x`"; empty if unknown.
+    """Return the place of an unknown key, as the end of a sentence: "belongs under `x`". Empty if no place is known.
 
-    The class `own`, whose mapping is at the position `above`, does not have the key.
+    The key was found at the position `above`, whose settings class `own` does not have this key.
     """
     if origin := getattr(own, "DECIDED_BY", {}).get(key):
         return f"follows from {origin}"
