@@ -70,7 +70,7 @@ def encoder_flops(
 
 
 def decoder_flops(config: ModelConfig, shape: PassShape, layers: int) -> float:
-    """Return the FLOPs of one forward pass of `layers` decoder layers with self-attention and attention to the source."""
+    """Return the FLOPs of one forward pass of `layers` decoder layers, each with self-attention and cross-attention."""
     size, inner, source = config.hidden_size, config.intermediate_size, shape.length
     target = source if shape.target_length is None else shape.target_length
     # Products with the target's states: four projections of self-attention, two projections of cross-attention (queries

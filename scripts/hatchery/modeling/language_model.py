@@ -1,11 +1,10 @@
 """The language model: an encoder and a head that predicts a subword at every labelled position.
 
-The objective sets the labels (hidden subwords or next subwords) and the attention: its batches mark their causal
-sequences.
+The objective creates the labels (masked subwords or next subwords), and decides for each sequence of a batch whether
+its attention is causal. With a sentence-pair head, the model also predicts whether the two texts of an input belong
+together. Losses are sums, so that the training engine can divide by the number of labels in the global batch.
 
-Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code. With a sentence-pair head the model
-also predicts whether the two texts of an input belong together. Losses are sums and not means, so that the training
-engine can divide by the counts of the global batch.
+Source: LTG-BERT, Sections 4 and 5, ELC-BERT, Section 3, after the published code.
 """
 
 from collections.abc import Mapping
@@ -31,7 +30,7 @@ def labelled_positions(labels: Tensor) -> Tensor:
 
 
 class LanguageModelOutput(NamedTuple):
-    """Predictions of a model at the labelled positions of a batch, from which objectives compute their losses."""
+    """Predictions at the labelled positions of a batch, from which objectives compute their losses."""
 
     logits: Tensor
     """[M, V], at least fp32; softmax over the vocabulary gives the prediction."""
@@ -62,9 +61,7 @@ class LanguageModel(nn.Module):
     """Encoder and heads; call `initialise_` before training it."""
 
     def __init__(self, config: ModelConfig, weighting: LayerWeighting | None = None, causal: bool = False) -> None:
-        """Create a model; `causal` is the attention of the encoder in calls without `causal`
-        (`LayeredEncoder.causal`).
-        """
+        """Create a model; `causal` is the default attention of the encoder (`LayeredEncoder.causal`)."""
         super().__init__()
         self.config = config
         modules = family_of(config).modules()
@@ -84,14 +81,14 @@ class LanguageModel(nn.Module):
         labelled: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> LanguageModelOutput:
-        """Return the predictions at the `labels` int64 [B, T] (-100: no prediction).
+        """Return the predictions at the labelled positions of `labels` int64 [B, T] (-100: not labelled).
 
-        `input_ids` int64 [B, T] and `attention_mask` are those of the encoder, and so is `causal` bool [B]; None: no
-        sequence is causal. With `pair_labels` int64 [B] pairs are classified, which needs the sentence-pair head.
-        `labelled` are the `labelled_positions`, if the caller knows them.
+        For `input_ids` int64 [B, T] and `attention_mask`, see `LayeredEncoder.forward`. `causal` is bool [B]; None: no
+        sequence is causal. If `pair_labels` int64 [B] are given, the sentence-pair head classifies the pairs.
+        `labelled` is the result of `labelled_positions(labels)`, if the caller has already computed it.
         """
-        # Compute logits only at labelled positions: about 15 % of all positions, and the product with the vocabulary is
-        # the widest of the model.
+        # Logits are computed only at labelled positions, which are about 15 % of all positions, because the product
+        # with the output matrix is the most expensive product of the model.
         labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
         rows = labelled
@@ -106,10 +103,10 @@ class LanguageModel(nn.Module):
         return LanguageModelOutput(logits, targets, labelled, full_precision(self.pair_head(hidden[len(labelled) :])))
 
     def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-        """Return the head's inputs [N, D] at the labels of `batch`, which is on the CPU, and these labels int64 [N], on
+        """Return the inputs [N, D] of the head at the labelled positions of a CPU `batch`, and the labels int64 [N], on
         `device`.
 
-        The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`, `causal`).
+        The batch has the keys of training examples (`input_ids`, `attention_mask`, `labels`, `causal`).
         """
         labels, mask, causal = batch["labels"].flatten(), batch.get("attention_mask"), batch.get("causal")
         rows = labelled_positions(labels)
@@ -120,14 +117,12 @@ class LanguageModel(nn.Module):
 
     @property
     def causal(self) -> bool:
-        """Return whether the model was trained with causal attention, which is then the default."""
+        """Return whether the model was trained with causal attention, which is its default attention."""
         return self.encoder.causal
 
     @property
     def output_layer(self) -> tuple[Tensor, Tensor | None]:
-        """Return the output matrix [V, D] and bias [V] (None without one) that are applied to the features of
-        the head.
-        """
+        """Return the output matrix [V, D] and the output bias [V] (None in a head without bias)."""
         own = self.head.vocabulary_weight
         return self.encoder.word_embedding.weight if own is None else own, self.head.vocabulary_bias
 
@@ -155,15 +150,16 @@ def build_language_model(config: ModelConfig, causal: bool = False) -> LanguageM
 
 
 def empty_language_model(config: ModelConfig, causal: bool = False) -> LanguageModel:
-    """Return the modules of `build_language_model` on the meta device: shapes and names, without memory for
-    the values.
-    """
+    """Return the result of `build_language_model` on the meta device: names and shapes of tensors without values."""
     with torch.device("meta"), _WithoutInitialisation():
         return build_language_model(config, causal)
 
 
 class _WithoutInitialisation(TorchFunctionMode):
-    """Skips `torch.nn.init`, which has no effect on the meta device, but loads torch's compiler (1 s)."""
+    """Context in which functions of `torch.nn.init` are skipped.
+
+    On the meta device initialisation has no effect, but importing torch's compiler for it would take 1 s.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -1,8 +1,9 @@
-"""Layer weighting: the inputs that a layer, or a block of a layer, reads from earlier layers, and its output.
+"""Layer weighting: the combination of earlier outputs that is the input of a layer, of a block or of the heads.
 
 Source: ELC-BERT, Sections 3 and 5.2 ("Not all layers are equally as important: Every Layer Counts BERT") and the four
-published model files; GPT-BERT for the weights without restriction (docs/papers/gpt-bert.md, "Layer mixing"). A variant
-is a record of choices; one encoder works with every variant, including the plain residual transformer.
+published model files; GPT-BERT for unrestricted weights (docs/papers/gpt-bert.md, "Layer mixing"). Each variant is an
+object of the class `LayerWeighting`. The same encoder classes work with every variant, including the plain residual
+transformer.
 """
 
 from collections.abc import Sequence
@@ -17,41 +18,42 @@ from hatchery.modeling.configuration import LayerWeightingName
 
 @dataclass(frozen=True)
 class LayerWeighting:
-    """A rule that connects the layers."""
+    """A variant of layer weighting: the input of each layer, and the residual connections inside a layer."""
 
     layer_input: Literal["previous", "softmax", "sum", "unrestricted"]
-    """The previous state; a learned convex combination of all earlier outputs; their plain sum (no parameters); or a
-    learned combination without restriction of the residual sums of all blocks, after each of a layer's two blocks.
+    """Input of a layer. "previous": the previous state. "softmax": a learned convex combination of all earlier outputs.
+    "sum": the plain sum of all earlier outputs. "unrestricted": a learned combination of the residual sums of all
+    blocks, with unrestricted weights, before each of the two blocks of a layer.
     """
 
     input_in_output: bool
     """True if a layer adds its input to its output (the residual stream)."""
 
     input_in_feed_forward: bool
-    """True if the feed-forward block sees input plus attention (ELC-BERT, Equation 2), False if only the attention
-    (Equation 5).
+    """True if the input of the feed-forward block is the sum of layer input and attention output (ELC-BERT, Equation
+    2). False if the input is the attention output (Equation 5).
     """
 
     previous_layer_bias: float = 0.0
     """Initial logit of the previous layer; the other logits start at 0."""
 
     output_normalisation: Literal["none", "layer_norm", "unit_vector"] = "none"
-    """Normalisation of every layer's output: none, a layer norm without parameters, or division by its length."""
+    """Normalisation of every layer's output: none, a layer norm without parameters, or division by the output's L2
+    norm."""
 
     output_mixture: bool = False
-    """True if the heads read a combination of all outputs, appended as one more state, instead of the last output."""
+    """True if the heads read a combination of all outputs, which is appended as a final state. False if they read the
+    last output."""
 
     def sizes(self, n_layers: int) -> range:
-        """Return the number of weights of each consumer (a layer, a block or the heads), for a model of `n_layers`
-        layers.
-        """
+        """Return the number of weights of each consumer (layer, block or heads) in a model of `n_layers` layers."""
         if self.layer_input == "softmax":
             return range(1, n_layers + self.output_mixture + 1)
         return range(2, 2 * n_layers + 2) if self.between_blocks else range(0)
 
     @property
     def between_blocks(self) -> bool:
-        """Return whether weights follow each of a layer's two blocks and combine the sums of all blocks."""
+        """Return whether weights combine the sums of all blocks after each of the two blocks of a layer."""
         return self.layer_input == "unrestricted"
 
 
@@ -59,7 +61,7 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
     "none": LayerWeighting("previous", input_in_output=True, input_in_feed_forward=True),
     # The paper's ELC-BERT, winner of the STRICT track.
     "biased": LayerWeighting("softmax", False, input_in_feed_forward=False, previous_layer_bias=1.0),
-    # Winner of the STRICT-SMALL track; the next two are based on it.
+    # Winner of the STRICT-SMALL track, and the basis of all softmax variants below.
     "zero": LayerWeighting("softmax", False, input_in_feed_forward=True),
     # The code normalises by a layer norm (length about sqrt(D)); the paper describes unit vectors.
     "normalized": LayerWeighting("softmax", False, input_in_feed_forward=True, output_normalisation="layer_norm"),
@@ -71,12 +73,12 @@ LAYER_WEIGHTINGS: dict[LayerWeightingName, LayerWeighting] = {
 
 
 class LayerMixture(nn.Module):
-    """Combines the outputs of earlier layers into the input of each layer, and of the heads.
+    """Combines the outputs of earlier layers into the inputs of the layers and, with `output_mixture`, of the heads.
 
-    `layer_weights[n - 1]` are the logits of consumer n over its n producers: the embedding output and layers 1 to n -
-    1. Layers are consumers 1 to N; with an output mixture the heads are consumer N + 1. Without restriction the
-    parameters are the weights themselves, and `layer_weights[n - 1]` [n + 1] combines the embedding output and the sums
-    of the blocks 1 to n: two blocks per layer.
+    The consumers are the layers 1 to N, and the heads as consumer N + 1. `layer_weights[n - 1]` [n] are the logits of
+    consumer n over its n producers: the embedding output and the layers 1 to n - 1. With unrestricted weights,
+    `layer_weights[n - 1]` [n + 1] are the weights themselves, of the embedding output and the sums of the blocks 1 to n
+    (two blocks per layer).
     """
 
     def __init__(self, weighting: LayerWeighting, n_layers: int) -> None:
@@ -86,7 +88,7 @@ class LayerMixture(nn.Module):
         self.layer_weights = nn.ParameterList(nn.Parameter(vector) for vector in self.initial_weights())
 
     def initial_weights(self) -> list[Tensor]:
-        """Return the initial weights. The output mixture prefers no layer in any variant."""
+        """Return the initial weights."""
         vectors = [torch.zeros(size) for size in self.sizes]
         for vector in vectors:
             vector[-1] = 1.0 if self.weighting.between_blocks else self.weighting.previous_layer_bias
@@ -103,9 +105,7 @@ class LayerMixture(nn.Module):
         return torch.softmax(self.layer_weights[consumer - 1], dim=0)
 
     def forward(self, outputs: Sequence[Tensor]) -> Tensor:
-        """Return the input of the consumer that follows `outputs` (the embedding output and those of all layers so
-        far).
-        """
+        """Return the input of the next consumer, given the embedding output and the outputs of all layers so far."""
         if self.weighting.layer_input == "previous":
             return outputs[-1]
         if self.weighting.layer_input == "sum":
@@ -131,10 +131,9 @@ class LayerWeightRow(NamedTuple):
 
 
 def layer_weight_table(model: nn.Module) -> list[LayerWeightRow]:
-    """Return the learned layer weights of `model`, by consuming and then producing layer; empty without layer
-    weighting.
+    """Return the learned layer weights of `model`, sorted by consuming and then by producing layer.
 
-    Weights without restriction are left out, because they are no shares and combine blocks instead of layers.
+    Empty without layer weighting, and for unrestricted weights, which combine blocks and do not sum to 1.
     """
     rows = []
     for mixture in model.modules():

@@ -1,10 +1,10 @@
-"""The common modules of all families: attention and feed-forward block, the layer around them, pretraining heads.
+"""Modules that all families share: attention block, feed-forward block, layer, and heads of pretraining.
 
-Source: "Attention Is All You Need", Section 3.2; LTG-BERT, Section 4 (GEGLU after Shazeer, NormFormer's inner norm),
-the ablations of its Table 2 and Appendix C (post-norm); ELC-BERT, Equations 2 and 5. The sentence-pair head is
-LTG-BERT's, Section 5.2; the published training code left it out of the optimiser (docs/papers/ltg-bert.md, "Sentence
-pairs"), while here it is a part of the model, so it is trained and its gradient takes part in clipping. The differences
-between families are arguments.
+Families differ in the arguments of these modules. Source: "Attention Is All You Need", Section 3.2; LTG-BERT, Section 4
+(GEGLU after Shazeer, NormFormer's inner norm), the ablations of its Table 2 and Appendix C (post-norm); ELC-BERT,
+Equations 2 and 5; the sentence-pair head is LTG-BERT's, Section 5.2. The published training code does not pass the
+sentence-pair head to the optimiser (docs/papers/ltg-bert.md, "Sentence pairs"). Here the head is a part of the model,
+so it is trained, and gradient clipping includes its gradient.
 """
 
 import math
@@ -22,7 +22,7 @@ from hatchery.modeling.norm_and_dropout import Dropout, LayerNorm, full_precisio
 
 
 def word_vectors(embedding: nn.Embedding, tokens: Tensor) -> Tensor:
-    """Return the rows [B, T, E] of `embedding` for `tokens` int64 [B, T]; floating-point tokens [B, T, E] are returned
+    """Return the rows [B, T, E] of `embedding` for token ids int64 [B, T]. Word vectors [B, T, E] are returned
     unchanged.
     """
     vectors: Tensor = tokens if tokens.is_floating_point() else embedding(tokens)
@@ -30,7 +30,7 @@ def word_vectors(embedding: nn.Embedding, tokens: Tensor) -> Tensor:
 
 
 class FeedForward(nn.Module):
-    """[Norm,] projection, activation, [norm,] projection back, dropout. No residual inside."""
+    """Feed-forward block without residual: [norm,] projection, activation, [norm,] projection back, dropout."""
 
     def __init__(
         self,
@@ -46,9 +46,10 @@ class FeedForward(nn.Module):
         pre_layer_norm: nn.Module | None = None,
         inner_layer_norm: LayerNorm | None = None,
     ) -> None:
-        """`exact_gelu` is the GELU with the error function, otherwise the tanh approximation.
+        """Create the block; its activation is the GELU, exact (error function) with `exact_gelu` and otherwise the tanh
+        form.
 
-        `relu`, and `silu` in a gated block, replace the GELU.
+        `relu` replaces the GELU by the ReLU. In a gated block, `silu` replaces the GELU by the SiLU.
         """
         super().__init__()
         self.silu = silu
@@ -81,17 +82,19 @@ class FeedForward(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """[Norm,] attention with a projection each for queries, keys and values, output projection, dropout.
+    """Attention block without residual: [norm,] projections to queries, keys and values, attention, output projection,
+    dropout.
 
-    No residual inside. LTG-BERT's attention with relative positions is in `ltg.attention`.
+    LTG-BERT's attention with relative positions is in `ltg.attention`.
     """
 
     def __init__(
         self, config: EncoderSizes, pre_layer_norm: LayerNorm | None = None, *, queries_first: bool = False
     ) -> None:
-        """`queries_first` computes queries before keys and values instead of after them.
+        """Create the block; `queries_first` computes the queries before the keys and values, not after them.
 
-        Gradients are summed in the opposite order, which changes the last bits of the learned weights.
+        The order of computation determines the order in which gradients are summed, and so the last bits of learned
+        weights.
         """
         super().__init__()
         size, self.queries_first = config.hidden_size, queries_first
@@ -106,9 +109,9 @@ class MultiHeadAttention(nn.Module):
         self.output_dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Attend from every token of `hidden` [B, T, D] to the tokens that the mask allows; returns [B, T, D].
+        """Return the attention of every token of `hidden` [B, T, D] to the tokens that the mask allows, [B, T, D].
 
-        With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
+        With a packing, input and result are [N, D]. With `inputs.query_rows`, the result is [B, D].
         """
         states, mask, rows = self.normalised(hidden), inputs.mask, inputs.query_rows
         asking = states if rows is None else states.flatten(0, 1).index_select(0, rows)[:, None]
@@ -145,18 +148,20 @@ class MultiHeadAttention(nn.Module):
         packing: Packing | None = None,
         kept: list[Tensor] | None = None,
     ) -> Tensor:
-        """Return the block's output [B, T, D] for `queries` [B, H, T, d]; `mask` and `kept` are those of `attend`."""
+        """Return the output [B, T, D] of the attention block for `queries` [B, H, T, d]. For `mask` and `kept`, see
+        `attend`.
+        """
         context = attend(queries, keys, values, self.scale, mask, self.probability_dropout, kept=kept)
         return self.output_dropout(self.output_projection(join_heads(context, packing)))
 
 
 class EncoderLayer(nn.Module):
-    """Attention and feed-forward block around a residual stream, or between weighted layers.
+    """A transformer layer: an attention block and a feed-forward block, connected by residuals or by a layer weighting.
 
-    Without the two norms, the outputs of the blocks are added unchanged. With the norms (post-norm) every sum is
-    normalised: `x = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. A layer weighting that leaves the
-    input out of the output normalises only the attention instead, with the same parameters. With `residual_scaling` the
-    second sum is `scale * x + feed_forward(x)`.
+    Without `attention_norm` and `feed_forward_norm`, residual sums are not normalised. With these norms (post-norm): `x
+    = norm(x + attention(x))`, then `x = norm(x + feed_forward(x))`. If the layer weighting excludes the layer's input
+    from its output, the first norm normalises the attention output alone. With `residual_scaling`, the second sum is
+    `scale * x + feed_forward(x)`.
     """
 
     def __init__(
@@ -181,9 +186,10 @@ class EncoderLayer(nn.Module):
         self.output_layer_norm = LayerNorm(hidden_size, eps)
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs, sums: BlockSums | None = None, index: int = 0) -> Tensor:
-        """Transform `hidden` [B, T, D], or [N, D] with a packing; to [B, D] with `inputs.query_rows`.
+        """Return the output of the layer for `hidden` [B, T, D], or [N, D] with a packing; [B, D] with
+        `inputs.query_rows`.
 
-        With weights between blocks, `sums` (only at the query rows, if any) gets the sums of this layer, the `index`-th
+        With weights between blocks, the layer adds its residual sums to `sums`; `index` is its position in the stack,
         from 0.
         """
         attention = self.attention(hidden, inputs)
@@ -197,7 +203,7 @@ class EncoderLayer(nn.Module):
                 2 * index + 1, output if self.feed_forward_norm is None else self.feed_forward_norm(output)
             )
         weighting = self.weighting
-        # Compute and normalise each of these two sums only if it is read.
+        # Compute the residual sum with and without the layer's input only if it is used.
         with_input = without_input = None
         if weighting.input_in_feed_forward or weighting.input_in_output:
             with_input = self._normalised(hidden + attention)
@@ -221,8 +227,8 @@ class EncoderLayer(nn.Module):
 
 
 class VocabularyHead(nn.Module, ABC):
-    """A head from hidden states to logits over the vocabulary; the output matrix is the word embedding unless it is
-    untied.
+    """A head that computes logits over the vocabulary from hidden states. The output matrix is the word embedding, or a
+    parameter of the head in untied models.
     """
 
     vocabulary_bias: nn.Parameter | None
@@ -231,7 +237,7 @@ class VocabularyHead(nn.Module, ABC):
     """fp32 [V, E]; None if the output matrix is the word embedding."""
 
     def add_output_layer(self, config: ModelConfig) -> None:
-        """Register bias and matrix; subclasses call this last in their constructor."""
+        """Register output bias and output matrix; subclasses call this method last in their constructor."""
         rows, tied = config.vocabulary_rows, config.tie_word_embeddings
         self.vocabulary_bias = nn.Parameter(torch.zeros(rows)) if config.vocabulary_bias else None
         self.vocabulary_weight = None if tied else nn.Parameter(torch.zeros(rows, config.hidden_size))
@@ -241,15 +247,13 @@ class VocabularyHead(nn.Module, ABC):
         """Return the features that the output matrix multiplies: [..., E] from hidden states [..., D]."""
 
     def forward(self, hidden: Tensor, word_embedding: Tensor) -> Tensor:
-        """Return logits [..., V] of `hidden` [..., D]; `word_embedding` [V, E] is the output matrix if they
-        are tied.
-        """
+        """Return logits [..., V] of `hidden` [..., D]; `word_embedding` [V, E] is the output matrix of tied models."""
         weight = word_embedding if self.vocabulary_weight is None else self.vocabulary_weight
         return F.linear(self.features(hidden), weight, self.vocabulary_bias)
 
 
 class SentencePairHead(nn.Module):
-    """Norm, linear layer, exact GELU, dropout, norm, linear layer to one logit."""
+    """Head for sentence pairs: norm, linear layer, exact GELU, dropout, norm, linear layer to one logit."""
 
     def __init__(self, hidden_size: int, layer_norm_eps: float, dropout: float) -> None:
         super().__init__()
@@ -260,8 +264,8 @@ class SentencePairHead(nn.Module):
         self.output = nn.Linear(hidden_size, 1)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Return logits [B] in full precision from the hidden states [B, D] of the first token; positive means
-        "together".
+        """Return logits [B] in full precision from the states [B, D] of the first token; above 0, the texts belong
+        together.
         """
         hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
         return full_precision(self.output(self.post_layer_norm(self.dropout(hidden)))).squeeze(-1)

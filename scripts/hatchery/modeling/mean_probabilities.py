@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 
 def mean_probabilities(logits: Sequence[Tensor]) -> Tensor:
-    """Return the log of the mean probabilities of several logits [M, V], as fp32 [M, V].
+    """Return the logarithm of the models' mean probabilities, fp32 [M, V], given the logits [M, V] of each model.
 
-    Members may have different numbers of padding rows beyond the tokenizer's vocabulary; a missing row has probability
-    0.
+    The models may pad the vocabulary to different sizes; a missing row has probability 0.
     """
     widest = max(one.shape[-1] for one in logits)
     found = [torch.log_softmax(one.float(), dim=-1) for one in logits]

@@ -1,8 +1,8 @@
 """Layer norm in full precision, and a fast dropout on the CPU.
 
-Under bf16 autocast torch keeps layer norms in fp32 on CUDA but not on the CPU; here they are fp32 on both. Dropout on
-the CPU costs torch as much as a matrix product of these small models; the dropout here draws 16 random bits per
-element.
+Under bf16 autocast, torch computes layer norms in fp32 on CUDA but not on the CPU; this layer norm is computed in fp32
+on both devices. On the CPU, torch's dropout takes as long as a matrix product of these small models. The dropout here
+is faster, because it draws only 16 random bits per element.
 """
 
 import torch
@@ -20,8 +20,8 @@ def full_precision(tensor: Tensor) -> Tensor:
 class LayerNorm(nn.Module):
     """Layer norm over the last dimension, computed and returned in full precision.
 
-    `affine` False has no parameters: the form that LTG-BERT uses everywhere except after attention and on the relative
-    embedding (docs/papers/ltg-bert.md, "Model").
+    Without `affine` there are no parameters. LTG-BERT uses this form everywhere except after attention and on the
+    relative embedding (docs/papers/ltg-bert.md, "Model").
     """
 
     def __init__(self, size: int, eps: float, affine: bool = False) -> None:
@@ -32,14 +32,14 @@ class LayerNorm(nn.Module):
 
     def forward(self, tensor: Tensor) -> Tensor:
         """Normalise `tensor` [..., size]."""
-        # Convert the parameters too, for a model that was converted to half precision as a whole.
+        # Convert the parameters, too, because the whole model may have been converted to half precision.
         weight = None if self.weight is None else full_precision(self.weight)
         bias = None if self.bias is None else full_precision(self.bias)
         return F.layer_norm(full_precision(tensor), (self.size,), weight, bias, self.eps)
 
 
 class Dropout(nn.Module):
-    """Inverted dropout with a settable `probability`; 0 and evaluation mode return the input itself."""
+    """Inverted dropout. In evaluation mode, or if `probability` is 0, the input is returned without a copy."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Dropout(nn.Module):
         return self.probability if self.training else 0.0
 
     def forward(self, tensor: Tensor) -> Tensor:
-        """Zero elements of `tensor` with the probability and scale up the others, so that the mean is unchanged."""
+        """Set random elements of `tensor` to 0 and scale up the other elements, so that the mean is unchanged."""
         if self.active_probability == 0:
             return tensor
         if tensor.device.type != "cpu" or torch.compiler.is_compiling():
@@ -63,7 +63,7 @@ def _cpu_dropout(tensor: Tensor, probability: float) -> Tensor:
     size = tensor.numel()
     words = torch.empty((size + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     threshold = round(probability * 2**16)
-    # In place and as integers, because torch vectorises integer comparisons but converts Booleans to numbers one by
+    # Compare integers in place, because torch vectorises integer comparisons but converts Booleans to numbers one by
     # one.
     kept = words.view(torch.int16)[:size].view(tensor.shape).ge_(threshold - 2**15)
     return tensor * kept.to(tensor.dtype).mul_(1 / (1 - threshold / 2**16))

@@ -1,11 +1,11 @@
-"""The initial bias of an output layer, and functions to write it into an existing model.
+"""Initial biases of output layers, and functions that write them into a model.
 
 Source: "A Natural Bias for Language Generation Models", Section 3; docs/papers/natural-bias.md, "The bias" and "Other
-objectives". The bias is the link function of the marginal of the layer's own targets: softmax layers get a log-prior
-from counts, sigmoids a logit, regressions a mean. Every value is finite, even for labels that never occur, and is
-computed in double precision, in nats. The functions work on any linear layer (classifiers, sentence pairs, decoders)
-and on the language-model heads of all families. `check_output_bias` compares bit by bit, so it notices later changes by
-an initialiser, weight tying or loading.
+objectives". The bias makes the initial prediction equal to the distribution of the layer's targets: the logarithm of
+class probabilities for a softmax, a logit for a sigmoid, the mean for a regression. Biases are computed in double
+precision, in nats, and are finite even for labels that never occur. The functions work on linear layers and on the
+language-model heads of all families. `check_output_bias` compares bit by bit, to detect a later change by
+initialisation, weight tying or loading.
 """
 
 import math
@@ -22,7 +22,8 @@ from hatchery.modeling.initialisation import normal_, uniform_
 from hatchery.modeling.layers import VocabularyHead
 
 SPARE_ROW_BIAS = -1e4
-"""Bias of an output row without an id: probability exactly 0, but finite, so that label smoothing stays finite."""
+"""Bias of output rows that no token id uses. The softmax probability is exactly 0, but the bias is finite, so that the
+loss with label smoothing stays finite."""
 
 Link = Literal["softmax", "binary", "multi_label", "regression"]
 
@@ -30,9 +31,9 @@ Link = Literal["softmax", "binary", "multi_label", "regression"]
 def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool = False) -> Tensor:
     """Return the bias of a softmax layer: fp32 [n_rows], the logarithm of `distribution` [V].
 
-    Rows from V on are spare (vocabularies padded to a round size) and get `SPARE_ROW_BIAS`. `centred` subtracts the
-    mean over the V types, which changes no probability but removes the arbitrary constant from the norm. Raises
-    ModelError when there are fewer rows than types, or when a type has no probability.
+    Rows from V on, which pad the vocabulary to a round size, get `SPARE_ROW_BIAS`. `centred` subtracts the mean over
+    the V types: probabilities do not change, but the norm of the bias becomes independent of an arbitrary constant.
+    Raises ModelError if there are fewer rows than types, or if a type has probability 0.
     """
     if not np.all(distribution > 0):
         raise ModelError("distribution: a type has no probability, so its logarithm is not finite; use smoothing")
@@ -48,8 +49,8 @@ def log_prior(distribution: np.ndarray, n_rows: int | None = None, centred: bool
 def prevalence_logit(positive: ArrayLike, total: int, smoothing: float = ADD_ONE) -> Tensor:
     """Return the bias of sigmoid outputs: fp32 [L], the logit of (c + smoothing) / (N + 2 * smoothing).
 
-    `positive` [L] are the numbers of positive targets of each label among `total` targets. Raises ModelError for
-    impossible counts and for a prevalence of 0 or 1, which can occur with `smoothing` 0.
+    `positive` [L] is the number c of positive targets of each label, `total` the number N of targets. Raises ModelError
+    for invalid counts, and for a prevalence of 0 or 1, which is only possible with `smoothing` 0.
     """
     counts = np.atleast_1d(checked_counts(positive))
     if np.any(counts > total):
@@ -72,11 +73,11 @@ def target_mean(targets: ArrayLike) -> Tensor:
 
 
 def marginal_bias(link: Link, targets: np.ndarray, n_outputs: int, smoothing: float = ADD_ONE) -> Tensor:
-    """Return the bias, fp32 [n_outputs], of a task's output layer from the targets of its training examples.
+    """Return the initial bias, fp32 [n_outputs], of a task's output layer, from the targets of the training examples.
 
-    `targets` are class indices [n] or [n, T] for "softmax" (negative ones are not targets), 0 or 1 [n] for "binary", 0
-    or 1 [n, n_outputs] for "multi_label", numbers [n] or [n, n_outputs] for "regression". Raises ModelError for targets
-    that the layer cannot predict.
+    `targets` are class indices [n] or [n, T] for "softmax" (negative indices are ignored), 0 or 1 [n] for "binary", 0
+    or 1 [n, n_outputs] for "multi_label", and numbers [n] or [n, n_outputs] for "regression". Raises ModelError for
+    targets that do not fit the layer.
     """
     if link == "softmax":
         classes = targets[targets >= 0]
@@ -101,12 +102,12 @@ OutputLayer = nn.Linear | VocabularyHead
 
 
 def output_bias(layer: OutputLayer) -> Tensor | None:
-    """Return the bias of an output layer, or None without one."""
+    """Return the bias of an output layer; None if the layer has no bias."""
     return layer.bias if isinstance(layer, nn.Linear) else layer.vocabulary_bias
 
 
 def output_weight(layer: OutputLayer) -> Tensor | None:
-    """Return the matrix of an output layer, or None if the matrix belongs to the embedding."""
+    """Return the matrix of an output layer; None if the layer uses the word embedding."""
     return layer.weight if isinstance(layer, nn.Linear) else layer.vocabulary_weight
 
 
@@ -114,7 +115,7 @@ def output_weight(layer: OutputLayer) -> Tensor | None:
 def set_output_bias_(layer: OutputLayer, bias: Tensor) -> None:
     """Copy `bias` fp32 [outputs] into the trainable bias of `layer`.
 
-    Raises ModelError when the layer has no bias, another number of outputs, or when a value is not finite.
+    Raises ModelError if the layer has no bias or another number of outputs, or if a value is not finite.
     """
     parameter = output_bias(layer)
     if parameter is None:
@@ -134,7 +135,7 @@ def check_output_bias(layer: OutputLayer, bias: Tensor) -> None:
 
 
 def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
-    """Raise ModelError for any scale except "own" if the matrix is the word embedding, and for a number not above 0."""
+    """Raise ModelError if `scale` is a number up to 0, or if it is not "own" for a layer with tied weights."""
     if scale != "own" and output_weight(layer) is None:
         raise ModelError(
             f"output_bias.weight_scale: got {scale!r}, only own is possible with tied embeddings: the output matrix is "
@@ -146,13 +147,14 @@ def check_weight_scale(layer: OutputLayer, scale: WeightScale) -> None:
 
 @torch.no_grad()
 def scale_output_weight_(layer: OutputLayer, scale: WeightScale, seed: int, bias: Tensor | None = None) -> None:
-    """Draw the matrix [V, d] of `layer` anew from N(0, 1/d), times a factor s; "own" keeps the initialiser's values.
+    """Draw the output matrix [V, d] of `layer` from N(0, 1/d) and multiply it by a factor; "own" keeps the initial
+    matrix.
 
-    "unit" is s = 1 and a number is s itself; "unit_uniform" is uniform with the variance of "unit". "centred" sets the
-    Frobenius norm of the matrix to the norm of `bias` [outputs] without its mean, "frobenius" to the norm of `bias`:
-    the paper's rule taken literally, with logits of standard deviation 12 and a first loss near 39. The draw depends
-    only on the seed, so all variants share it. `bias` is without spare rows. Raises ModelError as `check_weight_scale`
-    does, and if the bias has no norm to match.
+    The factor is 1 for "unit", or the number `scale`. "unit_uniform" draws from a uniform distribution of the same
+    variance, with factor 1. For "centred", the Frobenius norm of the matrix becomes the norm of `bias` [outputs] minus
+    its mean; for "frobenius", the norm of `bias`. "frobenius" is the literal reading of the paper's rule: the standard
+    deviation of logits is 12, and the first loss is near 39 nats. The drawn matrix depends only on `seed`. `bias`
+    contains no spare rows. Raises ModelError as `check_weight_scale` does, and if the norm of `bias` is needed but 0.
     """
     check_weight_scale(layer, scale)
     weight = output_weight(layer)
@@ -168,7 +170,7 @@ def _factor(scale: WeightScale, unit_weight: Tensor, bias: Tensor | None) -> flo
         return 1.0
     if not isinstance(scale, str):
         return float(scale)
-    # The rule holds for all models, but with a bias of 0 the matrix would be zero.
+    # A bias of 0 has no norm, so "centred" and "frobenius" would make the matrix zero.
     values = torch.zeros(1) if bias is None else bias.double()
     matched = _norm(values - values.mean() if scale == "centred" else values)
     if matched == 0:
@@ -177,7 +179,7 @@ def _factor(scale: WeightScale, unit_weight: Tensor, bias: Tensor | None) -> flo
 
 
 def _norm(values: Tensor) -> float:
-    """Return the L2 norm, computed by numpy, because torch's sums depend on the number of threads, and the initial
-    weights must not.
+    """Return the L2 norm, computed by numpy: torch's sums depend on the number of threads, but initial weights must
+    not.
     """
     return float(np.sqrt(np.square(values.detach().cpu().double().numpy()).sum()))

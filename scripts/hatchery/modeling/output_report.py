@@ -1,7 +1,7 @@
-"""Measures of an output layer before the first update: norms, and the divergence of its prediction from the prior.
+"""Measures of an output layer before the first update: norms of its weights, and its divergence from the prior.
 
-Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule is ambiguous, so these
-numbers identify the variant of a run. All values are in nats.
+Source: docs/papers/natural-bias.md, "Scale of the output matrix". The paper's scaling rule is ambiguous; these numbers
+show which reading of the rule a run uses. All losses and divergences are in nats.
 """
 
 import math
@@ -16,7 +16,7 @@ from hatchery.modeling.count_distributions import entropy
 from hatchery.modeling.language_model import LanguageModel
 from hatchery.modeling.norm_and_dropout import full_precision
 
-# More digits would differ between machines, but manifests must not.
+# Manifests must be equal on all machines, but further digits would differ.
 _SIGNIFICANT_DIGITS, _DECIMALS = 5, 4
 
 
@@ -29,16 +29,15 @@ def output_measures(
     frequencies: np.ndarray | None = None,
     targets: Tensor | None = None,
 ) -> dict[str, float]:
-    """Return measures of softmax(weight @ phi + bias) over the rows phi of `features` [M, d], M at least 1.
+    """Return measures of p = softmax(weight @ phi + bias) over the rows phi of `features` [M, d], M >= 1.
 
-    `weight` [V, d] and `bias` [V] are those of the output layer; norms ignore spare rows.
+    `weight` [V, d] and `bias` [V] are the parameters of the output layer. Norms ignore rows that no token id uses.
 
-    With the prior `distribution` [n], n at most V (later rows are spare): `divergence_from_prior` is KL(prior || p) as
-    mean over the rows of `features`, `predicted_divergence` half the variance of the logits without bias, an
-    approximation for small values and independent rows of the matrix, and `bias_divergence_from_prior` is KL(prior ||
-    softmax(bias)): 0 if the prior was set, and more after training changed the bias. With `frequencies` [n] of the
-    labels, not smoothed: `prior_loss`, their cross-entropy under the prior, and `expected_first_loss`, that under p.
-    With `targets` int64 [M]: `first_loss`.
+    The prior `distribution` [n], n <= V, adds: `divergence_from_prior`, the mean of KL(prior || p) over the rows of
+    `features`; `predicted_divergence`, half the variance of the logits without bias, which approximates this mean for
+    small values; and `bias_divergence_from_prior`, KL(prior || softmax(bias)), which is 0 until training changes the
+    bias. The unsmoothed label counts `frequencies` [n] add the cross-entropy of the labels under the prior
+    (`prior_loss`) and under p (`expected_first_loss`). `targets` int64 [M] add `first_loss`.
     """
     if not len(features):
         raise ModelError("output_measures: got no position, expected at least one to predict at")
@@ -93,8 +92,8 @@ def language_model_measures(
 ) -> dict[str, float]:
     """Return `output_measures` of a language model at the labelled positions of `batch`, without dropout.
 
-    The batch is one of the training examples' (`input_ids`, `attention_mask`, `labels`). Raises ModelError if it has no
-    label.
+    The batch has the keys of training examples (`input_ids`, `attention_mask`, `labels`). Raises ModelError if no
+    position is labelled.
     """
     head = model.head
     was_training = model.training

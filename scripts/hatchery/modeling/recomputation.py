@@ -1,7 +1,7 @@
 """Layers that discard their activations in training and recompute them in the backward pass.
 
-Recomputation saves memory and costs a second forward pass. Dropout is drawn again from the same state of the generator,
-so the results do not change.
+Recomputation saves memory and costs a second forward pass. The second pass uses the same random numbers for dropout, so
+results do not change.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,8 +16,9 @@ from hatchery.modeling.attention import LayerCache
 
 
 def recompute_(layers: Iterable[nn.Module], run: Callable[..., Any] = checkpoint) -> None:
-    """Recompute the activations of `layers`; `del layer.forward` undoes it. `run` is torch's `checkpoint` with other
-    arguments.
+    """Make `layers` recompute their activations, by replacing `layer.forward`; `del layer.forward` restores the method.
+
+    `run` is torch's `checkpoint`, or the same function with other arguments.
     """
     for layer in layers:
         layer.forward = partial(_recomputed, layer, layer.forward, run)
@@ -28,8 +29,9 @@ def _recomputed(layer: nn.Module, forward: Any, run: Callable[..., Any], *inputs
         return forward(*inputs)
 
     def once(*given: Any) -> Any:
-        # Copy the cache for each of the two runs, because a decoder's layer adds its keys and values to it.
+        # A decoder layer appends keys and values to its cache, and is called twice. So each call gets a copy of the
+        # cache.
         return forward(*(replace(one, own=replace(one.own)) if isinstance(one, LayerCache) else one for one in given))
 
-    # The reentrant version returns no gradients to tensors inside tuples.
+    # Reentrant checkpointing would return no gradients for tensors inside tuples.
     return run(once, *inputs, use_reentrant=False)

@@ -1,7 +1,6 @@
-"""Relative positions: the row of the relative embedding for the distance of a query and a key.
+"""Relative positions: the row of the relative embedding for the distance between a query and a key.
 
-Source: LTG-BERT's published code, with DeBERTa's log-bucketed distances (docs/papers/ltg-bert.md, "Attention"). Small
-distances have one row each, large distances share logarithmically growing buckets, and no index is outside the table.
+Source: LTG-BERT's published code, with DeBERTa's log-bucketed distances (docs/papers/ltg-bert.md, "Attention").
 """
 
 from typing import NamedTuple
@@ -13,32 +12,33 @@ from hatchery.modeling.position_buckets import bucket_of_distance
 
 
 class PositionIndices(NamedTuple):
-    """Indices of the score of query i and key j in the two score tables of a head, for one sequence length T.
+    """Indices for looking up the position scores of query i and key j, for one sequence length T.
 
-    A table has one row per token and one column per row of the relative embedding that occurs at this length: the
-    `n_rows` rows from `first_row` on. The indices count within the flattened table [T * n_rows].
+    Each head has two score tables, one for queries and one for keys. A table has a row for each token, and a column for
+    each row of the relative embedding that occurs at this length (`n_rows` rows from `first_row` on). Indices refer to
+    the flattened table [T * n_rows].
     """
 
     first_row: int
     n_rows: int
     by_query: Tensor
-    """int64 [T * T]: element i * T + j points at (row i, bucket of i - j)."""
+    """int64 [T * T]: element i * T + j is the index of (row i, column of distance i - j)."""
     by_key: Tensor
-    """int64 [T * T]: element i * T + j points at (row j, bucket of i - j)."""
+    """int64 [T * T]: element i * T + j is the index of (row j, column of distance i - j)."""
     row_of_distance: Tensor
     """int32 [2 T - 1]: the column of each distance from 1 - T to T - 1."""
     first_distance: Tensor
-    """int32 [R], R a power of 2 above `n_rows`: the first distance of each column, and T after the last column."""
+    """int32 [R], R a power of 2 above `n_rows`: the smallest distance of each column, and T for indices above the last
+    column."""
 
     def reached(self, relative_embedding: Tensor) -> Tensor:
-        """Return the rows [n_rows, D] of `relative_embedding` that distances below T can reach.
-
-        Only these rows are used; the others would get no gradient.
-        """
+        """Return the rows [n_rows, D] of `relative_embedding` that occur at distances below T."""
         return relative_embedding[self.first_row : self.first_row + self.n_rows]
 
     def of_queries_from(self, first: int, length: int) -> "PositionIndices":
-        """Return the indices of only the queries from `first` on, in separate tables; `length` is T."""
+        """Return the indices for the queries from `first` on, in a table without rows for earlier queries; `length` is
+        T.
+        """
         if first == 0:
             return self
         by_query = self.by_query.view(length, length)[first:] - first * self.n_rows
@@ -46,7 +46,7 @@ class PositionIndices(NamedTuple):
         return self._replace(by_query=by_query.flatten(), by_key=by_key.flatten())
 
     def columns(self, length: int) -> Tensor:
-        """Return int64 [T, T]: the column of query i and key j; `length` is T."""
+        """Return int64 [T, T]: the column of each pair of query i and key j; `length` is T."""
         return self.by_query.view(length, length) % self.n_rows
 
 
@@ -59,14 +59,12 @@ class RelativePositions(nn.Module):
         self.buckets = tuple(bucket_of_distance(d, bucket_size, max_positions) for d in range(max_positions))
         rows = [bucket_size - 1 - bucket for bucket in self.buckets[:0:-1]]
         rows += [bucket_size - 1 + bucket for bucket in self.buckets]
-        # The explicit device keeps the table real if a model is built on the meta device and filled later.
+        # The explicit device keeps the values if a model is built on the meta device and filled later.
         self.register_buffer("row_of_distance", torch.tensor(rows, device="cpu"), persistent=False)
         self.row_of_distance: Tensor
 
     def rows(self, length: int) -> Tensor:
-        """Return int64 [length, length]: the row of the relative embedding for query i and key j (LTG-BERT: 31 +
-        bucket).
-        """
+        """Return int64 [length, length]: the row of the relative embedding for query i and key j."""
         farthest = len(self.buckets) - 1
         position = torch.arange(length, device=self.row_of_distance.device)
         distance = (position[:, None] - position[None, :]).clamp(-farthest, farthest)

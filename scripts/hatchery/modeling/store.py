@@ -1,7 +1,7 @@
-"""A model as a folder: `model.safetensors` with the weights and `config.json` with the configuration.
+"""A stored model: a folder with the weights (`model.safetensors`) and the configuration (`config.json`).
 
-Both files are written atomically. The matrix that embedding and output share is stored once. Loading accepts exactly
-the tensors of the configuration; errors name the file and the tensor.
+Both files are written atomically. The matrix that embedding and output layer share is stored once. A file with missing
+or additional tensors is refused; errors name the file and the tensor.
 """
 
 import json
@@ -26,7 +26,7 @@ CONFIG_FILE = "config.json"
 def save_model(folder: str | Path, model: LanguageModel) -> list[Path]:
     """Write the configuration and the weights of `model` into `folder`; return the two paths.
 
-    The bytes depend only on the weights: tensors are sorted by name, and there is no date.
+    Equal weights give equal bytes: tensors are sorted by name, and the file contains no date.
     """
     folder = Path(folder)
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(model.state_dict().items())}
@@ -49,19 +49,19 @@ def load_language_model(folder: str | Path) -> LanguageModel:
 def filled_language_model(
     config: ModelConfig, causal: bool, tensors: Mapping[str, Tensor], path: str | Path
 ) -> LanguageModel:
-    """Return the model of a configuration with these weights, in fp32. Raises ModelError naming `path`, as
-    `check_tensors`.
+    """Return a model in fp32 with this configuration and the weights `tensors`. Raises ModelError, as `check_tensors`
+    does.
     """
     model = empty_language_model(config, causal)
     check_tensors(model, tensors, path)
-    # Copies in fp32, the type of all parameters, because the tensors may be a memory map of the file.
+    # Copy the tensors, because they may be a memory map of the file. All parameters are fp32.
     copies = {name: tensor.to(torch.float32, copy=True) for name, tensor in tensors.items()}
     model.load_state_dict(copies, assign=True)
     return model
 
 
 def description(config: ModelConfig, causal: bool) -> dict[str, object]:
-    """Return the content of `config.json`: the configuration and, only if true, the key `causal`."""
+    """Return the content of `config.json`: the configuration, and the key `causal` if it is true."""
     return config.to_dict() | ({"causal": True} if causal else {})
 
 
@@ -93,7 +93,7 @@ def check_tensors(
 ) -> None:
     """Raise ModelError, naming `path`, unless `tensors` has the names, shapes and types of the model's parameters.
 
-    `name_in_file` returns a tensor's name in the file, for messages.
+    `name_in_file` maps our tensor names to the names in the file, for messages.
     """
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):

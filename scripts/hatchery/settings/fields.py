@@ -242,7 +242,7 @@ def hints_of(cls: Any) -> Mapping[str, Any]:
 
 
 def metadata(hint: Any, about: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield (member, `Annotated` metadata) for each member of a union. A type that is no union is its own only member."""
+    """Yield (member, `Annotated` metadata) for each member of a union, or for the type itself if it is no union."""
     if get_origin(hint) is Annotated:
         inner, *more = get_args(hint)
         yield from metadata(inner, (*about, *more))

@@ -151,7 +151,7 @@ class Position(NamedTuple):
 
 
 def _classes(hint: Any) -> list[type]:
-    """Return the settings classes among the members of a type. The class of a partial mapping (`PartOf`) is included."""
+    """Return the settings classes among the members of a type, and the class of a partial mapping (`PartOf`)."""
     parts = [meta.settings for meta in markers_of(hint, PartOf)]
     return parts or [member for member in members_of(hint) if isinstance(member, type) and is_dataclass(member)]
 

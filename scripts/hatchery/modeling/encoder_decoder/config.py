@@ -1,8 +1,8 @@
-"""The sizes and choices that define a translation model.
+"""Configuration of translation models.
 
-Source: "Attention Is All You Need" as "A Natural Bias for Language Generation Models" uses it (Appendix A); the choices
-that the paper leaves open (widths, order of norms, tying) are settings here, with inferred defaults:
-docs/papers/natural-bias.md, "Differences".
+Source: "Attention Is All You Need", as used in "A Natural Bias for Language Generation Models" (Appendix A). The paper
+leaves open the widths, the order of norms and the tying of weights; these are settings with inferred defaults
+(docs/papers/natural-bias.md, "Differences").
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class EncoderDecoderSizes(EncoderSizes):
     """Number of decoder layers; null uses the number of encoder layers (`num_hidden_layers`)."""
 
     normalisation: Literal["pre_norm", "post_norm"] = "pre_norm"
-    """Position of the norms: pre_norm before every block and once at the end; post_norm after every residual sum, as in
-    2017."""
+    """Position of the norms. pre_norm: before every block and after the last layer. post_norm: after every residual
+    sum, as in the original transformer of 2017."""
 
     tie_word_embeddings: bool = False
     """Use the embedding shared by source and target as output matrix."""
@@ -70,7 +70,7 @@ class EncoderDecoderConfig(EncoderDecoderSizes, ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderDecoderFile(EncoderDecoderSizes):
-    """Architecture of a translation model; the vocabulary size comes from the tokenizer."""
+    """Architecture of a translation model. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
     """Description for readers."""

@@ -1,10 +1,10 @@
-"""The parts of a translation model and their use: the source is read once, the target token by token.
+"""The modules of a translation model, and decoding: the source is encoded once, the target is decoded token by token.
 
 Source: "Attention Is All You Need", Sections 3.1 to 3.5; "A Natural Bias for Language Generation Models", Section 2,
-whose output layer is softmax(W phi + b). One embedding serves source and target, which share a vocabulary; the
-embedding is scaled by sqrt(D), and sines and cosines of the positions are added. The encoder uses the layer of all
-families; the decoder's layer has a third block, which attends to the encoded source. Keys and values are kept from step
-to step (`LayerCache`). Exported models contain the same parts.
+whose output layer is softmax(W phi + b). Source and target share a vocabulary and an embedding, which is scaled by
+sqrt(D); sines and cosines of the positions are added. Encoder layers are `EncoderLayer`s. Decoder layers also attend to
+the encoded source. The keys and values of earlier tokens are cached (`LayerCache`). Exported models contain the same
+modules.
 """
 
 import math
@@ -66,16 +66,18 @@ def feed_forward(config: EncoderDecoderConfig) -> FeedForward:
 
 
 class DecoderProbabilities(NamedTuple):
-    """Attention probabilities of a decoder's layers; each layer appends its own."""
+    """Attention probabilities of all decoder layers; each layer appends a tensor to both lists."""
 
     own: list[Tensor]
-    """[B, H, T, T'], attention to the target's tokens so far."""
+    """[B, H, T, T'] per layer: attention to the target's tokens so far."""
     source: list[Tensor]
-    """[B, H, T, S], attention to the source."""
+    """[B, H, T, S] per layer: attention to the source."""
 
 
 class DecoderLayer(nn.Module):
-    """Attention to the target's tokens so far, attention to the source, feed-forward block; a residual around each."""
+    """Decoder layer: attention to the target's tokens so far, attention to the source, and feed-forward block, each
+    with a residual.
+    """
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
@@ -87,7 +89,7 @@ class DecoderLayer(nn.Module):
         self.feed_forward_norm = norm_behind(config)
 
     def begun(self, memory: Tensor) -> LayerCache:
-        """Return the cache before the first token, for the encoded source [B, S, D]."""
+        """Return a cache without target tokens, for the encoded source `memory` [B, S, D]."""
         return LayerCache(self.source_attention.keys_and_values(memory), TokenCache())
 
     def forward(
@@ -98,7 +100,9 @@ class DecoderLayer(nn.Module):
         source_mask: Tensor | None,
         kept: "DecoderProbabilities | None" = None,
     ) -> Tensor:
-        """Transform `hidden` [B, T, D], the states of the tokens after those in `cache`, and add them to the cache."""
+        """Return the output [B, T, D] for the states `hidden` [B, T, D] of new target tokens, and append the tokens to
+        the cache.
+        """
         own, of_source = (None, None) if kept is None else (kept.own, kept.source)
         attended = self.attention(hidden, AttentionInputs(mask=own_mask, cache=cache.own, probabilities=own))
         hidden = _summed(hidden, attended, self.attention_norm)
@@ -134,31 +138,33 @@ class SourceEncoder(LayeredEncoder):
         return self.embedding
 
     def embedded(self, ids: Tensor, first: int = 0) -> Tensor:
-        """Return tokens [B, T, D] of `ids`, as in `word_vectors`, at the positions from `first` on."""
+        """Return embedded tokens [B, T, D] at the positions from `first` on; `ids` are ids or word vectors
+        (`word_vectors`).
+        """
         size = self.config.hidden_size
         words = word_vectors(self.embedding, ids) * math.sqrt(size)
         return self.dropout(words + positions(first, ids.shape[1], size, ids.device))
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Return embedded tokens [B, T, D] of int64 [B, T], and the mask for the layers."""
+        """Return embedded tokens [B, T, D] of `input_ids` int64 [B, T], and the attention mask for the layers."""
         return self.embedded(input_ids), AttentionInputs(mask=attention_mask)
 
 
 class OutputLayer(VocabularyHead):
-    """softmax(W phi + b) without the softmax; phi is the unchanged last hidden state."""
+    """Output layer of a translation model: logits W phi + b, where phi is the last hidden state."""
 
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """Return the vectors that the output matrix multiplies: the unchanged `hidden` [..., D]."""
+        """Return `hidden` [..., D] unchanged: the vectors that the output matrix multiplies."""
         return hidden
 
 
 @dataclass
 class DecoderState:
-    """State of the decoding of a batch of sentences: the cache of every layer, and the number of tokens read."""
+    """State of the decoding of a batch: the cache of every layer, and the number of target tokens so far (`length`)."""
 
     layers: list[LayerCache]
     source_mask: Tensor | None
@@ -166,13 +172,13 @@ class DecoderState:
     length: int = 0
 
     def rows(self, chosen: Tensor) -> "DecoderState":
-        """Return the state of the rows `chosen` int64 [B'] of the batch, which may repeat and omit rows."""
+        """Return the state of the sentences with indices `chosen` int64 [B'], which may repeat and omit sentences."""
         mask = None if self.source_mask is None else self.source_mask.index_select(0, chosen)
         return DecoderState([layer.rows(chosen) for layer in self.layers], mask, self.length)
 
 
 class Decoding:
-    """Methods of a module with these parts: read a source, and return the states of the next tokens."""
+    """Methods of a module with an encoder and a decoder: encode the source, and compute states of target tokens."""
 
     encoder: SourceEncoder
     decoder: nn.ModuleList
@@ -184,26 +190,29 @@ class Decoding:
         return cast("list[DecoderLayer]", list(self.decoder))
 
     def begin(self, input_ids: Tensor, attention_mask: Tensor | None) -> DecoderState:
-        """Read the source: int64 [B, S], and bool [B, S] with True at tokens (None: all positions are tokens)."""
+        """Encode the source int64 [B, S] with mask bool [B, S] (None: all positions are tokens), and return the initial
+        state.
+        """
         mask = none_if_all_tokens(attention_mask)
         memory = self.remembered(self.encoder(input_ids, mask)[-1])
         return DecoderState([layer.begun(memory) for layer in self.decoder_layers], mask)
 
     def remembered(self, last: Tensor) -> Tensor:
-        """Return the decoder's view of the source, [B, S, D]: the encoder's `last` states, normalised if norms precede
-        blocks.
+        """Return the encoded source [B, S, D] for the decoder: the encoder's last states, with the final norm in
+        pre-norm models.
         """
         return last if self.encoder.final_norm is None else self.encoder.final_norm(last)
 
     def decode(self, target_ids: Tensor, state: DecoderState, kept: DecoderProbabilities | None = None) -> Tensor:
-        """Return hidden states [B, T, D] of the next tokens int64 [B, T] of the targets, and add the tokens to
-        `state`.
+        """Return the hidden states [B, T, D] of the next target tokens int64 [B, T], and append the tokens to `state`.
+
+        If `kept` is given, each layer appends its attention probabilities to it.
         """
         length = target_ids.shape[1]
         hidden = self.encoder.embedded(target_ids, state.length)
         mask = None
         if length > 1:
-            # Token i sees the earlier state, itself, and the tokens before it.
+            # Token i attends to the earlier tokens in the cache, to itself, and to the new tokens before it.
             mask = torch.ones(1, length, state.length + length, dtype=torch.bool, device=target_ids.device)
             mask = mask.tril(diagonal=state.length)
         for layer, layer_cache in zip(self.decoder_layers, state.layers, strict=True):

@@ -1,4 +1,4 @@
-"""The record of the family "encoder_decoder": translation models."""
+"""The family "encoder_decoder": translation models."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def _modules() -> Modules:
 
 def _forward_flops(config: EncoderDecoderConfig, shape: PassShape) -> dict[str, float]:
     parts = encoder_flops(config, shape)
-    # The output layer is only the product with the vocabulary matrix.
+    # This family's head is only a product with the output matrix, so the part "head" has no FLOPs.
     return {**parts, "head": 0.0, "decoder": decoder_flops(config, shape, config.decoder_layers)}
 
 

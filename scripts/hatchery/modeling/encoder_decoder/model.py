@@ -1,8 +1,8 @@
-"""The translation model: the probability of every next token of the target, given the source and the previous tokens.
+"""The translation model: predicts every next token of the target, given the source and the previous tokens.
 
-Weights before training are Xavier's normal for matrices and N(0, 1/D) for embedding and output. Source: "A Natural Bias
-for Language Generation Models", Section 4.1 (the output matrix). The distribution of the embedding is the usual one for
-embeddings that are scaled by sqrt(D). A tied matrix is the embedding. Biases start at 0, gains of norms at 1.
+Initial weights: matrices are drawn by Xavier's normal initialisation, embedding and output matrix from N(0, 1/D).
+Biases are 0, gains of norms 1. Source: "A Natural Bias for Language Generation Models", Section 4.1 (the output
+matrix); N(0, 1/D) is usual for embeddings that are scaled by sqrt(D).
 """
 
 import math
@@ -20,7 +20,7 @@ from hatchery.modeling.norm_and_dropout import LayerNorm, full_precision
 
 
 class TranslationModel(Decoding, LanguageModel):
-    """Encoder, decoder and output layer; call `hatchery.modeling.language_model.initialise_` before training it."""
+    """Encoder, decoder and output layer. `hatchery.modeling.language_model.initialise_` sets the initial weights."""
 
     config: EncoderDecoderConfig
     encoder: SourceEncoder
@@ -41,10 +41,11 @@ class TranslationModel(Decoding, LanguageModel):
         labels: Tensor,
         labelled: Tensor | None = None,
     ) -> LanguageModelOutput:
-        """Return the predictions at the `labels` int64 [B, T] (-100: no prediction).
+        """Return the predictions at the labelled positions of `labels` int64 [B, T] (-100: not labelled).
 
-        `input_ids` int64 [B, S] and `attention_mask` bool [B, S] are the source, `target_ids` int64 [B, T] the
-        decoder's input: the start, and all labels except the last one. `labelled` are the `labelled_positions`.
+        The source is `input_ids` int64 [B, S] with `attention_mask` bool [B, S]. The decoder reads `target_ids` int64
+        [B, T]: the start token, and all labels except the last. `labelled` is the result of
+        `labelled_positions(labels)`, if known.
         """
         labelled = labelled_positions(labels) if labelled is None else labelled
         targets = labels.flatten()[labelled]
@@ -53,7 +54,7 @@ class TranslationModel(Decoding, LanguageModel):
         return LanguageModelOutput(logits, targets, labelled)
 
     def labelled_hidden(self, batch: Mapping[str, Tensor], device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-        """Return hidden states [N, D] at the labels of `batch`, which is on the CPU, and these labels int64 [N], on
+        """Return the hidden states [N, D] at the labelled positions of a CPU `batch`, and the labels int64 [N], on
         `device`.
         """
         rows = labelled_positions(batch["labels"])
@@ -77,7 +78,8 @@ def initialise_encoder_decoder_(model: nn.Module, seed: int) -> None:
             elif parameter.dim() < 2:
                 parameter.zero_()
             elif name == "head.vocabulary_weight":
-                # All scaled variants draw from this stream, so they have the same matrix except for its scale.
+                # `scale_output_weight_` uses the same random stream, so scaled and unscaled matrices differ only by a
+                # factor.
                 normal_(parameter, 1 / math.sqrt(config.hidden_size), seed, "output_weight")
             elif isinstance(module, nn.Linear):
                 normal_(parameter, xavier_deviation(parameter), seed, name)
