@@ -1,1 +1,3 @@
-"""Heads for labelled tasks, composed of pooling, transform, output layer and target; they work with every encoder."""
+"""Heads for labelled tasks, composed of a pooling, a transform, an output layer and a target. Every head works with
+every encoder.
+"""

@@ -1,7 +1,7 @@
-"""The heads by name, with their options, for the configuration of a task.
+"""The registry of task heads: name, options and model class of each head.
 
-A head is an entry of `HEADS`: a model, and its options, a dataclass in the same file with LTG-BERT's defaults. Poolings
-and transforms have their own registries and can be combined with every head that uses them.
+An entry of `HEADS` names a model class and the dataclass of its options, whose defaults are LTG-BERT's. Poolings and
+transforms have their own registries and can be combined with every head that uses them.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ from hatchery.typed import build
 
 
 class HeadDefinition(NamedTuple):
-    """A head: the class of its options, whether it has a label set, and the function that builds its model."""
+    """A head: the class of its options, whether the head needs a label set, and the class of its model."""
 
     options: type
     has_label_set: bool
@@ -47,8 +47,8 @@ def build_task_model(
 ) -> TaskModel:
     """Return the model of head `name` on `encoder`, which is not copied.
 
-    Raises ConfigError, naming the key, for an unknown head, option or value, and for a label set that is missing or has
-    no meaning for the head; ModelError for impossible values.
+    Raises ConfigError, naming the key, for an unknown head or option, an invalid value, a missing label set, and a
+    label set for a head without labels. Raises ModelError for values that the model class refuses.
     """
     if name not in HEADS:
         raise ConfigError(f"head: got {name!r}, allowed are: {', '.join(HEADS)}")
@@ -66,20 +66,22 @@ def build_task_model(
 
 
 def read_pooling(name: str, encoder: Encoder, options: Mapping[str, Any] | None = None) -> str | None:
-    """Return the pooling of head `name` on `encoder`, which may differ from that of the options; None for a head
-    without pooling.
+    """Return the pooling that head `name` uses on `encoder`; None for a head without pooling.
+
+    The encoder may require another pooling than the options name (`_as_loaded`).
     """
     typed: Any = build(HEADS[name].options, options or {}, f"head.{name}")
     return _as_loaded(encoder, typed).pooling if isinstance(typed, SequenceOptions) else None
 
 
 def _as_loaded(encoder: Encoder, options: SequenceOptions) -> SequenceOptions:
-    """Return the options, or, if requested, the choices of the reduced-vocabulary study's script for the model.
+    """Return the options after adapting transform and pooling to the encoder.
 
-    The script (docs/papers/reduced-vocabulary.md, "Heads") tries the stock classifier, which fits the tied models and
-    those untied models whose two widths are equal; the latter silently lose the projection between the widths. Only the
-    other models get the study's own head. A causal model reads its last token instead of its first. Raises ConfigError
-    for a model of another family.
+    With `loader` "reduced_vocabulary", transform and pooling are those of the reduced-vocabulary study's script
+    (docs/papers/reduced-vocabulary.md, "Heads"). The script loads RoBERTa's stock classifier if embeddings and hidden
+    states have equal widths; an untied model then loses its projection without a warning. Other models get the study's
+    own head. Without `loader`, "first_token" becomes "last_token" for causal models. Raises ConfigError if `loader` is
+    set for a model that is not of the family roberta.
     """
     if options.loader == "none":
         return _without_blind_token(encoder, options)
@@ -101,7 +103,7 @@ HEADS: dict[str, HeadDefinition] = {
     "sequence_classification": HeadDefinition(SequenceOptions, True, SequenceClassifier),
     # One number per text or pair of texts: STS-B.
     "regression": HeadDefinition(RegressionOptions, False, SequenceRegressor),
-    # The best of several inputs: COPA.
+    # The index of the best input among several: COPA.
     "multiple_choice": HeadDefinition(ChoiceOptions, False, MultipleChoice),
     # One class for marked words in a text or pair: WiC.
     "marked_words_classification": HeadDefinition(MarkedWordsOptions, True, MarkedWordsClassifier),

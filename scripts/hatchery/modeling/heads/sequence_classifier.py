@@ -1,9 +1,9 @@
-"""Models with one decision per sequence: classification of a text or a pair, regression, and one choice of several.
+"""Models with one output per sequence: classification of a text or a pair of texts, regression, multiple choice.
 
-A pair is one input with separators, so it needs no head of its own. The default is the head published with LTG-BERT's
-checkpoints (norm, linear, GELU, norm, dropout, linear) on the first token, used for GLUE by ELC-BERT too; poolings and
-transforms of the other papers are values of the options. A pooling makes one vector of a sequence's states; it requests
-only the states that it needs from the encoder, so that a pooling of a single position does not pay for the others.
+A pair of texts is one input with separators, so it needs no head of its own. The default head was published with
+LTG-BERT's checkpoints (norm, linear, GELU, norm, dropout, linear, on the first token); ELC-BERT also uses it for GLUE.
+The heads of other papers are other values of `pooling` and `transform`. A pooling computes one vector per sequence and
+requests from the encoder only the states that it needs, because single positions are cheaper than all positions.
 """
 
 from dataclasses import dataclass
@@ -39,11 +39,11 @@ PoolingName = Literal["first_token", "last_token", "mean", "position_linear"]
 
 
 class FirstToken(nn.Module):
-    """The last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock classifier)."""
+    """Pooling: the last state at position 0, [CLS] (LTG-BERT, Appendix B.1; RoBERTa's stock classifier)."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding at the
-        beginning.
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for padding at
+        position 0.
         """
         if can_read_values(mask := token_mask(input_ids, attention_mask)) and not bool(mask[:, 0].all()):
             raise EvaluationError("input_ids: a sequence begins with padding, expected [CLS] at its first position")
@@ -53,13 +53,14 @@ class FirstToken(nn.Module):
 
 
 class LastToken(nn.Module):
-    """The encoder's last state at the last token that is not padding, for causal models, whose first token sees
-    no other token.
+    """Pooling: the last state at the last token that is not padding, for causal models, whose first token attends only
+    to itself.
     """
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]; a sequence without tokens gets its first
-        state.
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T].
+
+        For a sequence without tokens, the vector is the state at position 0.
         """
         batch, length = input_ids.shape
         positions = torch.arange(length, device=input_ids.device)
@@ -69,7 +70,7 @@ class LastToken(nn.Module):
 
 
 class MeanOverTokens(nn.Module):
-    """The mean of the encoder's last states over all tokens that are not padding, including special tokens."""
+    """Pooling: the mean of the last states over all tokens that are not padding, including special tokens."""
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]."""
@@ -79,11 +80,12 @@ class MeanOverTokens(nn.Module):
 
 
 class PositionLinear(nn.Module):
-    """A learned weight per position and one bias, the same for all channels.
+    """Pooling: the sum of the last states over all positions, with a learned weight per position, plus a learned bias.
 
-    The head of the reduced-vocabulary study's custom family (docs/papers/reduced-vocabulary.md, "Heads"). Every input
-    is padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, the encoder gets
-    no mask, so tokens attend to padding. With `attend_padding` False they do not, but padding is still weighted.
+    Source: the reduced-vocabulary study's own models (docs/papers/reduced-vocabulary.md, "Heads"). Every input is
+    padded to `n_positions` with `pad_id`, so the result does not depend on the batch. As published, the encoder gets no
+    mask, so tokens attend to padding. With `attend_padding` False, tokens do not attend to padding, but the sum still
+    includes padded positions.
     """
 
     def __init__(self, n_positions: int, pad_id: int, attend_padding: bool = True) -> None:
@@ -94,8 +96,8 @@ class PositionLinear(nn.Module):
         self.position_weights = nn.Linear(n_positions, 1)
 
     def forward(self, encoder: Encoder, input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError for T >
-        n_positions.
+        """Return vectors [B, D]; `input_ids` int64 [B, T], mask bool [B, T]. Raises EvaluationError if T >
+        `n_positions`.
         """
         missing = self.n_positions - input_ids.shape[1]
         if missing < 0:
@@ -118,7 +120,7 @@ POOLINGS: dict[PoolingName, type[nn.Module]] = {
 
 
 def make_pooling(name: PoolingName, n_positions: int, pad_id: int, attend_padding: bool) -> nn.Module:
-    """Return the pooling of that name; all other arguments are for "position_linear"."""
+    """Return a new pooling. All arguments except `name` are only used by "position_linear"."""
     if name == "position_linear":
         return PositionLinear(n_positions, pad_id, attend_padding)
     return POOLINGS[name]()
@@ -126,19 +128,20 @@ def make_pooling(name: PoolingName, n_positions: int, pad_id: int, attend_paddin
 
 @dataclass(frozen=True)
 class SequenceOptions(EncoderOptions):
-    """Options of the heads with one vector per sequence."""
+    """Options of sequence classification, and the base of regression's and multiple choice's options."""
 
     transform: TransformName = "ltg_wrapper"
     pooling: PoolingName = "first_token"
-    # Inputs are padded to this length and cannot be longer; for position_linear only.
+    # Number of positions to which position_linear pads inputs, and its maximum input length.
     n_positions: int = 128
-    # Whether tokens attend to the padding up to `n_positions`, as published; for position_linear only.
+    # For position_linear: whether tokens attend to the padding up to `n_positions`, as published.
     attend_padding: bool = True
-    # Whether the reduced-vocabulary study's script chooses transform, pooling and loss for the model (`registry`).
+    # reduced_vocabulary: the rules of the reduced-vocabulary study's script choose transform, pooling and loss
+    # (`registry`).
     loader: Literal["none", "reduced_vocabulary"] = "none"
-    # Epsilon of the layer norms of the transform; None: that of the encoder.
+    # Epsilon of the transform's layer norms; None: the encoder's epsilon.
     layer_norm_eps: float | None = None
-    # pytorch: PyTorch's default initialisation of the head (BabyLM since 2025).
+    # ltg: LTG-BERT's truncated normal. pytorch: PyTorch's default, as in BabyLM's pipelines since 2025.
     initialisation: Initialisation = "ltg"
 
 
@@ -146,9 +149,9 @@ class SequenceOptions(EncoderOptions):
 class RegressionOptions(SequenceOptions):
     """Options of `regression`."""
 
-    # The initial output bias: the mean of the targets, 2.5 for STS-B in LTG-BERT's code.
+    # Initial output bias. LTG-BERT's code uses 2.5, the mean of the targets, for STS-B.
     initial_value: float = 0.0
-    # The reduced-vocabulary study's squared error on max(0, output).
+    # True: the loss is the squared error of max(0, output), as in the reduced-vocabulary study.
     rectified_loss: bool = False
 
 
@@ -156,14 +159,14 @@ class RegressionOptions(SequenceOptions):
 class ChoiceOptions(SequenceOptions):
     """Options of `multiple_choice`."""
 
-    # LTG-BERT's binary cross-entropy per choice (COPA) instead of a softmax over the choices.
+    # True: a binary cross-entropy per choice, as in LTG-BERT's code for COPA. False: a softmax over the choices.
     independent_choices: bool = False
 
 
 class SequenceClassifier(TaskModel):
-    """Pooling, transform and one score per label and sequence.
+    """Classification of sequences: pooling, transform, and one score per label.
 
-    Raises ModelError for an impossible number of labels or dropout.
+    Raises ModelError for an invalid number of labels or dropout.
     """
 
     def __init__(
@@ -184,9 +187,9 @@ class SequenceClassifier(TaskModel):
 
 
 class SequenceRegressor(SequenceClassifier):
-    """One number per sequence; scores [B, 1], labels and predictions float [B].
+    """Regression: one number per sequence. Scores [B, 1], labels and predictions float [B].
 
-    Raises ModelError when the initial value is not finite.
+    Raises ModelError if the initial value is not finite.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: RegressionOptions) -> None:
@@ -195,8 +198,8 @@ class SequenceRegressor(SequenceClassifier):
 
 
 class MultipleChoice(SequenceClassifier):
-    """One score per choice; each choice is a sequence of its own. Labels and predictions are indices of choices, int64
-    [B].
+    """Multiple choice: one score per choice. Each choice is a separate input sequence; labels and predictions are
+    indices of choices, int64 [B].
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ChoiceOptions) -> None:
@@ -205,8 +208,8 @@ class MultipleChoice(SequenceClassifier):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Return scores [B, C] of `input_ids` int64 [B, C, T]; mask bool [B, C, T].
 
-        A choice without tokens is missing (questions may have different numbers of choices): it is not computed, and
-        its score is IMPOSSIBLE_SCORE. Raises EvaluationError for a question without choices.
+        Questions with fewer than C choices have choices without tokens, which are not computed and get the score
+        IMPOSSIBLE_SCORE. Raises EvaluationError for a question without choices.
         """
         mask = token_mask(input_ids, attention_mask)
         exists = mask.any(dim=-1)

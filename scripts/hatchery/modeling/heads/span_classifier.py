@@ -1,18 +1,16 @@
-"""Span classification, the probe of LTG-BERT's edge probing, which classifies the vectors of given spans.
+"""Span classification: the probe of LTG-BERT's edge probing, which predicts labels of given spans.
 
-Source: LTG-BERT, Section 6.2, Appendix B.2 and Table 11; docs/papers/ltg-bert.md, "Edge probing" (the module was not
-published). All layers are mixed, projected to 256 channels, pooled over each span's tokens with 4 attention heads, and
-classified by a network with one hidden layer. Tasks with two spans have a pooler and layer weights for each span. The
-original probe (Tenney et al. 2019; docs/papers/ltg-bert.md, "Records of edge probing") also has a projection for each
-span, and scales its mix.
+Source: LTG-BERT, Section 6.2, Appendices B.2 and C, Tables 5 and 11; docs/papers/ltg-bert.md, "Edge probing" (the
+authors' module was not published). A learned convex combination of all layers is projected to 256 channels, pooled over
+the tokens of each span with 4 attention heads, and classified by a network with one hidden layer. In tasks with two
+spans per target, each span has its own layer weights and its own pooling. The original probe (Tenney et al. 2019;
+docs/papers/ltg-bert.md, "Records of edge probing") also has a projection per span, and scales the combination.
 
-Mixes are learned convex combinations of all layers (LTG-BERT, Section 6.2 and Appendix C). Since sub-layers add to an
-un-normalised residual stream, the paper mixes the contributions of the layers, s_k = l_k - l_(k-1); the published code
-passes the layer outputs l_k to a module that is missing. `layer_reading` chooses between these readings; the weights
-are those of the paper's Table 5. "contributions" is the paper's reading if layers add up, and otherwise the output:
-with layer weighting (ELC-BERT) and after norms a state already is the contribution of its layer. In the attention over
-a span's tokens, a learned query against projected keys equals a linear score per token and head, which is learned here
-instead.
+The paper combines the contributions of the layers to the residual stream, s_k = l_k - l_(k-1). The published code
+instead passes the layer outputs l_k to the missing module. `layer_reading` chooses: "contributions" uses differences if
+the layers only add to the residual stream, and outputs for encoders with layer weighting (ELC-BERT) or post-norm, whose
+outputs already are the contributions. In the attention pooling, a linear score per token and head replaces the product
+of a learned query and projected keys, which is equivalent.
 """
 
 from collections.abc import Sequence
@@ -30,11 +28,11 @@ from hatchery.modeling.norm_and_dropout import full_precision
 
 
 def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return the flat positions int64 [N, W] (b * length + t) of the tokens of spans, and bool [N, W], True at tokens.
+    """Return the flat positions int64 [N, W] (b * length + t) of the spans' tokens, and bool [N, W], True at tokens.
 
-    `spans` int64 [N, 2] are [start, end), `sentences` int64 [N] are the indices of the spans' sequences, which have
-    `length` positions. W is `widest` if given, which no span may exceed; else the longest span's length if it is known
-    without synchronising with a device, else `length`.
+    `spans` int64 [N, 2] are [start, end), in the sequences with indices `sentences` int64 [N] and `length` positions. W
+    is `widest`, the maximum length of a span. If `widest` is None, W is the longest span's length on the CPU, and
+    `length` elsewhere, because reading the spans would synchronise with the device.
     """
     start, end = spans[:, 0:1], spans[:, 1:2]
     if widest is None:
@@ -42,12 +40,13 @@ def tokens_of_spans(sentences: Tensor, spans: Tensor, length: int, widest: int |
         widest = int((end - start).max()) if on_cpu and len(spans) else length
     positions = start + torch.arange(widest, device=spans.device)
     inside = positions < end
-    # Positions after a span may exceed the sequence; clamp them, because they are masked.
+    # Positions after the end of a span may exceed the sequence, so they are replaced by its start; they are masked
+    # anyway.
     return sentences.unsqueeze(1) * length + positions.where(inside, start), inside
 
 
 class SpanAttentionPooling(nn.Module):
-    """Attention pooling: every head weights the tokens of a span with its own softmax, and pools its part of the
+    """Attention pooling over the tokens of each span. Every head has its own weights, and pools its own slice of the
     values.
 
     Raises ModelError unless `n_heads` divides `size`.
@@ -64,8 +63,8 @@ class SpanAttentionPooling(nn.Module):
     def forward(self, states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
         """Return vectors [N, D] of `spans` int64 [N, 2] in `states` [B, T, D]; see `tokens_of_spans`."""
         rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
-        # Compute scores and values before the tokens are gathered by span: a token may be in many spans, and on a CPU
-        # the gradient of index_select is several times faster than that of indexing with a matrix.
+        # Compute scores and values once per token and then gather them by span, because a token may be in many spans.
+        # On a CPU the gradient of index_select is several times faster than the gradient of indexing with a matrix.
         scores = select_tokens(full_precision(self.token_scores(states)), rows)
         values = select_tokens(self.values(states), rows).unflatten(-1, (self.n_heads, -1))
         weights = torch.softmax(scores.masked_fill(~inside.unsqueeze(-1), -torch.inf), dim=1).to(values.dtype)
@@ -81,12 +80,11 @@ LayerReading = Literal["contributions", "differences", "outputs"]
 
 
 def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerReading) -> Tensor:
-    """Return the vectors of the layers 1 to L, [L, B, T, D], from all states of `encoder`, without the embedding.
+    """Return the vectors [L, B, T, D] of the layers 1 to L that the probe combines, given all states of `encoder`.
 
-    Raises ModelError for "differences" of an encoder with layer weighting, whose layers do not add to their inputs, and
-    for an unknown reading.
+    Raises ModelError for an unknown reading, and for "differences" if the encoder has no residual stream.
     """
-    # With a weighted output, the last state is its mixture, which is not a layer.
+    # The layer weighting "weighted_output" appends a combination of all states, which is not a layer.
     stacked = torch.stack(tuple(states[: encoder.n_layers + 1]))
     if reading == "contributions":
         reading = "differences" if encoder.layers_add_up else "outputs"
@@ -100,7 +98,9 @@ def layer_vectors(encoder: Encoder, states: Sequence[Tensor], reading: LayerRead
 
 
 class LayerMix(nn.Module):
-    """Softmax weights over layers, initially equal; if `scaled`, times a learned factor that starts at 1."""
+    """Learned softmax weights over layers, initially equal. If `scaled`, a learned factor, initially 1, multiplies the
+    weights.
+    """
 
     def __init__(self, n_layers: int, scaled: bool = False) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class LayerMix(nn.Module):
         return torch.softmax(self.layer_weights, dim=0)
 
     def forward(self, layers: Tensor) -> Tensor:
-        """Return the combination [...] of `layers` [L, ...]; convex unless it is scaled."""
+        """Return the weighted sum [...] of `layers` [L, ...]."""
         weights = self.shares if self.scale is None else self.scale * self.shares
         return torch.einsum("l,l...->...", weights.to(layers.dtype), layers)
 
@@ -125,24 +125,23 @@ class ProbeOptions(EncoderOptions):
     encoder_mode: EncoderMode = "frozen"
     # Spans per target: 1 for POS and NER; 2 for SRL, coreference and dependencies.
     n_spans: int = 1
-    # A sigmoid per label, or one softmax.
+    # True: a sigmoid per label. False: one softmax over the labels.
     multi_label: bool = True
-    # Vectors that are mixed: each layer's contribution, its difference to the previous layer (the paper), or its output
-    # (the code).
+    # Vectors of a layer: its contribution (the paper), its difference to the previous layer, or its output (the code).
     layer_reading: LayerReading = "contributions"
     probe_size: int = 256
     pooling_heads: int = 4
-    # A projection for each span, and a learned factor on the mix (Tenney et al. 2019).
+    # Separate projections of the two spans, and a learned factor on the layer weights, as in Tenney et al. 2019.
     separate_projections: bool = False
     scaled_mix: bool = False
 
 
 class SpanHead(nn.Module):
-    """The trained part of the probe: from the layers' vectors to one score per label.
+    """The trained part of the probe, which computes one score per label from the layers' vectors.
 
-    The spans of a target share the projection unless the projections are separate. Because it is linear and the layer
-    weights sum to 1, it can be applied after the mix, at the cost of one layer instead of all layers, with the result
-    of the paper's projection before the mix.
+    All spans of a target share one projection, unless `separate_projections` is set. The projection is applied to the
+    combination of layers and not to every layer, which is cheaper by the number of layers. The result is the same,
+    because the projection is linear and the layer weights sum to 1.
     """
 
     def __init__(self, hidden_size: int, n_layers: int, n_labels: int, options: ProbeOptions) -> None:
@@ -156,9 +155,10 @@ class SpanHead(nn.Module):
         self.classifier = ScoreHead(n_spans * size, n_labels, 0.0, "probe", size)
 
     def forward(self, layers: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
-        """Return scores [N, labels] of `spans` int64 [N, spans, 2] in `sentences` int64 [N]; `layers` is [L, B, T, D].
+        """Return scores [N, labels] of N targets with `spans` int64 [N, spans, 2] in the sequences `sentences` int64
+        [N].
 
-        `widest` is the length of the longest span, if known.
+        `layers` is [L, B, T, D]; `widest` is the length of the longest span, if known.
         """
         projections = [self.down_projection, *self.other_projections]
         pooled = []
@@ -169,10 +169,11 @@ class SpanHead(nn.Module):
 
 
 class SpanClassifier(TaskModel):
-    """A probe on an encoder that is frozen by default; targets are one or two spans.
+    """A probe on an encoder, which is frozen by default. Each target consists of one or two spans.
 
-    With `multi_label` labels are 0/1 [N, n_labels] and predictions bool, one sigmoid each; otherwise class ids int64
-    [N]. Raises ModelError for impossible sizes, and for a reading of the layers that the encoder does not support.
+    With `multi_label`, each label has a sigmoid: labels are 0 or 1 [N, n_labels], and predictions bool. Without, labels
+    and predictions are class ids int64 [N]. Raises ModelError for invalid sizes, and for a `layer_reading` that does
+    not fit the encoder.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ProbeOptions) -> None:
@@ -196,12 +197,12 @@ class SpanClassifier(TaskModel):
     ) -> Tensor:
         """Return scores [N, n_labels] of N targets in the sequences `input_ids` int64 [B, T], mask bool [B, T].
 
-        `spans` int64 [N, n_spans, 2] are token positions [start, end), [CLS] being position 0; `sentences` int64 [N]
-        are the indices of the targets' sequences. `layers` [L, B, T, D], the result of `layer_vectors`, replace the ids
-        if the encoder is frozen and its states are known; `spans` are then positions among the tokens of `layers`.
-        `widest`, the length of the longest span, saves a GPU from using the maximum length. Raises EvaluationError for
-        another number of spans, and for spans that are empty or extend outside of the tokens; ModelError unless exactly
-        one of ids and layers is given.
+        `spans` int64 [N, n_spans, 2] are token positions [start, end), where [CLS] is position 0. `sentences` int64 [N]
+        are the indices of the targets' sequences. Instead of `input_ids`, a frozen encoder may get its precomputed
+        `layers` [L, B, T, D], the result of `layer_vectors`. `widest`, the length of the longest span, saves
+        computation on a GPU (`tokens_of_spans`). Raises EvaluationError for a wrong number of spans, and for a span
+        that is empty or not within the tokens. Raises ModelError unless exactly one of `input_ids` and `layers` is
+        given.
         """
         if (input_ids is None) == (layers is None):
             raise ModelError("inputs: expected exactly one of input_ids and layers")
@@ -231,5 +232,7 @@ class SpanClassifier(TaskModel):
         return torch.stack([module.shares for module in self.head.modules() if isinstance(module, LayerMix)])
 
     def layer_contribution(self) -> Tensor:
-        """Return the share of every layer [L], averaged over two spans, as in LTG-BERT's Table 5 (there in percent)."""
+        """Return the weights [L] of the layers, averaged over the spans of a target (LTG-BERT's Table 5 has them in
+        percent).
+        """
         return self.layer_weights().mean(dim=0)

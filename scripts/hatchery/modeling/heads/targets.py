@@ -1,12 +1,11 @@
-"""Targets of scores (classes, independent labels, numbers, choices), with their losses and predictions.
+"""Targets of heads (classes, independent labels, numbers, choices): losses and predictions.
 
-All targets share a convention: a loss is the sum over labelled units together with their number, so that batches of any
-size can be accumulated exactly; training minimises `mean`. Scores come from a head in full precision.
+A loss is a sum over labelled units, returned together with the number of units, so that batches of different sizes can
+be accumulated exactly. Training minimises the mean. Scores are in full precision.
 
-The checks refuse masks of another shape, labels outside of the classes, and spans without tokens. Reading values is
-free on the CPU; on a GPU it would synchronise with the device, and under torch.compile it would break the graph. So
-heads check only tensors on the CPU, and data loaders can call the same checks before they move tensors to the device.
-Every message is one line.
+The checks refuse masks of another shape than the inputs, labels that are no classes, and spans without tokens. Checks
+of values only run on CPU tensors: on a GPU they would synchronise with the device, and under torch.compile they would
+break the graph. So data loaders call the checks before they move tensors to the device.
 """
 
 from dataclasses import dataclass
@@ -22,12 +21,12 @@ from hatchery.tokenization.special_tokens import UNLABELLED
 
 
 class SummedLoss(NamedTuple):
-    """A loss in nats (or squared units of the labels) over some labelled units."""
+    """A loss summed over labelled units, in nats (classification) or squared units of the labels (regression)."""
 
     loss_sum: Tensor
     """Scalar, differentiable."""
     n_labelled: Tensor
-    """Scalar int64: the number of summed units; the target defines the unit."""
+    """Scalar int64: the number of labelled units. The target defines the unit."""
 
     @property
     def mean(self) -> Tensor:
@@ -36,13 +35,16 @@ class SummedLoss(NamedTuple):
 
 
 class Target(Protocol):
-    """Computes the loss of a head's scores for given labels, and predictions in the form of the labels."""
+    """Interface of targets: the loss of scores for given labels, and the predicted labels."""
 
     link: ClassVar[Link | None]
-    """Link function from a prior over the labels to an output bias (`output_bias.marginal_bias`); None without one."""
+    """Link function that converts a prior over the labels to an output bias (`output_bias.marginal_bias`), if there is
+    one."""
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the loss. Raises EvaluationError for labels that do not fit the scores (values only on the CPU)."""
+        """Return the loss. Raises EvaluationError for labels that do not fit the scores; values are only checked on the
+        CPU.
+        """
 
     def predictions(self, scores: Tensor) -> Tensor:
         """Return the labels that the scores predict."""
@@ -50,12 +52,15 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class OneClass:
-    """One of K classes per unit: softmax and cross-entropy. Scores [..., K], labels int64 [...], UNLABELLED ignored."""
+    """One of K classes per unit, by softmax and cross-entropy.
+
+    Scores are [..., K], labels int64 [...]; units with the label UNLABELLED are ignored.
+    """
 
     link: ClassVar[Link | None] = "softmax"
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the sum over the labelled units."""
+        """Return the cross-entropy, summed over the labelled units."""
         check_class_labels(scores, labels)
         flat = scores.flatten(0, -2)
         total = F.cross_entropy(flat, labels.flatten(), ignore_index=UNLABELLED, reduction="sum")
@@ -68,29 +73,30 @@ class OneClass:
 
 @dataclass(frozen=True)
 class IndependentLabels:
-    """Any of K labels per unit: a sigmoid and a binary cross-entropy each, as in edge probing (Tenney et al. 2019).
+    """K independent binary labels per unit, each with a sigmoid and a binary cross-entropy (edge probing, Tenney et al.
+    2019).
 
-    Scores [..., K], labels [..., K] of 0, 1 and UNLABELLED (ignored), of any dtype.
+    Scores are [..., K], labels [..., K] of any dtype: 0, 1 or UNLABELLED (ignored).
     """
 
     link: ClassVar[Link | None] = "multi_label"
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the sum over the labelled binary decisions."""
+        """Return the binary cross-entropy, summed over the labelled decisions."""
         return _binary_loss(scores, labels)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """Return bool [..., K]: whether the probability is at least one half."""
+        """Return bool [..., K]: True where the probability is at least 0.5."""
         return scores >= 0
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number per unit: squared error. Scores [..., 1], labels float [...].
+    """One number per unit, by squared error. Scores are [..., 1], labels float [...].
 
-    `rectified_loss` compares max(0, score) with the label, but only in the loss, as the published code of the
-    reduced-vocabulary study does for STS-B (docs/papers/reduced-vocabulary.md, "Heads"): a negative score gets no
-    gradient.
+    With `rectified_loss`, the loss compares max(0, score) with the label, so negative scores get no gradient;
+    predictions are not rectified. The published code of the reduced-vocabulary study trains STS-B in this way
+    (docs/papers/reduced-vocabulary.md, "Heads").
     """
 
     link: ClassVar[Link | None] = "regression"
@@ -98,7 +104,7 @@ class Number:
     rectified_loss: bool = False
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the sum over the units."""
+        """Return the squared error, summed over the units."""
         values = self.predictions(scores)
         if labels.shape != values.shape:
             raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(values.shape)}")
@@ -116,21 +122,21 @@ class Number:
 
 @dataclass(frozen=True)
 class RightChoice:
-    """The correct choice among several. Scores [B, C] with IMPOSSIBLE_SCORE at missing choices, labels int64 [B].
+    """The index of the correct choice. Scores are [B, C] with IMPOSSIBLE_SCORE at missing choices, labels int64 [B].
 
-    `independent` trains every choice separately with a binary cross-entropy, target 1 for the correct choice, as
-    LTG-BERT's code does for COPA (docs/papers/ltg-bert.md, "Fine-tuning"); otherwise the choices of a question share a
-    softmax.
+    By default, the choices of a question share a softmax. With `independent`, each choice is trained with a binary
+    cross-entropy, with target 1 for the correct choice, as in LTG-BERT's code for COPA (docs/papers/ltg-bert.md,
+    "Fine-tuning").
     """
 
-    # None, because all choices share the bias, so that it cannot prefer a choice.
+    # No link: the output bias is equal for all choices of a question, so a prior cannot change the prediction.
     link: ClassVar[Link | None] = None
 
     independent: bool = False
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the sum over the labelled questions, or, if choices are independent, over all choices of these
-        questions.
+        """Return the cross-entropy, summed over the labelled questions, or over their choices if choices are
+        independent.
         """
         if not self.independent:
             return OneClass().loss(scores, labels)
@@ -147,7 +153,7 @@ class RightChoice:
 def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     if labels.shape != scores.shape:
         raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {tuple(scores.shape)}")
-    # Convert the labels first, because Boolean and unsigned labels cannot be equal to UNLABELLED, which is negative.
+    # Convert the labels first, because Boolean or unsigned labels cannot contain UNLABELLED, which is negative.
     labels = labels.to(scores.dtype)
     labelled = labels != UNLABELLED
     if can_read_values(labels) and bool((labelled & (labels != 0) & (labels != 1)).any()):
@@ -156,19 +162,20 @@ def _binary_loss(scores: Tensor, labels: Tensor) -> SummedLoss:
     return SummedLoss(losses.where(labelled, 0.0).sum(), labelled.sum())
 
 
-# Finite, so that logits stay finite, but far enough below any score that its probability is exactly 0.
+# Score of missing choices and positions: finite, to avoid NaN, but so low that the softmax probability is exactly 0.
 IMPOSSIBLE_SCORE = -1e9
 
 
 def can_read_values(*tensors: Tensor) -> bool:
-    """Return whether the values of all `tensors` can be read without synchronisation."""
+    """Return whether reading the values of all `tensors` needs no synchronisation with a device."""
     return not torch.compiler.is_compiling() and all(tensor.device.type == "cpu" for tensor in tensors)
 
 
 def token_mask(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Return a bool mask, True at tokens, of the shape of `input_ids`; None means that all positions are tokens.
+    """Return `attention_mask` as bool, shaped like `input_ids`, True at tokens. None means that all positions are
+    tokens.
 
-    Raises ModelError for a mask of another shape, such as that of packed segments, which heads cannot distinguish.
+    Raises ModelError for a mask of another shape, such as the mask of packed texts, which heads do not support.
     """
     if attention_mask is None:
         return torch.ones_like(input_ids, dtype=torch.bool)
@@ -197,10 +204,10 @@ def check_class_labels(scores: Tensor, labels: Tensor) -> None:
 
 
 def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
-    """Raise EvaluationError unless every span contains only tokens.
+    """Raise EvaluationError if a span is empty or contains a position that is not a token.
 
-    `spans` int64 [N, S, 2] are positions [start, end) in the sentences int64 [N] of a batch whose `mask` bool [B, T] is
-    True at tokens.
+    `spans` int64 [N, S, 2] are positions [start, end) in the sequences `sentences` int64 [N] of a batch, whose `mask`
+    bool [B, T] is True at tokens.
     """
     if spans.ndim != 3 or spans.shape[-1] != 2 or sentences.shape != spans.shape[:1]:
         shapes = f"{tuple(spans.shape)} and {tuple(sentences.shape)}"
@@ -209,7 +216,8 @@ def check_spans(spans: Tensor, sentences: Tensor, mask: Tensor) -> None:
         return
     if bool(((sentences < 0) | (sentences >= len(mask))).any()):
         raise EvaluationError(f"spans: a sentence number is not one of the {len(mask)} sentences of the batch")
-    # tokens_before[b, t] is the number of tokens before position t, so the number of a span's tokens is one difference.
+    # tokens_before[b, t] is the number of tokens before position t, so a span contains tokens_before[end] -
+    # tokens_before[start] tokens.
     tokens_before = torch.nn.functional.pad(mask.long().cumsum(1), (1, 0))
     start, end = spans[..., 0], spans[..., 1]
     for condition, complaint in (

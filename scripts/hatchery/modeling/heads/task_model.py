@@ -1,10 +1,10 @@
-"""The base of all fine-tuned and probed models: an encoder, a fresh head, and a target.
+"""The base of all models for labelled tasks: an encoder, a freshly initialised head, and a target.
 
-A training loop is independent of the task: it calls the model with the inputs of a batch, passes the scores and the
-labels to `loss`, and reads `predictions`. The fresh weights depend only on a seed and their names.
+The training loop is the same for all tasks: it calls the model with a batch, passes scores and labels to `loss`, and
+evaluates `predictions`. The initial weights of the head depend only on a seed and their names.
 
-A head computes scores of a vector: a named sequence of steps, then the output layer. The published heads differ only in
-the order of a few steps, so each is an entry of `TRANSFORMS`, not a class. Layer norms have no parameters
+`ScoreHead` applies a sequence of steps to a vector, and then the output layer. The published heads differ only in the
+order of a few steps, so `TRANSFORMS` defines each head as a tuple of steps. Layer norms have no parameters
 (docs/papers/ltg-bert.md, "Model").
 """
 
@@ -43,14 +43,14 @@ TRANSFORMS: dict[TransformName, tuple[Step, ...]] = {
     # One hidden layer, like the edge probe of LTG-BERT, Appendix B.2 and Table 11; its activation is not published.
     "probe": ("linear", "gelu", "dropout"),
 }
-"""The steps between a pooled vector and the output layer; at most one of them is linear."""
+"""Steps between the pooled vector and the output layer. A transform has at most one linear step."""
 
 
 class ScoreHead(nn.Module):
-    """Computes one score per output from vectors, through the steps of a transform.
+    """Computes scores from vectors: the steps of a transform, then the output layer.
 
-    `hidden_size` is the width of the linear step, by default that of the input. Raises ModelError for fewer than one
-    output and for an unknown transform.
+    `hidden_size` is the width of the linear step (None: the input width). Raises ModelError for an unknown transform or
+    fewer than one output.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ EncoderMode = Literal["trained", "frozen", "frozen_with_dropout"]
 
 @dataclass(frozen=True)
 class HeadContext:
-    """Inputs of a head other than its options."""
+    """Inputs of a head that do not come from its options."""
 
     n_labels: int | None
     """Number of labels of the task; None for heads without a label set."""
@@ -127,13 +127,13 @@ class EncoderOptions(Settings):
 
 
 class TaskModel(nn.Module):
-    """An encoder with a fresh head; `forward` of a subclass computes the scores of `target`.
+    """An encoder with a new head. Subclasses define `forward`, which computes the scores for `target`.
 
-    The dropout of `context` is used in the head and, if the encoder is trained, replaces the encoder's pretraining
-    values, unless these are kept; the seed of `context` determines the fresh weights. The encoder is not copied. A
-    frozen encoder gets no gradients and keeps its own dropout probabilities, which are inactive even while the head
-    trains, unless `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md,
-    "Edge probing"). Raises ModelError for an impossible dropout.
+    The encoder is not copied. A frozen encoder gets no gradients. It stays in evaluation mode, without dropout, unless
+    `encoder_mode` is "frozen_with_dropout" (LTG-BERT's published probing code; docs/papers/ltg-bert.md, "Edge
+    probing"). `context.dropout` is the dropout of the head, and of a trained encoder unless
+    `context.keeps_encoder_dropout` is set. `context.seed` determines the initial weights of the head. Raises ModelError
+    for an invalid dropout.
     """
 
     def __init__(
@@ -152,33 +152,33 @@ class TaskModel(nn.Module):
         self.set_dropout(context.dropout)
 
     def add_fresh(self, module: nn.Module, seed: int, name: str = "") -> None:
-        """Initialise a module that was not pretrained, and move it to the device and precision of the encoder."""
+        """Initialise a module that has no pretrained weights, and move it to the encoder's device and precision."""
         initialise_fresh_(module, seed, name)
         module.to(next(self.encoder.parameters()))
 
     @property
     def output_layer(self) -> nn.Linear:
-        """Return the last linear layer of the head, whose bias can be set to a prior
-        (`hatchery.modeling.output_bias`).
-        """
+        """Return the last linear layer of the head; `hatchery.modeling.output_bias` can set its bias to a prior."""
         return next(module.output for module in self.head.modules() if isinstance(module, ScoreHead))
 
     def fresh_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters that were not pretrained, for protocols with a separate learning rate (LTG-BERT's code:
-        1e-3).
+        """Return the parameters outside of the encoder, for protocols with another learning rate (1e-3 in LTG-BERT's
+        code).
         """
         return [parameter for name, parameter in self.named_parameters() if not name.startswith("encoder.")]
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the loss of `scores`, the result of `forward`; see the target for the labels and the counted unit."""
+        """Return the loss of `scores`, the result of `forward`. The class of `target` defines the form of `labels`."""
         return self.target.loss(scores, labels)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """Return the labels that `scores` predict, in the form of the task's labels."""
+        """Return the labels that `scores` predict, in the form of the target's labels."""
         return self.target.predictions(scores)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout of the head, and of the encoder if that is trained. Raises ModelError."""
+        """Use `probability` at every dropout of the head and, if the encoder is trained, of the encoder. Raises
+        ModelError.
+        """
         for name, child in self.named_children():
             if name != "encoder":
                 set_dropout(child, probability)
@@ -197,7 +197,7 @@ Initialisation = Literal["ltg", "pytorch"]
 
 
 def initialise_as_pytorch_(head: nn.Module, seed: int) -> None:
-    """Draw all linear layers of a head anew with PyTorch's default initialisation, including biases."""
+    """Initialise the weights and biases of all linear layers of a head with PyTorch's default initialisation."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         for child in head.modules():
@@ -207,11 +207,10 @@ def initialise_as_pytorch_(head: nn.Module, seed: int) -> None:
 
 @torch.no_grad()
 def initialise_fresh_(module: nn.Module, seed: int, prefix: str = "") -> None:
-    """Draw the weights of all linear layers inside `module` and set their biases to 0.
+    """Draw the weights of all linear layers inside `module` from a truncated normal, and set their biases to 0.
 
-    The weights are drawn from LTG-BERT's truncated normal, with the input width of each layer in place of the hidden
-    size (equal in heads as wide as the encoder). The random stream of a weight is named by `prefix` and the weight's
-    name inside `module`.
+    The standard deviation is LTG-BERT's, computed from the input width of each layer instead of the hidden size.
+    `prefix` is prepended to the names of the weights, which select their random streams.
     """
     for name, child in module.named_modules():
         if isinstance(child, nn.Linear):

@@ -1,16 +1,14 @@
-"""Heads for words: labels of each word, labels of marked words, and the position of an answer.
+"""Heads that label words: all words, given words, marked words, or the span of an answer.
 
-- `TokenClassifier`: one of K classes at every token, for labelled words (at their first subword). Source: Devlin et
-  al. 2019 with any of the transforms; LTG-BERT itself probes words by edge probing.
-- `WordClassifier`: one of K classes for given words, from the mean of the last states of their pieces (parts of speech
-  in BabyLM's multilingual track; docs/papers/babylm-2026.md, "The multilingual track").
-- `MarkedWordsClassifier`: one class for words that are marked: whether a word has the same meaning in two sentences
-  (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the marked words' vectors with
-  that of [CLS]; LTG-BERT reads only [CLS] (Appendix B.1). A word of several subwords is their mean here, without
-  parameters.
-- `ExtractiveSpan`: the first and the last token of the answer. Source: Devlin et al. 2019, Section 4.2: two scores per
-  token, two cross-entropies; the prediction is the best pair in the right order. Spans are half-open [start, end)
-  everywhere in Hatchery.
+- `TokenClassifier`: one of K classes per token; words are labelled at their first subword. Source: Devlin et al. 2019,
+  with any transform. LTG-BERT itself evaluates words by edge probing.
+- `WordClassifier`: one of K classes per given word, from the mean of the last states of its subwords. Used for parts of
+  speech in BabyLM's multilingual track (docs/papers/babylm-2026.md, "The multilingual track").
+- `MarkedWordsClassifier`: one class per sequence with marked words, such as whether a word has the same meaning in two
+  sentences (WiC). Source: the BERT baseline of SuperGLUE (Wang et al. 2019), which concatenates the vectors of [CLS]
+  and of the marked words. A word's vector is the mean over its subwords. LTG-BERT reads only [CLS] (Appendix B.1).
+- `ExtractiveSpan`: first and last token of an answer. Source: Devlin et al. 2019, Section 4.2: two scores per token,
+  two cross-entropies; the prediction is the span with the highest sum of scores. Spans are half-open, [start, end).
 """
 
 from dataclasses import dataclass
@@ -55,7 +53,7 @@ class GivenWordsOptions(EncoderOptions):
     """Options of `word_classification`."""
 
     transform: TransformName = "dropout"
-    # Number of spans of a target, for formats of sentences with spans.
+    # Number of spans per target, which the reader of a task format compares with its data.
     n_spans: int = 1
 
 
@@ -63,7 +61,7 @@ class GivenWordsOptions(EncoderOptions):
 class MarkedWordsOptions(WordOptions):
     """Options of `marked_words_classification`."""
 
-    # Number of marked words of an input.
+    # Number of marked words per input.
     n_marked: int = 2
 
 
@@ -72,27 +70,25 @@ class ExtractiveOptions(EncoderOptions):
     """Options of `extractive_span`."""
 
     transform: TransformName = "none"
-    # Maximum number of tokens of a prediction.
+    # Maximum number of tokens in a predicted answer.
     max_span_length: int = 30
 
 
 class TokenClassifier(TaskModel):
-    """A score per label and token; labels and predictions int64 [B, T], labels UNLABELLED at tokens without a label."""
+    """One score per label and token. Labels and predictions are int64 [B, T]; tokens without a label are UNLABELLED."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: WordOptions) -> None:
         head = score_head(encoder, context.n_outputs, options.transform)
         super().__init__(encoder, head, OneClass(), context, options.encoder_mode)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Return scores [B, T, n_labels] of `input_ids` int64 [B, T]; 0 at padding, whose labels should be
-        UNLABELLED.
-        """
+        """Return scores [B, T, n_labels] of `input_ids` int64 [B, T], mask bool [B, T]. Scores at padding are 0."""
         scores = self.head(self.encoder(input_ids, attention_mask)[-1])
         return scores.where(token_mask(input_ids, attention_mask).unsqueeze(-1), 0.0)
 
 
 class WordClassifier(TaskModel):
-    """A score per label and given word, from the mean of the last states of its pieces."""
+    """One score per label and given word, from the mean of the last states of the word's subwords."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: GivenWordsOptions) -> None:
         if options.n_spans != 1:
@@ -111,9 +107,9 @@ class WordClassifier(TaskModel):
     ) -> Tensor:
         """Return scores [N, n_labels] of N words in the sequences `input_ids` int64 [B, T], mask bool [B, T].
 
-        `spans` int64 [N, 1, 2] are token positions [start, end), `sentences` int64 [N] the indices of the words'
-        sequences; `widest` is the length of the longest span. Raises EvaluationError for spans that are empty or extend
-        outside of the tokens.
+        `spans` int64 [N, 1, 2] are the words' token positions [start, end), in the sequences `sentences` int64 [N].
+        `widest` is the length of the longest span. Raises EvaluationError for a span that is empty or not within the
+        tokens.
         """
         check_spans(spans, sentences, token_mask(input_ids, attention_mask))
         states = self.encoder(input_ids, attention_mask)[-1]
@@ -121,8 +117,8 @@ class WordClassifier(TaskModel):
 
 
 def mean_of_pieces(states: Tensor, sentences: Tensor, spans: Tensor, widest: int | None = None) -> Tensor:
-    """Return the means [N, D] of the states [B, T, D] at the tokens of `spans` int64 [N, 2] in `sentences`
-    int64 [N].
+    """Return the mean state [N, D] of each span; `spans` int64 [N, 2] are in the sequences `sentences` int64 [N] of
+    `states`.
     """
     rows, inside = tokens_of_spans(sentences, spans, states.shape[1], widest)
     weights = inside.unsqueeze(-1).to(states.dtype)
@@ -130,7 +126,7 @@ def mean_of_pieces(states: Tensor, sentences: Tensor, spans: Tensor, widest: int
 
 
 class MarkedWordsClassifier(TaskModel):
-    """A score per label and sequence with marked words, from the concatenated vectors of [CLS] and the words."""
+    """One score per label and sequence, from the concatenated vectors of [CLS] and of the marked words."""
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: MarkedWordsOptions) -> None:
         config = encoder.config
@@ -141,8 +137,8 @@ class MarkedWordsClassifier(TaskModel):
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *, spans: Tensor) -> Tensor:
         """Return scores [B, n_labels] of `input_ids` int64 [B, T], mask bool [B, T].
 
-        `spans` int64 [B, n_marked, 2] are token positions [start, end), [CLS] being position 0. Raises EvaluationError
-        for spans that are empty or extend outside of the tokens.
+        `spans` int64 [B, n_marked, 2] are token positions [start, end), where [CLS] is position 0. Raises
+        EvaluationError for a span that is empty or not within the tokens.
         """
         sentences = torch.arange(len(input_ids), device=input_ids.device)
         check_spans(spans, sentences, token_mask(input_ids, attention_mask))
@@ -153,20 +149,21 @@ class MarkedWordsClassifier(TaskModel):
 
 @dataclass(frozen=True)
 class OneSpan:
-    """One span per sequence. Scores [B, T, 2] of first and last tokens, labels int64 [B, 2] as [start, end).
+    """One span per sequence. Scores [B, T, 2] are of first and last tokens; labels int64 [B, 2] are [start, end).
 
-    A row of two UNLABELLED is ignored. Questions without an answer point at [CLS], [0, 1), if [CLS] is a candidate.
+    Sequences with the label (UNLABELLED, UNLABELLED) are ignored. The label of a question without answer is [CLS], [0,
+    1), if [CLS] is a candidate.
     """
 
-    # None, because all positions share the biases, so that they cannot prefer a position.
+    # No link: the output bias is equal at all positions, so a prior cannot change the prediction.
     link: ClassVar[Link | None] = None
 
     max_span_length: int = 30
 
     def loss(self, scores: Tensor, labels: Tensor) -> SummedLoss:
-        """Return the sum over labelled sequences of the mean of both cross-entropies.
+        """Return the mean of the cross-entropies of first and last token, summed over the labelled sequences.
 
-        Raises EvaluationError for an empty span, and for a span that begins or ends outside of the input's candidates.
+        Raises EvaluationError for a span that is empty, or that begins or ends at a token that is no candidate.
         """
         if labels.shape != (len(scores), 2):
             raise EvaluationError(f"labels: got shape {tuple(labels.shape)}, expected {(len(scores), 2)}")
@@ -181,7 +178,9 @@ class OneSpan:
         return SummedLoss((firsts.loss_sum + lasts.loss_sum) / 2, firsts.n_labelled)
 
     def predictions(self, scores: Tensor) -> Tensor:
-        """Return the spans int64 [B, 2], [start, end), with the highest sum of scores among those of allowed length."""
+        """Return the spans int64 [B, 2], [start, end), with the highest sum of scores, of at most `max_span_length`
+        tokens.
+        """
         widths = min(self.max_span_length, scores.shape[1])
         lasts = F.pad(scores[..., 1], (0, widths - 1), value=IMPOSSIBLE_SCORE).unfold(1, widths, 1)
         best = (scores[..., 0].unsqueeze(-1) + lasts).flatten(1).argmax(dim=-1)
@@ -190,8 +189,9 @@ class OneSpan:
 
 
 class ExtractiveSpan(TaskModel):
-    """Scores of first and last tokens; see `OneSpan` for labels and predictions. Raises ModelError for a length below
-    1.
+    """Scores of first and last tokens of an answer; see `OneSpan` for labels and predictions.
+
+    Raises ModelError for a `max_span_length` below 1.
     """
 
     def __init__(self, encoder: Encoder, context: HeadContext, options: ExtractiveOptions) -> None:
@@ -205,8 +205,9 @@ class ExtractiveSpan(TaskModel):
     ) -> Tensor:
         """Return scores [B, T, 2] of `input_ids` int64 [B, T]; mask bool [B, T].
 
-        `candidates` bool [B, T] are the tokens that answers may consist of (the passage, not the question); None: all
-        tokens. Elsewhere the score is IMPOSSIBLE_SCORE. Raises EvaluationError for a sequence without candidates.
+        `candidates` bool [B, T] is True at tokens that may be part of an answer, such as the passage without the
+        question (None: all tokens). All other positions have the score IMPOSSIBLE_SCORE. Raises EvaluationError for a
+        sequence without candidates.
         """
         mask = token_mask(input_ids, attention_mask)
         allowed = mask if candidates is None else mask & token_mask(input_ids, candidates)
