@@ -1,8 +1,8 @@
-"""The sizes and choices that define GPT-BERT and its ablations.
+"""Configuration of GPT-BERT and its ablations.
 
 Source: GPT-BERT ("GPT or BERT: why not both?"), Table 2, after the published code (docs/papers/gpt-bert.md, "Model").
-Embedding, positions, feed-forward block and head are those of LTG-BERT; the new parts are the gate of the attention and
-the weights between all blocks, each switched by a key. The module needs no torch.
+Embedding, positions, feed-forward block and head are LTG-BERT's. Two parts are new, and can be switched off: the gate
+of the attention, and the weights between all blocks. This module does not import torch.
 """
 
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ class GptBertSizes(EncoderSizes):
     """Architecture of GPT-BERT and its ablations; the vocabulary size comes from the tokenizer."""
 
     layer_weighting: LayerWeightingName = "unrestricted"
-    """Combination of the earlier blocks' sums into a block's input; none is the usual residual stream (GPT-BERT, Table
-    2, without layer weights)."""
+    """Combination of earlier blocks' outputs into the input of a block. unrestricted: GPT-BERT's learned weights. none:
+    the plain residual stream (GPT-BERT, Table 2, without layer weights)."""
 
     attention_gate: bool = True
-    """Multiply the attention output by a gate, the GELU of a projection of the attention's input (GPT-BERT, Table
+    """Multiply the attention output by a gate: the GELU of a linear projection of the block's input (GPT-BERT, Table
     2)."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
     """Distance in tokens from which all positions share the last bucket; longer inputs are allowed."""
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
-    """Number of position buckets per direction: exact distances up to half of it, logarithmic beyond (2 * size - 1 rows
-    in all)."""
+    """Number of position buckets per direction. Distances up to half of this number have a bucket each; larger
+    distances share buckets of logarithmically growing width. The relative embedding has 2 * size - 1 rows."""
 
     layer_norm_eps: Positive = 1e-5
     """Number added to the variance in every layer norm."""
@@ -37,7 +37,7 @@ class GptBertSizes(EncoderSizes):
     family: Literal["gpt_bert"] = "gpt_bert"
     """Family of the model."""
 
-    # Values that the modules of LTG-BERT read for its ablations; all are fixed here.
+    # Constants that LTG-BERT's modules read; LTG-BERT's ablations vary them, GPT-BERT does not.
     position_embedding: ClassVar[str] = "relative"
     position_head_layout: ClassVar[str] = "babylm"
     position_to_content_index: ClassVar[str] = "query_minus_key"
@@ -63,7 +63,7 @@ class GptBertConfig(GptBertSizes, ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GptBertFile(GptBertSizes):
-    """Architecture of GPT-BERT and its ablations; the vocabulary size comes from the tokenizer."""
+    """Architecture of GPT-BERT and its ablations. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
     """Description for readers."""

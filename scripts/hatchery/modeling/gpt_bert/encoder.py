@@ -1,8 +1,7 @@
-"""GPT-BERT's encoder: LTG-BERT's encoder with another attention, which is gated and normalised before its output
-projection.
+"""GPT-BERT's encoder: LTG-BERT's encoder with a gate and a norm between attention and output projection.
 
-Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). The combination of the blocks is a layer
-weighting ("unrestricted").
+Source: GPT-BERT, after the published code (docs/papers/gpt-bert.md, "Model"). Its weights between blocks are the layer
+weighting "unrestricted".
 """
 
 import torch.nn.functional as F
@@ -15,9 +14,9 @@ from hatchery.modeling.norm_and_dropout import LayerNorm
 
 
 class GatedSelfAttention(DisentangledSelfAttention):
-    """The attention block: norm, attention, gate, norm, output projection, dropout; the gate is optional.
+    """Attention block without residual: norm, attention, optional gate, norm, output projection, dropout.
 
-    The gate is the exact GELU of a projection of the block's normalised input; no norm has parameters.
+    The gate is the exact GELU of a projection of the block's normalised input. The norms have no parameters.
     """
 
     def __init__(self, config: GptBertConfig) -> None:
@@ -27,8 +26,8 @@ class GatedSelfAttention(DisentangledSelfAttention):
         self.inner_layer_norm = LayerNorm(size, config.layer_norm_eps)
         self.gated = config.attention_gate
         if self.gated:
-            # One parameter, as in the published models, because LAMB's trust ratio is per tensor. Values precede the
-            # gate.
+            # Value projection and gate projection are one parameter, as in the published models, because LAMB computes
+            # one trust ratio per parameter. The rows of the values come first.
             self.value_projection = nn.Linear(size, 2 * size)
 
     def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -43,13 +42,13 @@ class GatedSelfAttention(DisentangledSelfAttention):
         return self.value_projection.weight[:size], self.value_projection.bias[:size]
 
     def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
-        """Return the block's output from the joined heads' context."""
+        """Return the output of the block, given the context of all heads, [..., D], and the gate."""
         if gate is not None:
             context = context * F.gelu(gate)
         return self.dropout(self.output_projection(self.inner_layer_norm(context)))
 
 
 class GptBertEncoder(LtgEncoder):
-    """GPT-BERT's stack of layers."""
+    """The layers of GPT-BERT."""
 
     attention = GatedSelfAttention

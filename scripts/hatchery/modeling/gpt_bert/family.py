@@ -1,4 +1,4 @@
-"""The record of the family "gpt_bert": GPT-BERT and its ablations."""
+"""The family "gpt_bert": GPT-BERT and its ablations."""
 
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops
@@ -18,7 +18,7 @@ def _forward_flops(config: GptBertConfig, shape: PassShape) -> dict[str, float]:
     rows = reached_rows(shape.length, config.position_bucket_size, config.max_position_embeddings)
     parts = encoder_flops(config, shape, position_rows=rows, feed_forward_matrices=3)
     if config.attention_gate:
-        # The gate is a fifth matrix of hidden_size x hidden_size, besides query, key, value and output.
+        # Queries, keys, values and output need four products of size hidden_size x hidden_size; the gate needs a fifth.
         parts["attention_projections"] *= 5 / 4
     return parts
 

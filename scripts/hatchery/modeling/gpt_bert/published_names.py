@@ -1,7 +1,7 @@
-"""The parameter names of the published GPT-BERT code, and our names for the same tensors, in both directions.
+"""Conversion between our parameter names and the names in the published GPT-BERT code.
 
-Three published versions exist: the training code, the wrapper for `transformers` of the organisers' baselines, and
-another wrapper with the names of training. Their tensors differ only in their names (docs/papers/gpt-bert.md, "Names of
+Three published versions have equal tensors under different names: the training code, the organisers' wrapper for
+`transformers`, and another wrapper, which uses the names of the training code (docs/papers/gpt-bert.md, "Names of
 tensors").
 """
 
@@ -37,24 +37,25 @@ _NUMBERED = {
 }
 
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
-"""Name of the output matrix, which repeats the word embedding."""
+"""Published name of the output matrix, a copy of the word embedding."""
 POSITION_TABLE = "position_indices"
-"""Name, in every layer, of the table of position buckets, which we compute."""
+"""Published name, in every layer, of the table of position buckets, which our models compute instead of storing."""
 GATE = "in_proj_vg"
-"""Part of the names of matrices that project values and gates together."""
+"""Published name of the joint projection to values and gates."""
 MIXING = "dwa_modules"
-"""Part of the names of the weights between blocks."""
+"""Published name of the weights between blocks."""
 
 
 def in_training(name: str) -> str:
-    """Return a tensor's name in the training code, given its name in either wrapper."""
+    """Return the name of a tensor in the training code, given its name in any published version."""
     name = re.sub(r"^lm_head\.", "classifier.", name.removeprefix("model."))
     return re.sub(r"^(attention_layers|mlp_layers|dwa_modules)\.", r"transformer.\1.", name)
 
 
 def our_name(published_name: str) -> str | None:
-    """Return our name of a published tensor; None for a tensor that repeats another. Raises ModelError for an unknown
-    name.
+    """Return our name of a published tensor; None for a copy of another tensor or for the position table.
+
+    Raises ModelError for an unknown name.
     """
     name = in_training(published_name)
     if name == OUTPUT_MATRIX or name.endswith(f".{POSITION_TABLE}"):
@@ -71,7 +72,7 @@ def our_name(published_name: str) -> str | None:
 
 
 def published_name(name: str, gated: bool = True) -> str:
-    """Return the training code's name of our tensor `name`, in a model with or without a gate.
+    """Return the training code's name of our tensor `name`; `gated` states whether the model has the attention gate.
 
     Raises ModelError for a tensor that no published model has.
     """
@@ -84,6 +85,6 @@ def published_name(name: str, gated: bool = True) -> str:
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Convert a state dict of the published code to one for `LanguageModel`. Raises ModelError for an unknown name."""
+    """Convert a published state dict to a state dict of `LanguageModel`. Raises ModelError for an unknown name."""
     renamed = {our_name(name): tensor for name, tensor in state.items()}
     return {name: tensor for name, tensor in renamed.items() if name is not None}

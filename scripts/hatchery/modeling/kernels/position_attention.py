@@ -1,7 +1,7 @@
-"""Attention with LTG-BERT's position scores as one GPU operation built from Triton kernels.
+"""Attention with LTG-BERT's position scores as one GPU operation, computed by Triton kernels.
 
-The results and gradients equal those of `attend` with the looked-up scores (tests/modeling/test_kernels.py). Dropout
-depends on a seed that torch's generator draws on the device.
+Results and gradients equal those of `attend` with position scores (tests/modeling/test_kernels.py). Dropout depends on
+a seed that torch's generator draws on the device.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ from hatchery.modeling.norm_and_dropout import Dropout
 HEAD_SIZES = (16, 32, 64, 128)
 """Head sizes that the kernels support."""
 MOST_ROWS = 64
-"""Maximum number of rows of a table of positions, plus one, for which the blocks below were measured."""
+"""Maximum number of rows, plus one, of a position table for which the block sizes below were measured."""
 
 
 class Blocks(NamedTuple):
@@ -29,15 +29,15 @@ class Blocks(NamedTuple):
 
 
 FORWARD = QUERY_GRADIENT = KEY_GRADIENT = Blocks(64, 64, 4, 1)
-"""The fastest of nine block sizes on an H200, at 128 and at 512 tokens (docs/gpu.md)."""
+"""The fastest of nine block sizes on an H200 GPU, for 128 and for 512 tokens (docs/gpu.md)."""
 FULL_PRECISION = Blocks(32, 32, 4, 1)
-"""Smaller blocks, because larger blocks do not fit in fp32."""
+"""Block sizes for fp32, in which larger blocks do not fit on the GPU."""
 
 
 def use_kernels_(model: nn.Module, device: torch.device) -> list[DisentangledSelfAttention]:
-    """Use the kernels for the attention with relative positions of `model`, if possible.
+    """Replace the attention of all modules of `model` that the kernels support, if `device` is a Hopper GPU or newer.
 
-    The kernels were measured to be faster in half precision on Hopper chips. Returns the modules that use them.
+    Returns these modules. The kernels were measured to be faster in half precision on Hopper GPUs.
     """
     if device.type != "cuda" or importlib.util.find_spec("triton") is None:
         return []
@@ -52,7 +52,7 @@ def use_kernels_(model: nn.Module, device: torch.device) -> list[DisentangledSel
 
 
 def serves(attention: DisentangledSelfAttention) -> bool:
-    """Return whether the kernels can compute `attention`."""
+    """Return whether the kernels support `attention`."""
     fits = 2 * attention.position_bucket_size <= MOST_ROWS
     return attention.is_relative and attention.head_size in HEAD_SIZES and fits
 
@@ -69,11 +69,11 @@ def attend_with_positions(
     n_heads: int,
     scale: float,
 ) -> Tensor:
-    """Return the context [B, T, D] of queries and keys, concatenated in `query_key` [B, T, 2 D], and `value` [B, T, D].
+    """Return the context [B, T, D], given `query_key` [B, T, 2 D] (queries, then keys) and `value` [B, T, D].
 
-    `position_key` and `position_query` are [H, rows, d], `row_of_distance` int32 [2 T - 1] is the row of the distances
-    1 - T to T - 1, `first_distance` int32 [R] the first distance of each row, and T for the rows beyond the last; R is
-    a power of 2 with at least one row beyond the last. `mask` and `dropout` are those of `attend`.
+    `position_key` and `position_query` are tables [H, rows, d]. `row_of_distance` int32 [2 T - 1] is the table row of
+    each distance from 1 - T to T - 1. `first_distance` int32 [R] is the smallest distance of each row, and T beyond the
+    last row; R is a power of 2 above the number of rows. For `mask` and `dropout`, see `attend`.
     """
     probability = dropout.active_probability
     seed = torch.zeros(1, dtype=torch.int64, device=value.device)
@@ -99,7 +99,7 @@ def _attention(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor]:
-    """Return the context, and the logarithms (to base 2) of the sums of exponentials fp32 [B, H, T]."""
+    """Return the context, and the softmax denominator of each query as a logarithm to base 2, fp32 [B, H, T]."""
     from hatchery.modeling.kernels.triton_attention import forward_kernel
 
     batch, length, _ = value.shape
@@ -137,8 +137,8 @@ def _attention_backward(
     n_heads: int,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of `query_key`, `value`, and of their products with the rows of the tables, [B, H, T, R]
-    each.
+    """Return the gradients of `query_key` and `value`, and of the products of queries with all rows of the key table,
+    and of keys with all rows of the query table, [B, H, T, R] each.
     """
     from hatchery.modeling.kernels.triton_attention import key_gradient_kernel, query_gradient_kernel
 
@@ -198,7 +198,7 @@ def _gradients(ctx: Any, gradient: Tensor | None, _: Tensor | None) -> tuple[Ten
     tensors, n_heads = ctx.saved_tensors, ctx.numbers[1]
     found = _attention_backward(gradient, *tensors, *ctx.numbers)
     query_key, n_rows = tensors[0], tensors[2].shape[1]
-    # Queries and keys, [B, H, T, d] each.
+    # `query` and `key` are [B, H, T, d].
     query, key = query_key.unflatten(-1, (2, n_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
     of_tables = [
         torch.matmul(by_row.transpose(2, 3), of).sum(dim=0)[:, :n_rows]
@@ -259,7 +259,7 @@ class _Call(NamedTuple):
         return (self.programs_per_block * -(-self.length // block),)
 
     def blocks(self, half: Blocks) -> Blocks:
-        """Return `half`, or the blocks that fit in full precision."""
+        """Return `half`, the block sizes for half precision, or the block sizes for fp32 if the tensors are fp32."""
         return FULL_PRECISION if self.tensors[1].dtype == torch.float32 else half
 
     def constants(self, blocks: Blocks) -> dict[str, Any]:

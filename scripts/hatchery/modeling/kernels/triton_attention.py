@@ -1,25 +1,26 @@
-"""Triton kernels of attention with position scores: no tensor of the size T x T is written to the memory of the GPU.
+"""Triton kernels for attention with position scores, which write no T x T tensor to GPU memory.
 
-A score is `scale * (q_i k_j + q_i p_r + k_j u_r)` with the row r of the distance i - j (LTG-BERT, Section 4). A block
-of queries (keys) is multiplied with all rows of the table of position keys (queries), and every pair looks up its row.
-In the backward pass, the gradient of a table row is the sum of the scores' gradients over the distances of its bucket.
-These distances are consecutive, so the sum is a difference of prefix sums, without scatter operations.
+A score is `scale * (q_i k_j + q_i p_r + k_j u_r)`, where r is the table row of the distance i - j (LTG-BERT, Section
+4). A block of queries is multiplied with all rows of the table of position keys, and a block of keys with all rows of
+the table of position queries. Each pair (i, j) then reads the products of its row r. In the backward pass, the gradient
+of a table row is the sum of the scores' gradients over all distances of a bucket. These distances are consecutive, so
+the sum is a difference of two prefix sums and needs no scatter operation.
 
-The softmax is computed over blocks of keys, and again in the backward pass, as in FlashAttention. Products are in the
-precision of the tensors, sums in fp32. The module `position_attention` builds the operation from these kernels.
+As in FlashAttention, the softmax is computed over blocks of keys, and recomputed in the backward pass. Products are
+computed in the precision of the tensors, sums in fp32. `position_attention` calls these kernels.
 """
 
 import triton
 import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
-# Score of hidden pairs, finite so that a query that may attend to no key does not spread NaN.
+# Score of hidden pairs: finite, so that a query that may attend to no key produces no NaN.
 HIDDEN = tl.constexpr(-1.0e30)
 
 
 @triton.jit
 def _mixed(x):
-    """Return uint32 numbers whose bits all depend on all bits of `x`."""
+    """Return a hash of `x`, uint32, in which every bit depends on all bits of `x`."""
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     return x ^ (x >> 16)
@@ -27,7 +28,7 @@ def _mixed(x):
 
 @triton.jit
 def _random_keys(seed_pointer, of):
-    """Return two random uint32 numbers for the number `of`, from the seed."""
+    """Return two random uint32 numbers that depend on the seed and on the number `of`."""
     seed = tl.load(seed_pointer)
     low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     first = _mixed(low ^ _mixed(of.to(tl.uint32)))
@@ -36,7 +37,9 @@ def _random_keys(seed_pointer, of):
 
 @triton.jit
 def _kept(first, second, pair, threshold):
-    """Return whether the probability of a `pair` (i * T + j) is kept: its hash, a uint32, is at least `threshold`."""
+    """Return True if dropout keeps the probability of the pair i * T + j: if its uint32 hash is at least
+    `threshold`.
+    """
     x = pair.to(tl.uint32) * 0x9E3779B1 + first
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = ((x ^ (x >> 15)) ^ second) * 0x846CA68B
@@ -45,7 +48,7 @@ def _kept(first, second, pair, threshold):
 
 @triton.jit
 def _tile(pointer, rows, n_rows, stride, D: tl.constexpr):
-    """Return the `rows` of a matrix of `n_rows` rows; zeros for rows beyond the matrix."""
+    """Return the given `rows` of a matrix with `n_rows` rows; rows beyond the matrix are 0."""
     columns = tl.arange(0, D)
     there = pointer + rows[:, None].to(tl.int64) * stride + columns[None, :]
     return tl.load(there, mask=rows[:, None] < n_rows, other=0.0)
@@ -53,10 +56,11 @@ def _tile(pointer, rows, n_rows, stride, D: tl.constexpr):
 
 @triton.jit
 def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
-    """Return unscaled scores [A, B] of `asking` [A, D] and `asked` [B, D].
+    """Return unscaled scores [A, B] of two blocks, `asking` [A, D] and `asked` [B, D]: queries and keys, or keys and
+    queries.
 
-    `of_asking` [A, R] and `of_asked` [B, R] are their products with all rows of the tables; `rows` int32 [A, B] is the
-    row of each pair.
+    `of_asking` [A, R] and `of_asked` [B, R] are the products of both blocks with all rows of their position tables.
+    `rows` int32 [A, B] is the table row of each pair.
     """
     scores = tl.dot(asking, tl.trans(asked), input_precision=PRECISION)
     scores += tl.gather(of_asking, rows, 1)
@@ -65,15 +69,16 @@ def _scores(asking, asked, of_asking, of_asked, rows, PRECISION: tl.constexpr):
 
 @triton.jit
 def _up_to(sums, last, N: tl.constexpr):
-    """Return the prefix sums [A, N] at the columns `last` int32 [A, R]; 0 before the first column, the total after the
-    last.
+    """Return the prefix sums [A, N] at the columns `last` int32 [A, R].
+
+    The result is 0 before the first column, and the total after the last column.
     """
     return tl.where(last < 0, 0.0, tl.gather(sums, tl.minimum(tl.maximum(last, 0), N - 1), 1))
 
 
 @triton.jit
 def _visible(mask_pointer, i, j, length, stride_i, stride_j, MASK: tl.constexpr):
-    """Return whether query `i` may attend to key `j`; both are shaped for broadcasting; `mask_pointer` is of one
+    """Return whether query `i` may attend to key `j`. `i` and `j` are broadcast; `mask_pointer` is the mask of one
     sequence.
     """
     keys = j < length
@@ -116,10 +121,10 @@ def forward_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Write the context [B, T, H * D] of M queries of one head, and the logarithms (base 2) of their sums of
-    exponentials.
+    """Write the context [B, T, H * D] of a block of M queries of one head, and their softmax denominators (log to base
+    2).
 
-    `query_key` is [B, T, 2 * H * D], `value` [B, T, H * D]; the tables are [H, n_rows, D].
+    `query_key` is [B, T, 2 * H * D], `value` [B, T, H * D], each position table [H, n_rows, D].
     """
     n_blocks = tl.cdiv(length, M)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
@@ -196,10 +201,11 @@ def query_gradient_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Write the gradients of M queries, and of their products with the table rows: `by_query_gradient` [B, H, T, R].
+    """Write the gradients of a block of M queries, and of their products with the table rows to `by_query_gradient` [B,
+    H, T, R].
 
-    `first_distance` int32 [R] is the first distance of a row, and T for the rows from `n_rows` on, at least one. Also
-    writes the sum of gradient times context of each query to `deltas`.
+    `first_distance` int32 [R] is the smallest distance of each row, and T for the rows from `n_rows` on; R > `n_rows`.
+    Also writes the dot product of gradient and context of each query to `deltas`.
     """
     n_blocks = tl.cdiv(length, M)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
@@ -237,7 +243,7 @@ def query_gradient_kernel(
             towards = tl.where(kept, towards * kept_scale, 0.0)
         of_scores = found * (towards - delta[:, None])
         found_gradient += tl.dot(of_scores.to(keys.dtype), keys, input_precision=PRECISION)
-        # The rows from r on belong to the keys up to i - (first distance of r).
+        # The keys up to i - (first distance of row r) have row r or a later row.
         behind += _up_to(tl.cumsum(of_scores, 1), i[:, None] - of_row[None, :] - start, N)
     after = tl.gather(behind, tl.zeros([M, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((behind - after) * scale).to(keys_of_rows.dtype)
@@ -283,9 +289,9 @@ def key_gradient_kernel(
     DROPOUT: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Write the gradients of N keys and values, and of the keys' products with the rows of the table.
+    """Write the gradients of a block of N keys and values, and of the keys' products with the table rows.
 
-    All matrices are transposed: [N, M] for a block of keys and queries.
+    All matrices are transposed: [N, M] for a block of N keys and M queries.
     """
     n_blocks = tl.cdiv(length, N)
     bh, block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
@@ -325,7 +331,7 @@ def key_gradient_kernel(
         value_found += tl.dot(dropped.to(incoming.dtype), incoming, input_precision=PRECISION)
         of_scores = found * (towards - delta[None, :])
         key_found += tl.dot(of_scores.to(queries.dtype), queries, input_precision=PRECISION)
-        # The rows before r belong to the queries before j + (first distance of r).
+        # The queries before j + (first distance of row r) have a row before r.
         before += _up_to(tl.cumsum(of_scores, 1), j[:, None] + of_row[None, :] - 1 - start, M)
     after = tl.gather(before, tl.zeros([N, R], tl.int32) + tl.minimum(r + 1, R - 1)[None, :], 1)
     by_row = ((after - before) * scale).to(keys.dtype)

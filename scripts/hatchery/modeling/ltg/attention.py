@@ -1,8 +1,8 @@
-"""Self-attention with disentangled content and position scores, and without positions for the absolute ablation.
+"""LTG-BERT's self-attention, with disentangled content and position scores, or without position scores.
 
-Source: LTG-BERT, Section 4 (after DeBERTa) in the form of the published code (docs/papers/ltg-bert.md, "Attention"):
-one query-key projection for tokens and positions; Table 2 for the ablations. Position scores are computed once per
-bucket and then looked up for every pair of tokens, so no tensor of the size T x T x hidden_size is ever created
+Source: LTG-BERT, Section 4 (after DeBERTa), in the form of the published code (docs/papers/ltg-bert.md, "Attention"):
+tokens and positions share one query-key projection. The ablations are those of Table 2. Position scores are computed
+once per bucket and then looked up for each pair of tokens, which avoids tensors of the size T x T x hidden_size
 (benchmarks/attention.py).
 """
 
@@ -20,41 +20,44 @@ from hatchery.modeling.relative_positions import PositionIndices
 
 
 class DisentangledSelfAttention(nn.Module):
-    """The attention block: [norm,] attention, output projection, [affine norm,] dropout. No residual inside.
+    """Attention block without residual: [norm,] attention, output projection, [affine norm,] dropout.
 
-    NormFormer has both norms, pre-norm only the first, and post-norm no norm, because the layer normalises its sums.
+    NormFormer models have both norms and pre-norm models only the first. Post-norm models have no norm in this block,
+    because `EncoderLayer` normalises the residual sum.
     """
 
     def __init__(self, config: Any) -> None:
-        """Create the block; `config` is an `LtgBertConfig`, or another family's configuration with the same choices."""
+        """Create the block; `config` is an `LtgBertConfig`, or the configuration of another family with the
+        same keys.
+        """
         super().__init__()
         size, eps = config.hidden_size, config.layer_norm_eps
         self.n_heads, self.head_size = config.num_attention_heads, config.head_size
         self.is_relative = config.position_embedding == "relative"
         self.position_bucket_size = config.position_bucket_size
-        # The sum of content, query-to-position and position-to-key scores, hence 3 (LTG-BERT, Section 4).
+        # The score is a sum of three products (content, query-to-position, position-to-key), hence the factor 3
+        # (LTG-BERT, Section 4).
         self.scale = 1 / math.sqrt((3 if self.is_relative else 1) * self.head_size)
         self.position_head_layout = config.position_head_layout
         self.exchanged_position_query = config.position_to_content_index == "key_minus_query"
         has_pre_norm, has_post_norm = config.normalisation != "post_norm", config.normalisation == "normformer"
         self.pre_layer_norm = LayerNorm(size, eps, affine=config.affine_block_norms) if has_pre_norm else None
-        # Two parameters instead of one, because LAMB's trust ratio is per tensor, and the published models have these
-        # two.
+        # The published models have two parameters here. One joint parameter would change training, because LAMB
+        # computes one trust ratio per parameter.
         self.query_key_projection = nn.Linear(size, 2 * size)
         self.value_projection = nn.Linear(size, size)
         self.head_scale = nn.Parameter(torch.ones(self.n_heads)) if config.head_scaling else None
         self.output_projection = nn.Linear(size, size)
         self.post_layer_norm = LayerNorm(size, eps, affine=True) if has_post_norm else None
         self.dropout = Dropout(config.attention_probs_dropout_prob)
-        # Optional function that computes scores and context of whole texts in one operation.
+        # Optional function, such as a GPU kernel, that computes scores and context in one operation.
         self.attend_at_once: Callable[..., Tensor] | None = None
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Attend from every token of `hidden` [B, T, D] to the tokens of its sequence; returns [B, T, D].
+        """Return the attention of every token of `hidden` [B, T, D] to the tokens of its sequence, [B, T, D].
 
-        With a packing both are [N, D]: only the attention between the projections arranges the tokens as sequences.
-        With `inputs.query_rows` the result is [B, D], in evaluation mode. A query that may attend to no key gets finite
-        values without meaning.
+        With a packing, input and result are [N, D]. With `inputs.query_rows`, which requires evaluation mode, the
+        result is [B, D]. The output of a query that may attend to no key is finite but meaningless.
         """
         if self.pre_layer_norm is not None:
             hidden = self.pre_layer_norm(hidden)
@@ -80,7 +83,7 @@ class DisentangledSelfAttention(nn.Module):
         return self.closed(join_heads(context, packing), gate)
 
     def scores(self, hidden: Tensor, relative_embedding: Tensor, positions: PositionIndices) -> Tensor:
-        """Return scaled scores [B, H, T, T] of query i and key j, before masking, of the normalised `hidden` [B, T, D].
+        """Return scaled scores [B, H, T, T] of query i and key j before masking, for the normalised `hidden` [B, T, D].
 
         `relative_embedding` is the normalised table [2 * bucket_size - 1, D].
         """
@@ -89,22 +92,22 @@ class DisentangledSelfAttention(nn.Module):
         return query @ key.transpose(2, 3) * self.scale + position_scores
 
     def _value_and_gate(self, hidden: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the values [..., D] of the normalised `hidden` [..., D], and the gate of the context or None."""
+        """Return the values [..., D] of the normalised `hidden` [..., D], and the gate; None without a gate."""
         return self.value_projection(hidden), None
 
     def _value_parameters(self) -> tuple[Tensor, Tensor]:
-        """Return weight [D, D] and bias [D] of the projection to values."""
+        """Return weight [D, D] and bias [D] of the value projection."""
         return self.value_projection.weight, self.value_projection.bias
 
     def closed(self, context: Tensor, gate: Tensor | None = None) -> Tensor:
-        """Return the block's output from the joined heads' context."""
+        """Return the output of the block, given the context of all heads, [..., D], and the gate."""
         if self.head_scale is not None:
             context = context * self.head_scale.repeat_interleave(self.head_size)
         output = self.output_projection(context)
         return self.dropout(output if self.post_layer_norm is None else self.post_layer_norm(output))
 
     def _at_once(self, attend_at_once: Callable[..., Tensor], hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Return the result of `forward` for the normalised `hidden` [B, T, D]."""
+        """Return the result of `forward`, computed by `attend_at_once`; `hidden` [B, T, D] is already normalised."""
         positions = inputs.positions
         assert inputs.relative_embedding is not None and positions is not None
         position_query, position_key = self.position_vectors(self.dropout(positions.reached(inputs.relative_embedding)))
@@ -125,7 +128,7 @@ class DisentangledSelfAttention(nn.Module):
         return self.closed(context, gate)
 
     def _context_at_one(self, hidden: Tensor, inputs: AttentionInputs, query_rows: Tensor) -> Tensor:
-        """Return the context [B, D] of one query per sequence of the normalised `hidden`."""
+        """Return the context [B, D] of one query per sequence; `hidden` [B, T, D] is already normalised."""
         vectors = None
         if self.is_relative:
             assert inputs.relative_embedding is not None and inputs.positions is not None
@@ -135,9 +138,10 @@ class DisentangledSelfAttention(nn.Module):
         return context_at_one(hidden, query_rows, inputs.mask, *projections, self.n_heads, self.scale, vectors)
 
     def query_key(self, hidden: Tensor, inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-        """Return query and key [B, H, T, d] of the normalised `hidden`."""
+        """Return queries and keys [B, H, T, d] of the normalised `hidden` [B, T, D]."""
         projected = split_heads(self.query_key_projection(hidden), 2 * self.n_heads, inputs.packing)
-        # Several products read queries and keys, and each would make its own copy of a strided tensor.
+        # Make queries and keys contiguous, because each of several products would make its own copy of a strided
+        # tensor.
         query, key = projected.unflatten(1, (2, self.n_heads)).transpose(0, 1).contiguous().unbind(0)
         return query, key
 
@@ -147,21 +151,22 @@ class DisentangledSelfAttention(nn.Module):
         """Return scaled position scores [B, H, T, S] of `query` [B, H, T, d] and `key` [B, H, S, d]."""
         batch, heads, length, width = query.shape
         position_query, position_key = self.position_vectors(self.dropout(positions.reached(relative_embedding)))
-        # Scale the small tensors instead of a T x T tensor.
+        # Scale the factors, which are smaller than the T x T scores.
         shape = (batch, heads, width, positions.n_rows)
         by_query = torch.bmm(query.flatten(0, 1), (position_key * self.scale).expand(shape).flatten(0, 1))
         by_key = torch.bmm(key.flatten(0, 1), (position_query * self.scale).expand(shape).flatten(0, 1))
-        # In fp32 also under autocast, because many gradients are summed into one bucket, and CPU lookups are faster in
-        # fp32. On the CPU index_select from the flattened table is faster than torch.gather, forward and backward.
+        # Look up scores in fp32, also under autocast, because the gradients of many pairs are summed into one bucket,
+        # and because lookups on the CPU are faster in fp32. On the CPU, index_select from the flattened table is faster
+        # than torch.gather.
         scores = full_precision(by_query).flatten(1).index_select(1, positions.by_query)
         scores += full_precision(by_key).flatten(1).index_select(1, positions.by_key)
         return scores.view(batch, heads, length, key.shape[2])
 
     def position_vectors(self, table: Tensor) -> tuple[Tensor, Tensor]:
-        """Return position queries and position keys of the relative embedding's rows, each [H, d, rows].
+        """Return position queries and position keys for the rows of the relative embedding, each [H, d, rows].
 
-        "babylm" splits the projection like that of tokens: first all queries, then all keys. In "bnc", the layout of
-        LTG-BERT's BNC code, each head has 2d consecutive outputs, half of them queries.
+        In the layout "babylm", the projection has first all queries and then all keys, as for tokens. In the layout
+        "bnc" of LTG-BERT's BNC code, each head has 2d consecutive outputs: d for the query and d for the key.
         """
         projected = self.query_key_projection(table)
         if self.position_head_layout == "bnc":
@@ -169,13 +174,13 @@ class DisentangledSelfAttention(nn.Module):
         else:
             query, key = projected.view(-1, 2, self.n_heads, self.head_size).permute(1, 2, 3, 0).unbind(0)
         if self.exchanged_position_query:
-            # Buckets are symmetric: row r of distance j - i is the r-th row from the end for distance i - j.
+            # Buckets are symmetric: the row of distance j - i is the row of distance i - j, counted from the end.
             query = query.flip(-1)
         return query, key
 
 
 class PositionVectors(NamedTuple):
-    """Inputs of the position scores of one layer."""
+    """Position queries and keys of one layer, and the indices for looking up scores."""
 
     query: Tensor
     """Position queries [H, d, rows], unscaled."""
@@ -195,24 +200,23 @@ def context_at_one(
     scale: float,
     vectors: PositionVectors | None,
 ) -> Tensor:
-    """Return the context [B, D] of the queries at the flat positions `query_rows` int64 [B] (b * T + t), one in each
-    sequence.
+    """Return the context [B, D] of one query per sequence, at the flat positions `query_rows` int64 [B] (b * T + t).
 
-    For a last layer with one requested prediction: the numbers equal those of `DisentangledSelfAttention`, up to
-    rounding, with the products in another order. With one query per sequence, the key and value projections are applied
-    to one vector per head of the query (`q . (W x_j) = (W^T q) . x_j`) instead of to every token, so a token costs only
-    its products with these vectors.
+    For the last layer, if only one prediction per sequence is requested. The result equals the result of
+    `DisentangledSelfAttention` up to rounding, but the products have another order: key and value projections are
+    applied to one vector per head and sequence, `q . (W x_j) = (W^T q) . x_j`, and not to every token.
 
-    `hidden` [B, T, D] is normalised already, `mask` is bool [B, T] or [B, T, T] as in `attend`, and `vectors` is None
+    `hidden` [B, T, D] is already normalised. `mask` is bool [B, T] or [B, T, T] as in `attend`. `vectors` is None
     without relative positions. There is no dropout.
     """
     batch, length, size = hidden.shape
     at = query_rows % length
-    # The scaled queries, heads first: [H, B, d].
+    # `query` contains the scaled queries [H, B, d].
     query = F.linear(hidden.flatten(0, 1).index_select(0, query_rows), query_key.weight[:size], query_key.bias[:size])
     query = (query * scale).view(batch, n_heads, -1).transpose(0, 1)
     key_weight = query_key.weight[size:].view(n_heads, -1, size)
-    # The keys' bias adds the same number to all scores of a query, which softmax ignores.
+    # The bias of the keys is omitted: it adds the same number to all scores of a query, which does not change the
+    # softmax.
     key_query = torch.bmm(query, key_weight).transpose(0, 1)
     scores = torch.bmm(key_query, hidden.transpose(1, 2))
     if vectors is not None:
@@ -237,7 +241,7 @@ def _position_scores(
 ) -> Tensor:
     """Return scaled position scores [B, H, T] of the scaled `query` [H, B, d] at the positions `at` int64 [B].
 
-    `key_weight` [H, d, D] and `key_bias` [H, 1, d] are those of the key projection.
+    `key_weight` [H, d, D] and `key_bias` [H, 1, d] are the parameters of the key projection.
     """
     batch, length, size = hidden.shape
     n_heads, n_rows = len(query), vectors.indices.n_rows

@@ -1,9 +1,9 @@
-"""The sizes and choices that define LTG-BERT with its ablations, and ELC-BERT.
+"""Configuration of LTG-BERT with its ablations, and of ELC-BERT.
 
-Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both. The
-defaults are the final model; every ablation of LTG-BERT's Table 2 that concerns the architecture is a value of one
-field. Two models with equal configurations have the same parameters under the same names. The module needs no torch, so
-that planning can count a model's FLOPs without loading it.
+Source: LTG-BERT, Section 4 and Tables 2 and 9, ELC-BERT, Table 4, and the configuration files published with both
+papers. The defaults are those of the final model. Each architectural ablation of LTG-BERT's Table 2 changes one field.
+Models with equal configurations have equal names and shapes of parameters. This module does not import torch, so that
+FLOPs can be counted during planning without loading torch.
 """
 
 from dataclasses import dataclass
@@ -24,54 +24,56 @@ class LtgBertSizes(EncoderSizes):
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 512
     """Distance in tokens from which all positions share the last bucket; longer inputs are allowed. With absolute
-    positions: maximum input length."""
+    positions, the maximum input length."""
 
     position_bucket_size: Annotated[int, Range(ge=2)] = 32
-    """Number of position buckets per direction: exact distances up to half of it, logarithmic beyond (2 * size - 1 rows
-    in all)."""
+    """Number of position buckets per direction. Distances up to half of this number have a bucket each; larger
+    distances share buckets of logarithmically growing width. The relative embedding has 2 * size - 1 rows."""
 
     layer_norm_eps: Positive = 1e-7
-    """Number added to the variance in every layer norm (1e-7 in the published configurations; 1e-5 in LTG-BERT, Table
-    9)."""
+    """Number added to the variance in every layer norm: 1e-7 in the published configurations, 1e-5 in LTG-BERT, Table
+    9."""
 
     position_head_layout: PositionHeadLayout = "babylm"
-    """Division of the projected relative positions among the heads; use bnc only to reproduce the BNC checkpoints."""
+    """Order of heads in the projection of relative positions. bnc is only needed for the published BNC checkpoints."""
 
     position_embedding: Literal["relative", "absolute"] = "relative"
     """relative: log-bucketed relative positions in every layer. absolute: learned vectors added to the word embeddings
     (Table 2)."""
 
     position_to_content_index: Literal["query_minus_key", "key_minus_query"] = "query_minus_key"
-    """Distance used to look up the position query for a key: query_minus_key is the code's, with one index for both
-    terms; key_minus_query is the printed distance."""
+    """Distance that selects the position query for a key. query_minus_key: as in the published code, which uses one
+    distance for both position terms. key_minus_query: as printed in the paper."""
 
     normalisation: Normalisation = "normformer"
-    """Position of a layer's norms: normformer before and inside both blocks, pre_norm only before them, post_norm only
-    after the residual sums (LTG-BERT, Table 2)."""
+    """Position of a layer's norms (LTG-BERT, Table 2). normformer: before and inside both blocks. pre_norm: before both
+    blocks. post_norm: after the residual sums."""
 
     block_norm_affine: bool | None = None
-    """Whether the norms of pre_norm and post_norm layers have parameters; null: only those of post_norm layers."""
+    """True if the norms of pre_norm and post_norm layers have parameters. null: true for post_norm, false
+    for pre_norm."""
 
     feed_forward_activation: Literal["geglu", "gelu"] = "geglu"
-    """Gated or plain GELU; for the same number of parameters, the plain version needs an `intermediate_size` 3/2 times
-    as large (Table 2)."""
+    """Activation of the feed-forward block: gated GELU (geglu) or plain GELU (gelu). With gelu, an `intermediate_size`
+    3/2 times as large gives the same number of parameters as with geglu (Table 2)."""
 
     feed_forward_bias: bool = False
-    """Whether both projections of the feed-forward block have biases."""
+    """True if both projections of the feed-forward block have biases."""
 
     feed_forward_initial_scaling: bool = True
     """Scale the initial feed-forward weights of layer l (from 0) by 1 / sqrt(2 (l + 1))."""
 
     head_scaling: bool = False
-    """Multiply every attention head by a learned factor that starts at 1 (NormFormer's; LTG-BERT, footnote 5)."""
+    """Multiply the output of every attention head by a learned factor that starts at 1 (NormFormer; LTG-BERT, footnote
+    5)."""
 
     residual_scaling: bool = False
-    """Multiply the residual input of the feed-forward block's sum by a learned factor per dimension that starts at 1
-    (NormFormer's; LTG-BERT, footnote 5)."""
+    """Multiply the residual of the feed-forward block by a learned factor per dimension that starts at 1 (NormFormer;
+    LTG-BERT, footnote 5)."""
 
     head_dropout: Literal["after_norm", "before_norm"] = "after_norm"
-    """Position of dropout in the language-model head: after the second norm as in the BabyLM code, or before it as in
-    the BNC training code."""
+    """Position of dropout in the language-model head: after the second norm, as in the BabyLM code, or before the
+    second norm, as in the BNC training code."""
 
     family: Literal["ltg"] = "ltg"
     """Family of the model."""
@@ -79,7 +81,7 @@ class LtgBertSizes(EncoderSizes):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.normalisation == "normformer":
-            # The final model fixes the form of its norms; a value without effect would look like an ablation.
+            # NormFormer models have fixed norms. A value that has no effect would look like an ablation.
             expected = "null with normalisation normformer"
             require(self.block_norm_affine is None, "block_norm_affine", self.block_norm_affine, expected)
         if self.layer_weighting != "none":
@@ -95,10 +97,10 @@ class LtgBertSizes(EncoderSizes):
 
     @property
     def affine_block_norms(self) -> bool:
-        """Return `block_norm_affine` with its default filled in.
+        """Return `block_norm_affine`, or its default if it is None.
 
-        In the final model the norm after a block is affine and norms before blocks are not; each ablation keeps this
-        property of its remaining norms (the paper does not specify it).
+        In the final model, the norm after a block has parameters and the norm before a block has none. The paper does
+        not specify the ablations; here they treat their norms in the same way.
         """
         return self.normalisation == "post_norm" if self.block_norm_affine is None else self.block_norm_affine
 
@@ -110,7 +112,7 @@ class LtgBertConfig(LtgBertSizes, ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class LtgBertFile(LtgBertSizes):
-    """Architecture of LTG-BERT, its ablations, and ELC-BERT; the vocabulary size comes from the tokenizer."""
+    """Architecture of LTG-BERT, its ablations, and ELC-BERT. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
     """Description for readers."""

@@ -1,12 +1,10 @@
-"""The encoder and the language-model head of the LTG-BERT family, and their weights before training.
+"""The encoder and the language-model head of the LTG-BERT family, and their initial weights.
 
-The encoder has an embedding, shared positions, disentangled attention and gated feed-forward blocks. The head computes
-logits over the vocabulary from hidden states; its output matrix is the word embedding unless the configuration unties
-them.
+The encoder has an embedding, relative positions shared by all layers, disentangled attention and gated feed-forward
+blocks. The same class implements LTG-BERT, all its ablations, and every ELC-BERT variant.
 
 Source: LTG-BERT, Section 4, Table 2 and Appendix C, ELC-BERT, Section 3, after the published code of both
-(docs/papers/ltg-bert.md, "Model"). The same class implements LTG-BERT with all its ablations and every ELC-BERT
-variant.
+(docs/papers/ltg-bert.md, "Model").
 """
 
 import math
@@ -44,10 +42,10 @@ def ltg_feed_forward(config: LtgBertConfig) -> FeedForward:
 
 
 class Embedding(nn.Module):
-    """Word embeddings with layer norm and dropout, and positions: a relative table, or vectors that are added to the
-    words.
+    """Word embedding with layer norm and dropout, and the position embedding.
 
-    The relative table is normalised once and shared by all layers.
+    Relative positions are a table that is normalised once and shared by all layers. Absolute positions are vectors that
+    are added to the word embeddings.
     """
 
     def __init__(self, config: LtgBertConfig) -> None:
@@ -64,10 +62,11 @@ class Embedding(nn.Module):
         self.is_relative = config.position_embedding == "relative"
 
     def forward(self, input_ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Return tokens [B, T, D] of `input_ids`, as in `word_vectors`, and relative positions [2 * buckets - 1, D].
+        """Return embedded tokens [B, T, D] and the table of relative positions [2 * buckets - 1, D].
 
-        The second result is None with absolute positions: these count only the tokens of `mask` bool [B, T], with
-        padding on either side. Raises ModelError if there are more positions than vectors.
+        `input_ids` are ids or word vectors (`word_vectors`). With absolute positions, the table is None, and only the
+        tokens of `mask` bool [B, T] are counted, so padding on either side has no effect. Raises ModelError if a
+        sequence is longer than the position table.
         """
         words = word_vectors(self.word_embedding, input_ids)
         if self.is_relative:
@@ -78,17 +77,16 @@ class Embedding(nn.Module):
         positions = self.position_embedding.weight[:length]
         if mask is not None and mask.dim() == 2:
             places = torch.arange(length, device=mask.device).where(~mask, mask.cumsum(dim=1) - 1)
-            # Not an embedding lookup, because its gradient would sum the sequences in another order than without
-            # padding.
+            # An embedding lookup would sum the gradients of the sequences in another order than without padding.
             positions = positions.expand(len(mask), -1, -1).take_along_dim(places[:, :, None], dim=1)
         return self.dropout(self.word_layer_norm(words + positions)), None
 
 
 class LtgEncoder(LayeredEncoder):
-    """The stack of layers of LTG-BERT and ELC-BERT.
+    """The layers of LTG-BERT and ELC-BERT.
 
-    `weighting` is the record that `config.layer_weighting` names; another record can be passed to study a connection of
-    layers without a name.
+    `weighting` replaces the layer weighting that `config.layer_weighting` names, for experiments with unnamed
+    weightings.
     """
 
     attention: type[DisentangledSelfAttention] = DisentangledSelfAttention
@@ -115,17 +113,19 @@ class LtgEncoder(LayeredEncoder):
         return self.embedding.word_embedding
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Return embedded tokens [B, T, D] of int64 [B, T], and positions and mask for the layers."""
+        """Return embedded tokens [B, T, D] of `input_ids` int64 [B, T], and positions and mask for the layers'
+        attention.
+        """
         tokens, relative_embedding = self.embedding(input_ids, attention_mask)
         positions = None if relative_embedding is None else self.relative_positions(input_ids.shape[1])
         return tokens, AttentionInputs(relative_embedding, positions, attention_mask)
 
 
 class LtgHead(VocabularyHead):
-    """Norm, linear layer, exact GELU, norm, dropout, and the product with the output matrix.
+    """Language-model head: norm, linear layer, exact GELU, norm, dropout, and the product with the output matrix.
 
-    The order norm-then-dropout is that of the BabyLM code and of ELC-BERT; the BNC training code applies dropout before
-    the norm (`head_dropout`).
+    Dropout follows the second norm in the BabyLM code and in ELC-BERT, and precedes the norm in the BNC training code
+    (`head_dropout`).
     """
 
     def __init__(self, config: LtgBertConfig) -> None:
@@ -139,9 +139,7 @@ class LtgHead(VocabularyHead):
         self.add_output_layer(config)
 
     def features(self, hidden: Tensor) -> Tensor:
-        """Return the features that the output matrix multiplies, [..., D] from `hidden` [..., D]; of unit mean
-        square.
-        """
+        """Return the features [..., D] that the output matrix multiplies, of mean square 1 before dropout."""
         hidden = F.gelu(self.linear(self.pre_layer_norm(hidden)))
         if self.dropout_first:
             return self.post_layer_norm(self.dropout(hidden))
@@ -150,10 +148,11 @@ class LtgHead(VocabularyHead):
 
 @torch.no_grad()
 def initialise_ltg_(model: nn.Module, seed: int) -> None:
-    """Set every parameter of a language model in place; the layer mixture sets its own parameters.
+    """Set every parameter of a language model in place, except for the parameters of `LayerMixture`.
 
-    Source: LTG-BERT, Section 4: a truncated normal (Nguyen and Salazar), smaller in the deeper feed-forward blocks
-    (Bajaj et al.), after the published code (docs/papers/ltg-bert.md, "Initial weights" and "Differences").
+    Weights are drawn from a truncated normal (Nguyen and Salazar), and scaled down in deeper feed-forward blocks (Bajaj
+    et al.). Source: LTG-BERT, Section 4, after the published code (docs/papers/ltg-bert.md, "Initial weights" and
+    "Differences").
     """
     encoder, head = model.encoder, model.head
     assert isinstance(encoder, LtgEncoder) and isinstance(head, LtgHead)
@@ -184,6 +183,6 @@ def initialise_ltg_(model: nn.Module, seed: int) -> None:
 
 @torch.no_grad()
 def scale_feed_forward_(feed_forward: FeedForward, depth: int) -> None:
-    """Multiply both matrices of the block in layer `depth` (from 0) by 1 / sqrt(2 * (depth + 1))."""
+    """Multiply both matrices of the feed-forward block in layer `depth` (from 0) by 1 / sqrt(2 * (depth + 1))."""
     for projection in (feed_forward.input_projection, feed_forward.output_projection):
         projection.weight.mul_(1 / math.sqrt(2 * (depth + 1)))

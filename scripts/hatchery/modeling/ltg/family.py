@@ -1,4 +1,4 @@
-"""The record of the family "ltg": LTG-BERT with its ablations, and ELC-BERT."""
+"""The family "ltg": LTG-BERT with its ablations, and ELC-BERT."""
 
 from hatchery.modeling.family import Exported, Family, Modules
 from hatchery.modeling.flops import PassShape, encoder_flops

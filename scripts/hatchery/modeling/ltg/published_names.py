@@ -1,9 +1,9 @@
-"""The parameter names of the published LTG-BERT and ELC-BERT code, and our names for the same tensors, in both
-directions.
+"""Conversion between our parameter names and the names in the published LTG-BERT and ELC-BERT code.
 
-Covers the BNC and BabyLM models and all four ELC-BERT variants. Two names are inferred: the vector of the variant
-"weighted_output" (`transformer.prev_layer_weights`) and the sentence-pair head (`nsp_classifier.nonlinearity.{1,5}`,
-numbered as the language-model head); a pair head of another name is recognised by its shapes.
+The names cover the BNC and BabyLM models and all four ELC-BERT variants. Two published names are inferred:
+`transformer.prev_layer_weights`, the output weights of the variant "weighted_output", and
+`nsp_classifier.nonlinearity.{1,5}`, the sentence-pair head. A sentence-pair head with other names is recognised by the
+shapes of its parameters.
 """
 
 import re
@@ -44,18 +44,17 @@ _ONE_LAYER = {
 
 WORD_EMBEDDING = "embedding.word_embedding.weight"
 OUTPUT_MATRIX = "classifier.nonlinearity.5.weight"
-"""Name of the output matrix, which repeats the word embedding."""
+"""Published name of the output matrix, a copy of the word embedding."""
 OUTPUT_MIXTURE = "transformer.prev_layer_weights"
-"""Name of the weights of the heads' input in "weighted_output"; in our models, layer weights of one more consumer."""
+"""Published name of the weights that combine the heads' input in the variant "weighted_output"."""
 POSITION_TABLE = "attention.position_indices"
-"""Name, in every layer, of the table of position buckets, which we compute."""
+"""Published name, in every layer, of the table of position buckets, which our models compute instead of storing."""
 
 
 def our_name(published_name: str, n_layers: int | None = None) -> str | None:
-    """Return our name of a published tensor; None for a tensor that repeats another. Raises ModelError for an unknown
-    name.
+    """Return our name of a published tensor; None for a copy of another tensor or for the position table.
 
-    `n_layers` is needed for the output mixture, which is numbered after the layers.
+    `n_layers` is only needed for the tensor OUTPUT_MIXTURE. Raises ModelError for an unknown name.
     """
     if published_name == OUTPUT_MATRIX:
         return None
@@ -85,7 +84,7 @@ def published_name(name: str, n_layers: int) -> str:
 
 
 def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Convert a state dict of the published code to one for `LanguageModel`. Raises ModelError for an unknown name."""
+    """Convert a published state dict to a state dict of `LanguageModel`. Raises ModelError for an unknown name."""
     n_layers = count_layers(state)
     pair_head = _pair_head(state)
     renamed = {pair_head.get(name) or our_name(name, n_layers): tensor for name, tensor in state.items()}
@@ -93,10 +92,10 @@ def from_published(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def to_published(state: Mapping[str, Tensor], position_table: Tensor) -> dict[str, Tensor]:
-    """Convert the state dict of one of our models to the published code's, including tensors that repeat others.
+    """Convert the state dict of our model to the published form, which includes copies of some tensors.
 
     `position_table` int64 [P, P] is the table of position buckets for P positions. Raises ModelError for a tensor that
-    no published model has: of an ablation, an untied output matrix or another family.
+    no published model has, such as the output matrix of an untied model.
     """
     layers = [int(match[1]) for name in state if (match := re.match(r"encoder\.layers\.(\d+)\.", name))]
     n_layers = 1 + max(layers, default=-1)
@@ -113,7 +112,10 @@ def count_layers(state: Mapping[str, Tensor]) -> int:
 
 
 def _pair_head(state: Mapping[str, Tensor]) -> dict[str, str]:
-    """Return our names of the four unknown tensors with the shapes of a pair head, if they exist."""
+    """Return our names of a sentence-pair head with unknown names, recognised by the four shapes of its parameters.
+
+    Empty if there is no such head.
+    """
     layers = re.compile(r"transformer\.layers\.\d+\.")
     known_names = {*_WHOLE_MODEL, OUTPUT_MATRIX, OUTPUT_MIXTURE}
     unknown = [name for name in state if name not in known_names and not layers.match(name)]

@@ -1,7 +1,8 @@
-"""Attention with rotary positions and its switches: normalised queries and keys, mixed values, gated heads.
+"""Attention with rotary positions, and its options: normalised queries and keys, value residuals, gated heads.
 
-Source: RoFormer (Su et al. 2021, arXiv:2104.09864) in the layout of Llama and ModernBERT, which rotate the first half
-of a head with the second half. The tests compare the layers with those of `transformers`.
+Source: RoFormer (Su et al. 2021, arXiv:2104.09864), in the layout of Llama and ModernBERT, which rotates each dimension
+of a head's first half together with a dimension of the second half. Tests compare the layers with those of
+`transformers`.
 """
 
 import math
@@ -14,7 +15,7 @@ from hatchery.modeling.modern.config import ModernSizes
 from hatchery.modeling.norm_and_dropout import Dropout, full_precision
 
 FIRST_MIX = 0.5
-"""Initial weight of the first layer's values in the values of a later layer."""
+"""Initial weight of the first layer's values in the mixed values of a later layer."""
 
 
 class RmsNorm(nn.Module):
@@ -39,13 +40,15 @@ class GainNorm(RmsNorm):
 
 
 def norm_of(config: ModernSizes, size: int) -> RmsNorm:
-    """Return a norm of the kind that a configuration names, for vectors of `size` numbers."""
+    """Return a norm of the type `config.normalisation` for vectors of `size` elements."""
     kind = RmsNorm if config.normalisation == "rms_norm" else GainNorm
     return kind(size, config.layer_norm_eps)
 
 
 def rotations(length: int, head_size: int, base: float, device: torch.device) -> Tensor:
-    """Return cosines and sines of the angles of `length` positions: fp32 [2, length, head_size]."""
+    """Return cosines and sines of the rotation angles at the positions 0 to `length` - 1: fp32 [2, length,
+    head_size].
+    """
     exponents = torch.arange(0, head_size, 2, dtype=torch.float32, device=device) / head_size
     angles = torch.arange(length, dtype=torch.float32, device=device)[:, None] * (1.0 / base**exponents)
     angles = torch.cat([angles, angles], dim=-1)
@@ -60,10 +63,10 @@ def rotated(heads: Tensor, rotary: Tensor) -> Tensor:
 
 
 class RotaryAttention(nn.Module):
-    """Norm, attention, output projection, dropout. No residual inside and no bias."""
+    """Attention block without residual and without biases: norm, attention, output projection, dropout."""
 
     def __init__(self, config: ModernSizes, mixes_values: bool) -> None:
-        """Create the block; `mixes_values` mixes the values with those of the first layer."""
+        """Create the block. With `mixes_values`, its values are mixed with the values of the first layer."""
         super().__init__()
         size = config.hidden_size
         self.n_heads, self.scale = config.num_attention_heads, 1 / math.sqrt(config.head_size)
@@ -81,19 +84,19 @@ class RotaryAttention(nn.Module):
         self.output_dropout = Dropout(config.hidden_dropout_prob)
 
     def own_values(self, hidden: Tensor) -> Tensor:
-        """Return the values [..., D] of `hidden` [..., D] before they are mixed."""
+        """Return the values [..., D] of `hidden` [..., D] before mixing."""
         values: Tensor = self.value_projection(self.pre_layer_norm(hidden))
         return values
 
     def forward(self, hidden: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Attend from every token of `hidden` [B, T, D] to the tokens that the mask allows; returns [B, T, D].
+        """Return the attention of every token of `hidden` [B, T, D] to the tokens that the mask allows, [B, T, D].
 
-        With a packing both are [N, D]; with `inputs.query_rows` the result is [B, D].
+        With a packing, input and result are [N, D]. With `inputs.query_rows`, the result is [B, D].
         """
         packing, mask, rows = inputs.packing, inputs.mask, inputs.query_rows
         assert inputs.rotary is not None, "the encoder knows the positions"
         states = self.pre_layer_norm(hidden)
-        # With a cache, `hidden` are the last tokens of the text.
+        # With a cache, `hidden` contains only the last tokens of the text.
         rotary = inputs.rotary if packing is not None else inputs.rotary[:, -hidden.shape[1] :]
         asking, turned = states, rotary
         if rows is not None:
@@ -122,7 +125,7 @@ class RotaryAttention(nn.Module):
         return rotated(heads, rotary)
 
     def _mixed(self, values: Tensor, inputs: AttentionInputs) -> Tensor:
-        """Return values mixed with those of the first layer at the same tokens."""
+        """Return `values` mixed with the first layer's values of the same tokens."""
         if self.value_residual_scale is None:
             return values
         first = inputs.first_values

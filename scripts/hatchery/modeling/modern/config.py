@@ -1,9 +1,9 @@
-"""The sizes and choices of plain modern transformers, a control for claims about architectures.
+"""Configuration of plain modern transformers, which serve as baselines for claims about other architectures.
 
-Source: the common part of ModernBERT (Warner et al. 2024, arXiv:2412.13663) and Llama (Touvron et al. 2023,
-arXiv:2302.13971) : rotary positions, pre-norm layers without biases, and gated feed-forward blocks. The normalised
-queries and keys are those of Qwen3 (arXiv:2505.09388). The defaults are Llama's block with these norms, for masked and
-causal models alike. The other features are switches, which are off by default.
+The common features of ModernBERT (Warner et al. 2024, arXiv:2412.13663) and Llama (Touvron et al. 2023,
+arXiv:2302.13971) are rotary positions, pre-norm layers without biases, and gated feed-forward blocks. The default is
+Llama's block with normalised queries and keys, as in Qwen3 (arXiv:2505.09388), for masked and causal models. All other
+features are off by default.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class ModernSizes(EncoderSizes):
     """Architecture of modern transformers; the vocabulary size comes from the tokenizer."""
 
     layer_norm_eps: Positive = 1e-5
-    """Number added to the mean square, or the variance, in every norm."""
+    """Number added to the mean square (rms_norm) or to the variance (layer_norm) in every norm."""
 
     normalisation: Literal["rms_norm", "layer_norm"] = "rms_norm"
     """Norms before the blocks, with a gain and no bias: rms_norm as in Llama, layer_norm as in ModernBERT."""
@@ -39,18 +39,19 @@ class ModernSizes(EncoderSizes):
     """Add a linear layer, an exact GELU and a norm before the output matrix, as in ModernBERT."""
 
     value_residual: bool = False
-    """Mix the attention values of later layers with those of the first layer (Zhou et al. 2024, arXiv:2410.17897)."""
+    """Mix the attention values of later layers with the values of the first layer (Zhou et al. 2024,
+    arXiv:2410.17897)."""
 
     head_gate: bool = False
     """Scale the output of every head by a sigmoid of the block's input (Qiu et al. 2025, arXiv:2505.06708)."""
 
     unet_skips: bool = False
-    """Add the output of layer i of n to the input of layer n + 1 - i, with a learned scale for each dimension; the
-    middle layer of an odd n has no skip."""
+    """Add the output of layer i of n to the input of layer n + 1 - i, multiplied by a learned scale per dimension. For
+    odd n, the middle layer has no skip connection."""
 
     stochastic_depth: ShareBelowOne = omitted_at_default(0.0)
-    """Probability that a training sequence skips the last layer; it falls linearly to the first layer. 0 disables
-    skipping."""
+    """Probability that a training sequence skips the last layer. The probability decreases linearly towards the first
+    layer. 0 disables skipping."""
 
     family: Literal["modern"] = "modern"
     """Family of the model."""

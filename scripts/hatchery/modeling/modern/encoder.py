@@ -1,7 +1,8 @@
-"""The encoder and the head of plain modern transformers, and their weights before training.
+"""The encoder and the language-model head of plain modern transformers, and their initial weights.
 
-Layers are pre-norm, without biases. Switches of the encoder: values of later layers mixed with those of the first, and
-skips between the halves of the stack. The norm after the last layer belongs to the head, as in the other families here.
+Layers are pre-norm, without biases. Optional features are value residuals, which mix the values of later layers with
+those of the first layer, and U-Net skips between the two halves of the stack. The norm after the last layer belongs to
+the head.
 """
 
 import math
@@ -23,9 +24,7 @@ from hatchery.modeling.modern.stochastic_depth import SkippedLayer
 from hatchery.modeling.norm_and_dropout import Dropout
 
 DEVIATION = 0.02
-"""Standard deviation of initial weights (ModernBERT, Llama); that of projections into the residual stream is
-smaller.
-"""
+"""Standard deviation of initial weights (ModernBERT, Llama), except for projections into the residual stream."""
 
 
 class ModernEmbedding(nn.Module):
@@ -38,7 +37,7 @@ class ModernEmbedding(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, input_ids: Tensor) -> Tensor:
-        """Return vectors [B, T, D] of `input_ids`, as in `word_vectors`."""
+        """Return vectors [B, T, D]; `input_ids` are ids or word vectors (`word_vectors`)."""
         vectors = word_vectors(self.word_embedding, input_ids)
         embedded: Tensor = self.dropout(vectors if self.layer_norm is None else self.layer_norm(vectors))
         return embedded
@@ -77,7 +76,7 @@ class ModernEncoder(LayeredEncoder):
         return SkippedLayer(config.stochastic_depth * (number + 1) / config.num_hidden_layers, *parts)
 
     def set_dropout(self, probability: float) -> None:
-        """Use `probability` at every dropout, as fine-tuning protocols do; no sequence skips a layer then."""
+        """Use `probability` at every dropout, as fine-tuning protocols do, and switch off the skipping of layers."""
         super().set_dropout(probability)
         for layer in self.layers:
             if isinstance(layer, SkippedLayer):
@@ -90,11 +89,13 @@ class ModernEncoder(LayeredEncoder):
 
     @property
     def layers_add_up(self) -> bool:
-        """Return whether the state of a layer is the sum of the layers' contributions up to it; false with skips."""
+        """Return whether the state after a layer is the sum of the contributions of all layers so far. False with U-Net
+        skips.
+        """
         return super().layers_add_up and not self.config.unet_skips
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Return embedded tokens [B, T, D] of int64 [B, T], and positions, mask and first values for the layers."""
+        """Return embedded tokens [B, T, D] of `input_ids` int64 [B, T], and the inputs of the layers' attention."""
         config = self.config
         tokens: Tensor = self.embedding(input_ids)
         rotary = rotations(input_ids.shape[1], config.head_size, config.rotary_base, tokens.device)
@@ -121,7 +122,9 @@ class ModernEncoder(LayeredEncoder):
         return outputs, None
 
     def _with_skip(self, outputs: Sequence[Tensor], index: int) -> Tensor:
-        """Return the input of a layer: the last output and, in the second half, the output of the mirrored layer."""
+        """Return the input of a layer: the previous output plus, in the second half, the scaled output of the mirrored
+        layer.
+        """
         assert self.skip_residual_scales is not None
         mirrored = self.n_layers - index
         if mirrored > len(self.skip_residual_scales):
@@ -131,12 +134,14 @@ class ModernEncoder(LayeredEncoder):
     def _run_for(self, embedded: Tensor, inputs: AttentionInputs, rows: Tensor) -> Tensor:
         if self.skip_residual_scales is None and inputs.first_values is None:
             return super()._run_for(embedded, inputs, rows)
-        # The connections between layers are defined only for whole sequences.
+        # Skips and value residuals need whole sequences in every layer.
         return self._run(embedded, inputs)[-1].flatten(0, 1).index_select(0, rows)
 
 
 class ModernHead(VocabularyHead):
-    """Norm and the product with the output matrix; optionally linear layer, exact GELU and norm before them."""
+    """Language-model head: norm and product with the output matrix; with `output_transform`, also a linear layer, an
+    exact GELU and a norm in between.
+    """
 
     def __init__(self, config: ModernConfig) -> None:
         super().__init__()
@@ -156,7 +161,7 @@ class ModernHead(VocabularyHead):
 
 @torch.no_grad()
 def initialise_modern_(model: nn.Module, seed: int) -> None:
-    """Set every parameter of a language model in place; the layer mixture sets its own parameters.
+    """Set every parameter of a language model in place, except for the parameters of `LayerMixture`.
 
     Matrices are drawn from a truncated normal. The standard deviation of projections into the residual stream is
     divided by sqrt(2 n), for n layers (GPT-2, ModernBERT).

@@ -1,4 +1,4 @@
-"""The record of the family "modern": plain pre-norm transformers with rotary positions, masked or causal."""
+"""The family "modern": plain pre-norm transformers with rotary positions, masked or causal."""
 
 from dataclasses import replace
 
@@ -20,10 +20,11 @@ def _forward_flops(config: ModernConfig, shape: PassShape) -> dict[str, float]:
         parts["head"] = encoder_flops(config, replace(shape, labelled=0))["head"]
     of_layers = parts["attention_projections"]
     if config.head_gate:
-        # The gate is as wide as the number of heads, and four matrices are as wide as the model.
+        # The gate projects to `num_attention_heads` outputs; the other four projections have `hidden_size` outputs
+        # each.
         parts["attention_projections"] += of_layers * config.num_attention_heads / (4 * config.hidden_size)
     if config.value_residual:
-        # Values of the first layer are computed before the layers, and again inside the first layer.
+        # The values of the first layer are computed twice: before all layers, and inside the first layer.
         parts["attention_projections"] += of_layers / (4 * config.num_hidden_layers)
     return parts
 

@@ -1,9 +1,9 @@
-"""Layers whose contribution is left out for some sequences in training (Huang et al. 2016, arXiv:1603.09382).
+"""Stochastic depth: in training, some sequences skip some layers (Huang et al. 2016, arXiv:1603.09382).
 
-The probability grows linearly from the first layer to the last, which has the configured probability. Each sequence
-draws independently, and the remaining contributions are scaled up so that their mean is unchanged. All layers are
-computed for all sequences, because processes that skip different layers could not sum their gradients. So training is
-not faster.
+The probability of skipping grows linearly from the first layer to the last layer, which has the configured probability.
+Each sequence draws independently. The contributions of a layer to the other sequences are scaled up, so that their
+expected value is unchanged. Training is not faster: all layers are computed for all sequences, because otherwise
+parallel processes could skip different layers, and their gradients could not be summed.
 """
 
 from typing import Any

@@ -1,9 +1,9 @@
-"""The sizes and choices that define the models of the reduced-vocabulary study, tied and untied.
+"""Configuration of the reduced-vocabulary study's models, tied and untied.
 
 Source: the reduced-vocabulary study ("Honey, I Shrunk the Language"), Section 3.4, and its code
-(docs/papers/reduced-vocabulary.md, "Families of models"): a stock RoBERTa with tied matrices, and the study's own model
-with a projection from narrow embeddings and an output matrix of its own. Both are values of one configuration; two
-models with equal configurations have the same parameters under the same names.
+(docs/papers/reduced-vocabulary.md, "Families of models"). Tied models are stock RoBERTa. Untied models project narrow
+embeddings to the hidden size and have their own output matrix. Models with equal configurations have equal names and
+shapes of parameters.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hatchery.modeling.configuration import EncoderSizes, ModelConfig
 from hatchery.settings.base import Count, Natural, Positive, Range, ReadingName, require
 
 PADDING_POSITION = 1
-"""Row of the position table for padding; tokens start at the next row, and row 0 is never read."""
+"""Row of the position table for padding. The first token has the next row; row 0 is not used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,14 +21,15 @@ class RobertaSizes(EncoderSizes):
     """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
 
     embedding_size: Count | None = None
-    """Width of the embeddings, with a projection and a norm to `hidden_size`; null uses `hidden_size` without a
-    projection."""
+    """Width of the embeddings, which a linear layer and a norm project to `hidden_size`. null: embeddings of width
+    `hidden_size` without a projection."""
 
     extra_vocabulary_rows: Natural = 0
     """Number of rows added to the vocabulary matrices; the study has 10 (19,010 rows for 19,000 subwords)."""
 
     max_position_embeddings: Annotated[int, Range(ge=2)] = 128
-    """Maximum number of tokens in an input. The position table has two more rows, as in RoBERTa (130 in the study)."""
+    """Maximum number of tokens in an input. The position table has two additional rows, as in RoBERTa (130 rows in the
+    study)."""
 
     type_vocab_size: Count = 2
     """Number of rows in the token-type table. Every token has type 0, so the other rows are never trained."""
@@ -37,8 +38,8 @@ class RobertaSizes(EncoderSizes):
     """Number added to the variance in every layer norm."""
 
     initialisation: ReadingName = "corrected"
-    """Initial values of linear biases, and of gain and bias of the projection's norm: as_published all start at 0.01;
-    corrected start at 0, 1 and 0."""
+    """Initial values of all linear biases, and of gain and bias of the norm after the projection. as_published: all
+    0.01. corrected: biases 0, gain 1."""
 
     family: Literal["roberta"] = "roberta"
     """Family of the model."""
@@ -84,7 +85,7 @@ class RobertaConfig(RobertaSizes, ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class RobertaFile(RobertaSizes):
-    """Architecture of the reduced-vocabulary study's models; the vocabulary size comes from the tokenizer."""
+    """Architecture of the reduced-vocabulary study's models. The vocabulary size comes from the tokenizer."""
 
     description: str = ""
     """Description for readers."""

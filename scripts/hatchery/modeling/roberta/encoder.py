@@ -1,11 +1,11 @@
 """The modules of the RoBERTa-like family, their initial weights, and the number of their parameters.
 
-Summed embeddings, an optional projection, post-norm layers, and the head.
+The encoder sums the embeddings of words, positions and token types, optionally projects the sum, and has post-norm
+layers. Tied models use the word embedding as output matrix; in untied models the matrix is a parameter of the head.
+Both matrices have additional rows beyond the vocabulary. The model applies every attention mask unchanged: the study's
+attention to padding is a setting of the objective.
 
-Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models"). The model
-applies the mask unchanged; the study's attention to padding is a setting of the objective. The output matrix is the
-word embedding in the tied models and a parameter of the head in the untied models; it also has the spare rows of the
-vocabulary.
+Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Families of models").
 """
 
 import torch
@@ -23,7 +23,7 @@ from hatchery.modeling.roberta.config import PADDING_POSITION, RobertaConfig
 
 
 class RobertaHead(VocabularyHead):
-    """Linear layer, exact GELU, norm, and the product with the output matrix. No dropout."""
+    """Language-model head: linear layer, exact GELU, norm, and the product with the output matrix, without dropout."""
 
     def __init__(self, config: RobertaConfig) -> None:
         super().__init__()
@@ -39,12 +39,12 @@ class RobertaHead(VocabularyHead):
 
 
 def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = None) -> Tensor:
-    """Return rows int64 [B, T] of the position table for `input_ids` int64 [B, T], or vectors of words [B, T, E].
+    """Return the row int64 [B, T] of the position table for each position of `input_ids`.
 
-    Tokens count from 2 and padding gets 1. As in the published code, padding is recognised by its id, because attention
-    to padding leaves no mask. For vectors, a `mask` bool [B, T] marks padding; without a mask there is no padding. With
-    a `mask` [B, T, T] (several texts packed into one input) a token counts the earlier tokens that it may attend to, so
-    every text has the positions of a separate input.
+    The first token has row 2, and padding has row 1. Padding is recognised by its id, as in the published code, because
+    the models may attend to padding without a mask. If `input_ids` are word vectors [B, T, E], padding is recognised by
+    `mask` bool [B, T] (None: no padding). With `mask` [B, T, T] (several texts packed into one input), each text is
+    counted separately.
     """
     is_token = input_ids != pad_token_id
     if input_ids.is_floating_point():
@@ -57,13 +57,14 @@ def position_ids(input_ids: Tensor, pad_token_id: int, mask: Tensor | None = Non
 
 
 class RobertaEmbedding(nn.Module):
-    """Sum of word, position and token-type embedding, norm, dropout."""
+    """Sum of word, position and token-type embeddings, followed by norm and dropout."""
 
     def __init__(self, config: RobertaConfig) -> None:
         super().__init__()
         width, self.pad_token_id = config.embedding_width, config.pad_token_id
         self.most_tokens = config.max_position_embeddings
-        # As in RoBERTa, the lookup of padding has no gradient, but a tied output layer still has one.
+        # As in RoBERTa, the embedding of padding gets no gradient from the lookup. A tied output layer still gives it a
+        # gradient.
         self.word_embedding = nn.Embedding(config.vocabulary_rows, width, padding_idx=config.pad_token_id)
         self.position_embedding = nn.Embedding(config.position_rows, width, padding_idx=PADDING_POSITION)
         self.token_type_embedding = nn.Embedding(config.type_vocab_size, width)
@@ -71,7 +72,7 @@ class RobertaEmbedding(nn.Module):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, input_ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Return vectors [B, T, E] of `input_ids`, as in `word_vectors`.
+        """Return vectors [B, T, E]; `input_ids` are ids or word vectors (`word_vectors`).
 
         Raises ModelError if there are more tokens than positions.
         """
@@ -84,17 +85,17 @@ class RobertaEmbedding(nn.Module):
 
 
 class RobertaEncoder(LayeredEncoder):
-    """Embedding, with projection and norm if the configuration has an `embedding_size`, and post-norm layers.
+    """Embedding, optional projection with a norm (if the configuration has an `embedding_size`), and post-norm layers.
 
-    `weighting` is the record that `config.layer_weighting` names; another record can be passed to study a connection of
-    layers without a name.
+    `weighting` replaces the layer weighting that `config.layer_weighting` names, for experiments with unnamed
+    weightings.
     """
 
     def __init__(self, config: RobertaConfig, weighting: LayerWeighting | None = None) -> None:
         super().__init__(weighting or LAYER_WEIGHTINGS[config.layer_weighting])
         self.config = config
         self.embedding = RobertaEmbedding(config)
-        # The projection is applied even if both widths are equal; no dropout and no activation follow it.
+        # The projection is applied even if both widths are equal. No dropout and no activation follows the projection.
         self.projection: nn.Linear | None = None
         self.projection_layer_norm: LayerNorm | None = None
         if config.embedding_size is not None:
@@ -115,7 +116,9 @@ class RobertaEncoder(LayeredEncoder):
         return self.embedding.word_embedding
 
     def embed(self, input_ids: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, AttentionInputs]:
-        """Return embedded and projected tokens [B, T, D] of int64 [B, T], and the mask for the layers."""
+        """Return embedded and projected tokens [B, T, D] of `input_ids` int64 [B, T], and the mask for the layers'
+        attention.
+        """
         tokens: Tensor = self.embedding(input_ids, attention_mask)
         if self.projection is not None and self.projection_layer_norm is not None:
             tokens = self.projection_layer_norm(self.projection(tokens))
@@ -127,22 +130,20 @@ PUBLISHED_CONSTANT = 0.01
 
 @torch.no_grad()
 def initialise_roberta_(model: nn.Module, seed: int) -> None:
-    """Set every parameter of `model`, whose `config` is a RobertaConfig, in place; the layer mixture sets its own
-    parameters.
+    """Set every parameter of a language model in place, except for the parameters of `LayerMixture`.
 
-    Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"): Xavier's
-    normal for matrices, constants for vectors. The code recognises layer norms by the names of their parameters and so
-    misses the norm after the projection, which starts at gain 0.01 and bias 0.01, like every linear bias.
-    "as_published" reproduces these two values; "corrected" fixes only them, and keeps Xavier's normal for every matrix,
-    including the embeddings and their padding row. The study drew all weights from one stream, so its exact numbers
-    cannot be reproduced.
+    Source: the code of the reduced-vocabulary study (docs/papers/reduced-vocabulary.md, "Initial weights"). Matrices,
+    including the embeddings of padding, are drawn by Xavier's normal initialisation. Vectors are constant. The
+    published code does not recognise the norm after the projection by its name, and sets its gain and bias to 0.01, the
+    value of all linear biases. "as_published" uses these values; "corrected" sets the gain to 1 and all biases to 0.
+    The study drew all weights from one random stream, so its exact weights cannot be reproduced.
     """
     config = model.config
     assert isinstance(config, RobertaConfig)
     as_published = config.initialisation == "as_published"
     for module_name, module in model.named_modules():
         if isinstance(module, nn.ParameterList):
-            continue  # parameters of the layer mixture
+            continue  # `LayerMixture` sets its own parameters.
         misses = as_published and module_name.endswith("projection_layer_norm")
         for name, parameter in module.named_parameters(prefix=module_name, recurse=False):
             if isinstance(module, LayerNorm) and not misses:
@@ -154,23 +155,25 @@ def initialise_roberta_(model: nn.Module, seed: int) -> None:
 
 
 def embedding_parameters(config: RobertaConfig) -> int:
-    """Return (V + positions + types + 2) E: three tables and a norm. The study logs this as "embedding parameters"."""
+    """Return (V + positions + types + 2) E, the size of three tables and a norm, which the study logs as "embedding
+    parameters".
+    """
     rows = config.vocabulary_rows + config.position_rows + config.type_vocab_size + 2
     return rows * config.embedding_width
 
 
 def roberta_parameters(config: RobertaConfig) -> int:
-    """Return the number of parameters of the model that `config` describes; a tied matrix counts once.
+    """Return the number of parameters of a model with this configuration; a tied matrix counts once.
 
-    Source: docs/papers/reduced-vocabulary.md, "Sizes". The formulas show where the parameters of a small model are
-    (mostly in the vocabulary matrices) and are tested against built models and against every published size.
+    Source: docs/papers/reduced-vocabulary.md, "Sizes". Tests compare the formula with built models and with every
+    published size.
     """
     size, inner, rows = config.hidden_size, config.intermediate_size, config.vocabulary_rows
-    # Attention, feed-forward block and two norms in each layer; linear layer, norm and output bias of the head.
+    # Layers: attention, feed-forward block and two norms each. Head: linear layer, norm and output bias.
     layer = 4 * size**2 + 2 * size * inner + 9 * size + inner
     total = embedding_parameters(config) + config.num_hidden_layers * layer + size**2 + 3 * size
     if config.embedding_size is not None:
-        # The projection with its bias, and its norm.
+        # The projection with its bias, and the norm after the projection.
         total += config.embedding_size * size + 3 * size
     if not config.tie_word_embeddings:
         total += rows * size

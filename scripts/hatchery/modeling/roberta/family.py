@@ -1,4 +1,4 @@
-"""The record of the family "roberta": the models of the reduced-vocabulary study, tied and untied."""
+"""The family "roberta": the models of the reduced-vocabulary study, tied and untied."""
 
 from collections.abc import Sequence
 
@@ -49,6 +49,6 @@ FAMILY = Family(
             "num_attention_heads": 12,
         },
     ),
-    # The family's absolute positions count only the tokens that are not padding.
+    # The id is needed because the absolute positions do not count padding.
     token_ids=("pad",),
 )
