@@ -55,7 +55,7 @@ def check_initial_model(settings: PretrainSettings, initial: Path | None, tokeni
         )
     if chosen.take == "training":
         done = initial_position(initial).step
-        # With a budget, `settings.steps` is not known yet.
+        # Only `steps` is compared with `done`, because a budget counts its steps from `done` on.
         if settings.budget is None and done >= settings.steps:
             raise ConfigError(
                 f"pretrain.steps: got {settings.steps}, expected more than the {done} steps that the training state of "

@@ -16,8 +16,7 @@ from hatchery.training.optimizer_settings import OptimizerSettings
 # Names that contain these parts get weight decay only with `decay: all`.
 BIASES_AND_NORMS = ("bias", "norm")
 UNDECAYED_NAMES = ("bias", "norm", "embedding", "layer_weights", "head_scale", "residual_scale")
-# Prefixes of the heads in all model families. Without muon, the sentence-pair head ("pair_head.") belongs to the group
-# "body".
+# Prefixes of the heads in all model families. The sentence-pair head ("pair_head.") belongs to the group "body".
 HEADS = ("head.", "pair_head.")
 HEAD, OUTPUT_MATRIX, WORD_EMBEDDING = "head.", "head.vocabulary_weight", "word_embedding.weight"
 

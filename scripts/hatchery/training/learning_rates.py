@@ -1,10 +1,9 @@
-"""The learning rate of each step, a pure function of the step number, so that a resumed run needs no scheduler state.
+"""The learning rate of each step, a function of the step number, so a resumed run needs no scheduler state.
 
-`cosine` is LTG-BERT's schedule: a linear warm-up from exactly 0 (the first update has rate 0), then half a cosine down
-to a fraction of the peak. `linear_as_published` is the other schedule of LTG-BERT's code (docs/papers/ltg-bert.md,
-"Learning rate"), and `inverse_square_root` the schedule of the reduced-vocabulary study, Section 4.2
-(docs/papers/reduced-vocabulary.md, "Pretraining"). Steps count optimiser updates from 0, including those that fp16
-skips, as in LTG-BERT's BNC code.
+`cosine` is LTG-BERT's schedule: a linear warm-up from exactly 0, then half a cosine down to a fraction of the peak.
+`linear_as_published` is the second schedule in LTG-BERT's code (docs/papers/ltg-bert.md, "Learning rate").
+`inverse_square_root` is the schedule of the reduced-vocabulary study, Section 4.2 (docs/papers/reduced-vocabulary.md,
+"Pretraining"). As in LTG-BERT's BNC code, the step number includes steps that fp16 skips.
 """
 
 import math
@@ -12,24 +11,23 @@ import math
 from hatchery.settings.fields import ABSENT
 from hatchery.training.settings import ScheduleSettings
 
-# torch's linear schedulers, of which the published code composes `linear_as_published`, cannot start at 0, so the code
-# starts and ends at this factor.
+# First factor of the warm-up and last factor of the decay in the published code, because torch's linear schedulers
+# cannot start at 0.
 NEARLY_ZERO = 1e-9
 
 
 def learning_rate(peak: float, schedule: ScheduleSettings, step: int, steps: int) -> float:
-    """Return the rate of update number `step` (from 0) of a run of `steps` updates."""
+    """Return the learning rate of step number `step` (from 0) of a run of `steps` steps."""
     return peak * learning_rate_factor(schedule, step, steps)
 
 
 def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> float:
-    """Return the learning rate of update number `step` of `steps` as a share of its peak, 0 to 1.
+    """Return the learning rate of step number `step` (from 0) divided by its peak: 0 to 1.
 
-    `cosine` and `linear` fall from the peak after the warm-up to `final_fraction` at the end, `constant` stays at the
-    peak. `linear_as_published` multiplies the warm-up ramp with a decay over all steps: it ends near 0 for any
-    `final_fraction`. `inverse_square_root` ends at the square root of the warm-up's share of the steps. With a
-    cool-down, the rate falls linearly from `final_fraction` to 0 in the last steps of every schedule
-    (docs/papers/gpt-bert.md, "Training").
+    After the warm-up, `cosine` and `linear` fall to `final_fraction`, and `constant` stays at the peak.
+    `linear_as_published` multiplies the warm-up with a decay over all steps, and ends near 0 whatever `final_fraction`
+    is. `inverse_square_root` ends at the square root of (warm-up steps / all steps). With a cooldown, every schedule
+    ends with a linear fall from `final_fraction` to 0 (docs/papers/gpt-bert.md, "Training").
     """
     cooldown = math.floor(schedule.cooldown_fraction * steps)
     if cooldown and step >= steps - cooldown:
@@ -39,7 +37,7 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
         ramp = 1.0 if step >= warmup else NEARLY_ZERO + (1 - NEARLY_ZERO) * step / warmup
         return ramp * (1 + (NEARLY_ZERO - 1) * min(step, steps) / max(1, steps))
     if schedule.name == "inverse_square_root":
-        # Step 0 counts as 1, as published: the first two updates have the same rate.
+        # As published, step 0 counts as step 1, so the first two updates have the same rate.
         count, width = max(step, 1), max(warmup, 1)
         return min(math.sqrt(width / count), count / width)
     if step < warmup:
@@ -54,7 +52,7 @@ def learning_rate_factor(schedule: ScheduleSettings, step: int, steps: int) -> f
 
 
 def warmup_steps(schedule: ScheduleSettings, steps: int) -> int:
-    """Return the number of warm-up updates: `warmup_steps`, else `int(warmup_fraction * steps)`, at most
+    """Return the number of warm-up steps: `warmup_steps` if set, or else `int(warmup_fraction * steps)`, limited by
     `warmup_steps_limit`."""
     if schedule.warmup_steps is not ABSENT:
         return schedule.warmup_steps

@@ -1,10 +1,9 @@
-"""The training loop: draw a batch, forward, backward, update, evaluate, record, save; and the measures of each step.
+"""The training loop: draw a batch, run the forward and backward passes, update, evaluate, and save checkpoints.
 
-One loop serves one process or many, on CPU or GPU, from the start or from a checkpoint. Reading a loss waits for the
-device, which then idles. So losses, numbers of correct predictions and norms stay on the device and are read for many
-steps in one transfer: once per interval, and before any action that depends on these values. A diverged run is
-therefore noticed before a checkpoint of it is written. On the CPU reading is free, so the values are read after every
-step. Sums over processes are computed when they are read.
+The same loop serves one or several processes, on CPU or GPU, and new or resumed runs. Because a GPU would idle while
+the process reads a loss, the losses, norms and counts of many steps are read in one transfer: at intervals, and before
+each evaluation or checkpoint. So a diverged run stops before a checkpoint of it is written. On a CPU these values are
+read after every step. They are summed over processes when they are read.
 """
 
 import math
@@ -38,8 +37,8 @@ def train(
 ) -> None:
     """Train from the position of `record` to the last step of the loader's plan, or until a watcher ends the run.
 
-    Raises TrainingError if a loss, a gradient or a score is not finite, and TrainingInterrupted, with a checkpoint
-    saved, after a `request` to stop: by default SIGTERM and Ctrl-C.
+    `request` asks to stop, by default after SIGTERM, SIGUSR1 or Ctrl-C. Raises TrainingInterrupted after such a
+    request, with a checkpoint saved, and TrainingError for a loss, gradient norm or score that is not finite.
     """
     batches = loader.batches
     plan, seed, average = batches.plan, batches.seed, batches.plan.settings.loss_average
@@ -70,7 +69,7 @@ def train(
             done = step + 1
             is_last = done == plan.steps
             saves = is_last or checkpoints.is_due(done)
-            # A single process stops at once; several processes learn of a request to stop at their next common read.
+            # A single process stops at once. Several processes exchange stop requests only when they read losses.
             alone_and_stops = stops and engine.topology.world_size == 1
             is_due = any(watcher.due(done) for watcher in watchers)
             if is_due or saves or alone_and_stops or record.reads_after(done):
@@ -80,7 +79,7 @@ def train(
                     rows[-1] |= _scores(watchers, done, engine, checkpoints)
                 for row in rows:
                     record.append(row)
-                # The scores are equal in all processes, so all stop after the same step.
+                # The scores are equal in all processes, so all processes stop after the same step.
                 reason = _reason_to_stop(watchers)
                 is_last = is_last or reason is not None
                 must_stop = any(measured.stop for measured in read) and not is_last
@@ -90,8 +89,8 @@ def train(
                     interruption = request.interruption(done, plan.steps, checkpoints.folder)
                     checkpoints.wait()
                     record.note(str(interruption))
-                    # The first process that exits may end the others (srun --kill-on-bad-exit), so all wait until the
-                    # checkpoint is complete.
+                    # Because srun --kill-on-bad-exit ends all processes when the first process exits, all processes
+                    # wait until the checkpoint is complete.
                     sum_over_processes([0.0], engine.device)
                     raise interruption
                 if reason is not None and done < plan.steps:
@@ -103,8 +102,8 @@ def train(
 
 
 def _scores(watchers: Sequence[Watcher], step: int, engine: Engine, checkpoints: RunCheckpoints) -> dict[str, float]:
-    """Return the columns that watchers measure after `step` steps. Raises TrainingError for a value that is not
-    finite."""
+    """Return the metrics that the watchers measure after `step` steps, by column. Raises TrainingError for a value that
+    is not finite."""
     due = [watcher for watcher in watchers if watcher.due(step)]
     scores: dict[str, float] = {}
     with evaluated_weights(watchers if due else (), engine.model):
@@ -122,32 +121,32 @@ def _reason_to_stop(watchers: Sequence[Watcher]) -> str | None:
 
 
 LossAverage = Literal["tokens", "processes"]
-"""The loss of a step: the mean over all labelled tokens of the global batch, or, as in the papers' code, the mean of
-the processes' means, in which tokens of a process with fewer labels have larger weights."""
+"""Averaging of a step's loss. tokens: mean over all labelled tokens of the global batch. processes: mean of the
+processes' means, as in the papers' code, so that tokens of a process with fewer labels have larger weights."""
 Divisors = tuple[Tensor | float, ...]
-"""Divisors of a process's loss sums, one for each term; divided sums add up over the processes to the loss of the
-step."""
+"""Divisors of a process's loss sums, one for each loss term. The divided sums, added up over the processes, are the
+loss of the step."""
 
 
 def divisors(batch: StepBatch, average: LossAverage, topology: Topology, device: torch.device) -> Divisors:
-    """Return this process's divisors for a step, one for each term; the host does not wait for the sum over processes.
+    """Return this process's divisors for a step, one for each loss term, without waiting for the device.
 
-    Divisors with "tokens": the counts of the global batch. With "processes": the counts of this process, times the
-    number of processes.
+    With `average` "tokens", the divisors are the counts of the global batch; with "processes", the counts of this
+    process's sequences times the number of processes.
     """
     size = topology.world_size
     if average == "processes":
-        # At least 1, because a process without labels has to add 0, and 0 / 0 is undefined.
+        # At least 1, because 0 / 0 is undefined: a process without labels adds 0 to the loss.
         return tuple(float(max(1, count) * size) for count in batch.counted)
     counts = [float(count) for count in batch.counted]
     if size == 1:
-        # At least 1, so that a term without labels is 0 / 1 = 0 and the other terms keep their weights.
+        # At least 1, because 0 / 0 is undefined: a term without labels adds 0 to the loss.
         return tuple(max(1.0, count) for count in counts)
     return sum_tensor_over_processes(on_device(counts, device)).float().clamp(min=1).unbind()
 
 
 def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
-    """Return this micro-batch's part of the loss of the step."""
+    """Return a micro-batch's part of the step's loss."""
     sums = [term.minimised for term in terms]
     parts = [
         loss_sum / own if term.weight == 1 else term.weight * loss_sum / own
@@ -160,61 +159,63 @@ def loss_of(terms: Sequence[Term], divisor: Divisors) -> Tensor:
 
 
 def sums_of(terms: Sequence[Term]) -> Tensor:
-    """Return each term's loss sum and further sums over a micro-batch, concatenated: fp64 [values]."""
+    """Return the sums of all terms over a micro-batch, as fp64 [values]: for each term, its loss sum and
+    `Term.sums`."""
     parts = [part.detach() for term in terms for part in (term.loss_sum, *term.sums)]
     return torch.stack([part.double() for part in parts])
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Means over the global batch of one step, equal in all processes."""
+    """The measures of one step over the global batch, equal in all processes."""
 
     # Number of the step, from 0.
     step: int
-    # The means of each term, by the objective's column names; losses in nats (natural logarithm).
+    # For each loss term, the means by column; losses in nats (natural logarithm).
     terms: tuple[dict[str, float], ...]
     tokens: int
     words: int
-    # Global L2 norm before clipping.
+    # Global L2 norm of the gradients before clipping.
     gradient_norm: float
-    # Whether fp16 gradients overflowed, so that the update was skipped.
+    # True if fp16 gradients overflowed and the update was skipped.
     skipped: bool
-    # None without loss scaling.
+    # Scale of the loss; None without loss scaling.
     loss_scale: float | None
-    # Whether any process was asked to stop.
+    # True if any process has a request to stop.
     stop: bool
 
     @property
     def loss(self) -> float:
-        """The loss of the first term, per labelled token."""
+        """Loss of the first term, per labelled token."""
         return next(iter(self.terms[0].values()))
 
     @property
     def total_loss(self) -> float:
-        """The sum of all terms' losses, which is finite if the differentiated loss is finite."""
+        """Sum of all terms' losses; not finite if the loss that was differentiated is not finite."""
         return sum(next(iter(term.values())) for term in self.terms)
 
 
 @dataclass(frozen=True)
 class _Pending:
     step: int
-    # Sums of the terms over this process's micro-batches, on the device.
+    # Sums over this process's micro-batches (see `sums_of`), on the device.
     sums: Tensor
-    # This process's counts: the divisors of the terms, tokens, words, and 1 if a stop was requested.
+    # This process's counts: the terms' divisors, tokens, words, and 1 if a stop is requested.
     counts: list[float]
     update: Update
 
 
 class StepMeasures:
-    """The measures of steps whose values were not yet read from the device."""
+    """The measures of the steps that have not been read from the device."""
 
     def __init__(self, average: LossAverage, topology: Topology, device: torch.device, columns: Columns) -> None:
-        """`columns` are the objective's columns; a batch may have counts for fewer terms than there are columns."""
+        """`columns` are the objective's columns; a batch may have fewer loss terms than `columns` has entries."""
         self.average, self.topology, self.device, self.columns = average, topology, device, columns
         self._pending: list[_Pending] = []
 
     def add(self, step: int, batch: StepBatch, sums: Tensor, update: Update, stop: bool) -> None:
-        """Store this process's measures of step number `step` (from 0); `sums` are summed over its micro-batches."""
+        """Store this process's measures of step number `step` (from 0); `sums` are the sums over all its
+        micro-batches."""
         counts = [*map(float, batch.counted), float(batch.tokens), float(batch.words), float(stop)]
         if self.average == "processes":
             own = divisors(batch, self.average, self.topology, self.device)
@@ -224,10 +225,9 @@ class StepMeasures:
         self._pending.append(_Pending(step, sums, counts, update))
 
     def read(self) -> list[Measured]:
-        """Return the measures of all steps since the last call. Waits for the device; all processes have to call this
-        after the same step.
+        """Return the measures of all steps since the last call; every process must call this after the same step.
 
-        Raises TrainingError if a whole batch had no label.
+        Waits for the device. Raises TrainingError for a step without any labelled token.
         """
         pending, self._pending = self._pending, []
         if not pending:
@@ -252,7 +252,7 @@ class StepMeasures:
             )
         terms, values = [], iter(sums)
         for count, (loss, *others) in zip(counted, self.columns, strict=False):
-            # With "processes", the loss sums were already divided before the backward pass.
+            # With "processes", the loss sums were divided before the backward pass.
             count = max(1.0, count)
             own = {loss: next(values) / (count if self.average == "tokens" else 1.0)}
             terms.append(own | {name: next(values) / count for name in others})
@@ -262,7 +262,7 @@ class StepMeasures:
 
 
 def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage, objective: Objective) -> Tensor:
-    """Run the forward and backward passes of all micro-batches; return the sums over them (see `sums_of`)."""
+    """Run the forward and backward passes of all micro-batches; return the sums of their terms (see `sums_of`)."""
     divisor = divisors(batch, average, engine.topology, engine.device)
     sums: Tensor | None = None
     for micro_batch in batch.micro_batches:
@@ -275,11 +275,11 @@ def accumulate_gradients(engine: Engine, batch: StepBatch, average: LossAverage,
 
 
 def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_loss: float) -> list[dict[str, float]]:
-    """Return the rows of the metrics file for these steps; raises TrainingError at the first step that diverged.
+    """Return the metrics of `steps` as rows. Raises TrainingError at the first step that diverged.
 
-    `guessing_loss` (nats) is the loss of a uniform guess. A run has diverged if its loss exceeds its lowest loss so far
-    by more than `guessing_loss`; the lowest loss is the reference, because some initialisations start far above a
-    uniform guess.
+    `guessing_loss` is the loss of a uniform prediction in nats. A run has diverged if its loss exceeds its lowest loss
+    so far by more than `guessing_loss`. The uniform prediction itself is no limit, because some initialisations start
+    far above its loss.
     """
     rows, skipped, lowest = [], record.skipped_steps, record.lowest_loss
     tokens, words = record.position.tokens, record.position.words
@@ -313,7 +313,7 @@ def _rows(plan: StepPlan, record: RunRecord, steps: list[Measured], guessing_los
 
 
 def _require_finite(value: float, what: str, step: int, checkpoints: RunCheckpoints) -> None:
-    """Raise TrainingError, naming the number of finished steps, unless `value` is finite."""
+    """Raise TrainingError unless `value` is finite; the message contains `step`, the number of finished steps."""
     if not math.isfinite(value):
         raise TrainingError(
             f"step {step}: the {what} is {value}; {checkpoints.last()}. Training again would end at the "

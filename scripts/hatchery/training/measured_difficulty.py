@@ -1,8 +1,7 @@
-"""Difficulties of sequences by a finished model or by a word list, for the data order of a curriculum.
+"""Difficulties of sequences from a finished model or a word list, for the data order of a curriculum.
 
-Difficulties are computed at the start of every attempt, on the CPU and in float32, from inputs of the job. So a resumed
-run has the same data order on the same machine. Difficulty by the loss of another model: Hacohen and Weinshall 2019,
-arXiv:1904.03626.
+They are computed on the CPU in float32 at the start of every attempt of a run, so a resumed run has the same data order
+on the same machine. Source of difficulty by a model's loss: Hacohen and Weinshall 2019, arXiv:1904.03626.
 """
 
 import csv
@@ -28,14 +27,17 @@ if TYPE_CHECKING:
 
 SEQUENCES_PER_BATCH = 32
 DECIMALS = 4
-"""Number of decimals to which mean losses (nats) are rounded, so that floating-point errors seldom decide which of two
-sequences comes first."""
+"""Number of decimals to which mean losses (nats) are rounded, so that rounding errors seldom change the order of
+sequences."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure | None:
-    """Return the difficulty measure that reads an input (model or word list); None if the settings need none. Raises
-    ConfigError for inputs that do not fit the settings."""
+    """Return the measure that computes difficulties from an input (model or word list), or None if the settings use no
+    input.
+
+    Raises ConfigError for an input that the settings do not use, or a missing input.
+    """
     by = None if settings is None else settings.by
     for key, given in (("loss", inputs.order_model), ("words", inputs.order_words)):
         if (given is not None) != (by == key):
@@ -52,12 +54,13 @@ def measure_of(settings: CurriculumSettings | None, inputs: "Inputs") -> Measure
 
 @dataclass(frozen=True)
 class ModelLoss:
-    """The mean loss of a finished model on the labels of a sequence in nats, with the masks of seed 0 and epoch 0."""
+    """Difficulty by the mean loss (nats) of a finished model on a sequence's labels, with the masks of seed 0 and epoch
+    0."""
 
     folder: Path
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the loss of every sequence: float64 [len(examples)], 0 without labels."""
+        """Return the mean loss of every sequence: float64 [len(examples)], 0 without labels."""
         return _losses(examples, self.folder)
 
 
@@ -82,9 +85,9 @@ def _losses(examples: "PaddedExamples", folder: Path) -> np.ndarray:
 
 @dataclass(frozen=True)
 class WordValues:
-    """The mean value of the words of a sequence in a user's table, such as their ages of acquisition.
+    """Difficulty by the mean value of a sequence's words in a user's table, such as their age of acquisition.
 
-    Words without a value do not count; a sequence without any word of the table has the mean of all other sequences.
+    Words without a value do not count; a sequence without any word of the table gets the mean over the other sequences.
     """
 
     source: Path
@@ -93,13 +96,13 @@ class WordValues:
     value_column: str
 
     def __call__(self, examples: "PaddedExamples") -> np.ndarray:
-        """Return the mean value of every sequence, float64 [len(examples)]. Raises the ConfigError of `read_values`."""
+        """Return the mean value of every sequence: float64 [len(examples)]. Raises ConfigError like `read_values`."""
         return _word_means(examples, self)
 
 
 @lru_cache(maxsize=2)
 def _word_means(examples: "PaddedExamples", of: WordValues) -> np.ndarray:
-    # Only an order by words decodes tokens; other trainings start without the tokenizers library.
+    # Imported here, because only an order by words decodes tokens, and other trainings then start sooner.
     from hatchery.tokenization.tokenizer_file import load_tokenizer
 
     values, tokenizer = read_values(of), load_tokenizer(of.tokenizer)
@@ -117,15 +120,15 @@ def _word_means(examples: "PaddedExamples", of: WordValues) -> np.ndarray:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in lower case: letters, with apostrophes between them."""
+    """Return the words of a text in lower case; a word consists of letters and of apostrophes between letters."""
     return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
 
 
 def read_values(of: WordValues) -> dict[str, float]:
-    """Return the values by lower-case word; rows without a number are left out, and of repeated words the first row
-    counts.
+    """Return the table's values by lower-case word.
 
-    Raises ConfigError for a missing column and for a table without any number.
+    Rows without a number are left out; for a repeated word, the first row counts. Raises ConfigError for a missing
+    column and for a table without any number.
     """
     source = open_source(of.source)
     name = source.one_name("*.csv", "*.tsv")

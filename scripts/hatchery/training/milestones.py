@@ -1,17 +1,17 @@
-"""Paths of intermediate checkpoints, and the number of words that they have seen, for planning without PyTorch."""
+"""Paths of intermediate checkpoints, and the number of words seen by a model, for planning without PyTorch."""
 
 from collections.abc import Mapping
 from typing import Any
 
 MILESTONES_FOLDER = "milestones"
-"""Folder of intermediate checkpoints next to the exported model; `milestones`, `checkpoints_at` or `compute.milestones`
-select them."""
+"""Folder, next to the exported model, of intermediate checkpoints, which the settings `milestones`, `checkpoints_at` or
+`compute.milestones` select."""
 MILESTONE_NAME = "(?:step_[0-9]{8}|chck_[0-9]+[KM]?)"
-"""Pattern of the names of intermediate checkpoints' folders: by number of steps, or by number of words."""
+"""Pattern for the folder names of intermediate checkpoints, which contain a number of steps or of words."""
 BABYLM_MARKS = tuple(
     step * unit for unit, most in ((1_000_000, 9), (10_000_000, 9), (100_000_000, 10)) for step in range(1, most + 1)
 )
-"""Numbers of words after which the BabyLM challenge wants a checkpoint: 19 up to 100 million, 28 up to 1,000
+"""Numbers of words after which the BabyLM challenge requires a checkpoint: 19 up to 100 million words, 28 up to 1,000
 million."""
 
 
@@ -21,8 +21,7 @@ def step_name(step: int) -> str:
 
 
 def mark_name(words: int) -> str:
-    """Return the name of the checkpoint after a number of words, as in the BabyLM challenge: `chck_1M`,
-    `chck_1000M`."""
+    """Return the name of a word milestone, as in the BabyLM challenge: `chck_1M`, `chck_1000M`."""
     for unit, size in (("M", 1_000_000), ("K", 1_000)):
         if words % size == 0:
             return f"chck_{words // size}{unit}"
@@ -30,7 +29,7 @@ def mark_name(words: int) -> str:
 
 
 def words_of_mark(name: str) -> int:
-    """Return the number of words that a name by `mark_name` stands for."""
+    """Return the number of words of a word milestone from its name (see `mark_name`)."""
     digits = name.removeprefix("chck_")
     return int(digits.rstrip("KM")) * {"M": 1_000_000, "K": 1_000}.get(digits[-1], 1)
 
@@ -41,10 +40,9 @@ def milestone_place(name: str) -> str:
 
 
 def words_seen(measures: Mapping[str, Any]) -> int | None:
-    """Return the number of words that a model has seen, including the words seen by the models that it was started
-    from.
+    """Return the number of words seen by a model and by the models from which it was initialised; None if unknown.
 
-    `measures` are the entries of the model's manifest. None if the words were not counted.
+    `measures` are the entries of the model's manifest.
     """
     words = measures.get("words_seen", None if "initial_model" in measures else measures.get("words"))
     return None if words is None else int(words)

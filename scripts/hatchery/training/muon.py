@@ -1,11 +1,10 @@
-"""Muon and NorMuon: updates of hidden weight matrices whose singular values are about equal.
+"""Muon and NorMuon: optimisers whose updates of hidden weight matrices have nearly equal singular values.
 
-Muon (Jordan et al. 2024; in PyTorch as `torch.optim.Muon`) replaces the momentum of a matrix by the nearest orthogonal
-matrix, which five Newton-Schulz iterations approximate. NorMuon (Li et al. 2025, arXiv:2510.05491) takes the momentum
-without Nesterov's step and divides each row by the root of a running mean of its squares. Muon and NorMuon scale the
-update to the root mean square of Adam's updates, 0.2, so that Adam's learning rate and weight decay carry over (Liu et
-al. 2025, arXiv:2502.16982). LAMB or AdamW updates embeddings, vectors and heads. A matrix that holds several
-projections counts as one matrix.
+Muon (Jordan et al. 2024; `torch.optim.Muon`) replaces a matrix's momentum by the nearest orthogonal matrix,
+approximated by five Newton-Schulz iterations. NorMuon (Li et al. 2025, arXiv:2510.05491) omits Nesterov's step and
+divides each row by the root of a running mean of its squares. Both scale the update to a root mean square of 0.2, like
+Adam's updates, so that Adam's learning rate and weight decay can be used (Liu et al. 2025, arXiv:2502.16982). LAMB or
+AdamW updates embeddings, vectors and heads. A matrix of several projections is treated as one matrix.
 """
 
 import math
@@ -17,17 +16,17 @@ from torch import Tensor
 from hatchery.training.lamb import Lamb, add_weight_decay
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Coefficients of an iteration's polynomial, steep at 0: singular values end between 0.7 and 1.2."""
+"""Coefficients of the polynomial of an iteration; after all iterations, singular values are between 0.7 and 1.2."""
 ITERATIONS = 5
 UPDATE_RMS = 0.2
-"""Root mean square of Adam's updates at the learning rate 1."""
+"""Root mean square of an update before it is multiplied by the learning rate, as in Adam."""
 EPSILON = 1e-7
 
 
 class Muon(Lamb):
-    """Muon or NorMuon for groups with `matrices: True`; `Lamb` for the others.
+    """Muon or NorMuon for groups with `matrices: True`; `Lamb` for all other groups.
 
-    State of a matrix: `momentum` (like the parameter) and, for NorMuon, `row_squares` (rows, 1).
+    State of a matrix: `momentum`, with the shape of the matrix and, for NorMuon, `row_squares` (rows, 1).
     """
 
     def _update(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
@@ -41,13 +40,13 @@ class Muon(Lamb):
             self._update_matrices(same, group)
 
     def _update_matrices(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
-        """Update matrices of one shape together."""
+        """Update matrices of equal shape together."""
         gradients: list[Tensor] = [parameter.grad for parameter in parameters]  # type: ignore[misc]
         momenta = [self._momentum_of(parameter) for parameter in parameters]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         rows, columns = parameters[0].shape
         if group["row_decay"] is None:
-            # Nesterov's momentum: the running mean after one more gradient equal to this one.
+            # Nesterov's momentum: the running mean as if the same gradient came once more.
             ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
             updates = orthogonalised(torch.stack(list(ahead)))
             updates *= UPDATE_RMS * math.sqrt(max(rows, columns))
@@ -67,7 +66,7 @@ class Muon(Lamb):
         return state["momentum"]
 
     def _row_scales(self, parameters: list[Tensor], updates: Tensor, decay: float) -> Tensor:
-        """Update the running means of the rows' mean squares; return their roots, (matrices, rows, 1)."""
+        """Update the running means of each row's mean square; return their square roots (matrices, rows, 1)."""
         squares = updates.square().mean(dim=2, keepdim=True)
         for parameter, square in zip(parameters, squares, strict=True):
             state = self.state[parameter]
@@ -79,17 +78,16 @@ class Muon(Lamb):
 
 
 def orthogonalised(matrices: Tensor, precision: torch.dtype | None = None) -> Tensor:
-    """Return approximately the nearest orthogonal matrices of `matrices` [matrices, rows, columns]; their singular
-    values are 0.7 to 1.2.
+    """Return the nearest orthogonal matrix of each of `matrices` [matrices, rows, columns], approximately.
 
-    `precision` is the precision of matrix products: by default bf16 on a GPU and fp32 elsewhere. The result has the
-    type of `matrices`.
+    The singular values of the results are 0.7 to 1.2. `precision` is the precision of matrix products: by default bf16
+    on a GPU and fp32 on a CPU. The result has the dtype of `matrices`.
     """
     if precision is None:
         precision = torch.bfloat16 if matrices.device.type == "cuda" else torch.float32
     tall = matrices.shape[1] > matrices.shape[2]
     updates = (matrices.mT if tall else matrices).to(precision)
-    # Division by the Frobenius norm makes the spectral norm at most 1, as the iteration needs.
+    # Division by the Frobenius norm makes the spectral norm at most 1, which the iteration requires.
     updates = updates / torch.linalg.vector_norm(updates, dim=(1, 2), keepdim=True).clamp(min=EPSILON)
     first, third, fifth = COEFFICIENTS
     for _ in range(ITERATIONS):

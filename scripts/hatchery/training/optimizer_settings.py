@@ -1,4 +1,4 @@
-"""Settings of the optimiser of a training. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4."""
+"""Settings of a training's optimiser. Defaults of the papers: LTG-BERT, Table 9, and ELC-BERT, Table 4."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +16,7 @@ from hatchery.settings.base import (
 
 @dataclass(frozen=True)
 class OptimizerSettings(Settings):
-    """Optimiser, its hyperparameters and its weight decay."""
+    """Optimiser with its hyperparameters and weight decay."""
 
     name: Literal["lamb", "adamw", "muon", "normuon"] = "lamb"
     """Optimiser; the papers use LAMB for pretraining. muon and normuon orthogonalise the updates of hidden weight
@@ -30,29 +30,30 @@ class OptimizerSettings(Settings):
     beta2: ShareBelowOne = 0.98
     """Decay rate of the running mean of the squared gradients."""
     epsilon: Positive = 1e-6
-    """Number added to the square root of the mean squared gradient."""
+    """Number added to the square root of the running mean of squared gradients."""
     max_gradient_norm: Positive | None = 2.0
     """Global L2 norm to which gradients are clipped; null disables clipping."""
     decay: Literal["matrices", "weights", "all"] = "matrices"
     """Parameters with weight decay. matrices: weight matrices. weights: all parameters except biases and norms
-    (GPT-BERT, with decay of mixing weights and embeddings). all: all parameters (reduced-vocabulary study)."""
+    (GPT-BERT), so mixing weights and embeddings, too. all: all parameters (reduced-vocabulary study)."""
     tied_embedding: Literal["embedding", "output"] = "embedding"
-    """Weight-decay group of a tied word embedding; output is LTG-BERT's BNC code, with decay."""
+    """Weight decay of a word embedding that is tied to the output layer. embedding: as an embedding. output: as the
+    output matrix, with decay (LTG-BERT's BNC code)."""
     head_weight_decay: NonNegative | None = None
     """Weight decay of the language-model head; null uses weight_decay."""
     cautious_decay: bool = omitted_at_default(False)
     """Apply weight decay only to values that the update moves towards zero."""
     decay_follows_rate: bool = omitted_at_default(False)
-    """Multiply weight decay by the current learning rate divided by its peak, so that both fall together."""
+    """Multiply weight decay by the current learning rate divided by the peak learning rate."""
     others: Literal["adamw", "lamb"] = omitted_at_default("adamw")
     """With muon and normuon: optimiser of embeddings, vectors and heads."""
     matrix_learning_rate: Positive | None = omitted_at_default(None)
-    """With muon and normuon: peak learning rate of hidden weight matrices. Their updates have a root mean square of
-    0.2, as Adam's updates. null uses learning_rate."""
+    """With muon and normuon: peak learning rate of hidden weight matrices, for updates with a root mean square of 0.2,
+    like Adam's. null uses learning_rate."""
     momentum: ShareBelowOne = omitted_at_default(0.95)
     """With muon and normuon: decay rate of the running mean of the gradients of hidden weight matrices."""
     row_decay: ShareBelowOne = omitted_at_default(0.95)
-    """With normuon: decay rate of the running mean of each row's squared update."""
+    """With normuon: decay rate of the running mean of squared updates, for each row of a matrix."""
 
     def __post_init__(self) -> None:
         needs = {"others": "muon or normuon", "matrix_learning_rate": "muon or normuon", "momentum": "muon or normuon"}
@@ -64,10 +65,10 @@ class OptimizerSettings(Settings):
 
     @property
     def orthogonalises(self) -> bool:
-        """True if the updates of hidden weight matrices are made orthogonal."""
+        """True if the updates of hidden weight matrices are orthogonalised."""
         return self.name in ("muon", "normuon")
 
     @property
     def is_plain_adamw(self) -> bool:
-        """True if PyTorch's AdamW does the whole update, the only optimiser that ZeRO can shard."""
+        """True if PyTorch's AdamW does the complete update; ZeRO can shard only this optimiser."""
         return self.name == "adamw" and not (self.cautious_decay or self.decay_follows_rate)

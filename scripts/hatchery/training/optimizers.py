@@ -1,4 +1,4 @@
-"""Build the optimiser of a run over the parameter groups of its model."""
+"""Build the optimiser of a run's model."""
 
 import inspect
 from typing import Any
@@ -19,7 +19,7 @@ class AdamW(PlainOptimizer, torch.optim.AdamW):
 
 
 def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.optim.Optimizer:
-    """Return the optimiser over the parameter groups of `model`, which must already be on its device."""
+    """Return the optimiser of the parameters of `model`, which must already be on its device."""
     groups = parameter_groups(model, settings)
     betas = (settings.beta1, settings.beta2)
     if settings.is_plain_adamw:
@@ -41,7 +41,7 @@ def build_optimizer(model: nn.Module, settings: OptimizerSettings) -> torch.opti
 def _with_matrices_apart(
     model: nn.Module, groups: list[dict[str, Any]], settings: OptimizerSettings
 ) -> list[dict[str, Any]]:
-    """Return the parameter groups, each divided into its hidden weight matrices, for Muon, and the rest."""
+    """Return the parameter groups, with each group's hidden weight matrices as a separate group for Muon."""
     hidden = {id(parameter) for name, parameter in model.named_parameters() if is_hidden_matrix(name, parameter)}
     how = {
         "matrices": True,

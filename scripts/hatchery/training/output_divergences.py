@@ -1,10 +1,9 @@
 """Divergences of a run's predictions from the unigram, uniform and empirical distributions during training.
 
 Source: "A Natural Bias for Language Generation Models", Section 4, Figures 11 and 12; docs/papers/natural-bias.md,
-"Divergences". The main measure has the reference first, KL(omega
-
-p); the reverse is measured, too. Logarithms are natural, all labelled positions have equal weights, and the held-out
-set is fixed. Sums are computed in double precision without a double-precision copy of the logits.
+"Divergences". The main measures are KL(omega || p) from a reference distribution omega to the predictions p; KL(p ||
+omega) is also measured. Logarithms are natural, and all labelled positions of a fixed held-out set have equal weights.
+Sums are computed in double precision without a double-precision copy of the logits.
 """
 
 import math
@@ -25,28 +24,27 @@ if TYPE_CHECKING:
 
 MEASURES = ("kl_unigram", "kl_uniform", "kl_empirical", "reverse_kl_unigram", "reverse_kl_uniform")
 """KL(omega || p), KL(u || p), KL(delta_y || p) = -log p(y), KL(p || omega) and KL(p || u) = log V - H(p), in nats.
-
-The reverse of the empirical divergence, KL(p || delta_y), is infinite and not measured."""
+omega is the unigram, u the uniform and delta_y the empirical distribution. KL(p || delta_y) is infinite and not
+measured."""
 
 PROBED_SEQUENCES = 1000
-"""Number of development sequences that suffices for a curve (inferred)."""
+"""Number of development sequences for the divergences, enough for a curve (inferred)."""
 
-# Number of logits that are converted to double precision at a time: 8 MiB.
+# Number of logits that are converted to double precision at a time (8 MiB).
 _LOGITS_AT_A_TIME = 2**20
 
 
 @torch.no_grad()
 def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
-    """Return the sums of `MEASURES` over N positions, then N itself: fp64 [6]. Callers add them over batches and
-    processes.
+    """Return the sums of `MEASURES` over N positions, followed by N: fp64 [6].
 
-    `logits` [N, rows] have any precision, `targets` are int64 [N], `unigram` is fp64 [V], above 0 and summing to 1, V
-    at most `rows`. Rows from V on are padding: omega and u are 0 there, and the reverse directions use p restricted to
-    the V types, because its mass on padding rows would make them infinite.
+    `logits` are [N, rows], `targets` int64 [N], `unigram` fp64 [V] with values above 0 that sum to 1; V is at most
+    `rows`. Logits from V on belong to padding. omega and u are 0 there; for KL(p || omega) and KL(p || u), p is
+    restricted to the V token ids, because otherwise these divergences would be infinite.
     """
     n_types, positions = len(unigram), len(logits)
     log_unigram = unigram.log()
-    # The maximum is subtracted from all logits, so that no exponential overflows; it cancels in every measure.
+    # The maximum is subtracted from all logits to avoid overflow; no measure changes.
     highest = logits.amax(dim=1, keepdim=True).double()
     mass, spare_mass, own_mean, log_unigram_mean, unigram_mean, uniform_mean = highest.new_zeros(6, positions)
     width = max(1, _LOGITS_AT_A_TIME // max(1, positions))
@@ -75,12 +73,13 @@ def divergences(logits: Tensor, targets: Tensor, unigram: Tensor) -> Tensor:
 
 
 class DivergenceProbe:
-    """Measures a model's predictions at fixed positions, of which every process has a share."""
+    """Measures the divergences of a model's predictions at fixed positions, which the processes share."""
 
     def __init__(self, batches: Sequence[Mapping[str, Tensor]], unigram: np.ndarray) -> None:
-        """`batches` are this process's development batches, `unigram` fp64 [V] the distribution of the run's labels.
+        """`batches` are this process's development batches; `unigram` is the distribution of the run's labels, fp64
+        [V].
 
-        Raises TrainingError if `unigram` is not a distribution with a probability above 0 for every type.
+        Raises TrainingError if `unigram` is not a distribution with all probabilities above 0.
         """
         if not np.all(unigram > 0) or not math.isclose(unigram.sum(), 1, abs_tol=1e-9):
             raise TrainingError("divergences: expected a unigram distribution above 0 that sums to 1; use smoothing")
@@ -88,10 +87,10 @@ class DivergenceProbe:
 
     @torch.no_grad()
     def score(self, engine: "Engine") -> dict[str, float]:
-        """Return means of `MEASURES` over all labelled positions of all processes, without dropout.
+        """Return the means of `MEASURES` over the labelled positions of all processes, without dropout.
 
-        Every process must call this. Raises TrainingError if no position of the batches is labelled, and if a measure
-        is not finite, because then the model's output is not finite, either.
+        Every process must call this. Raises TrainingError if no position is labelled, and for a mean that is not
+        finite.
         """
         was_training = engine.model.training
         engine.model.eval()
@@ -113,8 +112,7 @@ class DivergenceProbe:
 
 
 def _predictions(engine: "Engine", batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Return logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the precision of the
-    run."""
+    """Return logits [N, rows] and targets int64 [N] of the labelled positions of `batch`, in the run's precision."""
     model = engine.model
     assert isinstance(model, LanguageModel)
     with engine.precision.autocast(engine.device.type):

@@ -1,8 +1,8 @@
 """The initial output layer of a run: its bias and the scale of its matrix.
 
 Source: "A Natural Bias for Language Generation Models", Section 3 and Figure 1; docs/papers/natural-bias.md, "The bias"
-and "Differences". All processes and all attempts of a run count the same labels and compute the same bias; a resumed
-checkpoint then overwrites it with the learned bias.
+and "Differences". All processes and attempts of a run count the same labels, so they compute the same bias. In a
+resumed run, the learned bias of the checkpoint then replaces this bias.
 """
 
 import json
@@ -30,8 +30,8 @@ from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.examples import Examples
 from hatchery.training.start_settings import OutputBiasSettings
 
-# Number of examples for the reported divergence: enough positions for two digits, few enough for the logits of a large
-# vocabulary to fit into memory.
+# Number of examples for the reported divergence. They have enough positions for two digits, and their logits fit into
+# memory.
 _REPORTED_EXAMPLES = 32
 
 
@@ -44,15 +44,16 @@ def prepare_output_(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> dict[str, float]:
-    """Set the initial bias and matrix of the output layer of `model`, which is on the CPU.
+    """Set the initial bias and matrix of the output layer of `model`, which is on the CPU; return the manifest's
+    entries.
 
-    `make_examples` returns the training examples of the first sequence length, and is called only if their labels are
-    counted. `shards` is the training split, whose possible targets `count_corpus` counts. `show` reports progress.
-    Returns the entries for the run's manifest; empty for the kinds zero and none without a report. Raises ModelError if
-    the settings do not fit the model (tied matrix, no bias), TrainingError if there is nothing to count.
+    `make_examples` returns the training examples of the first sequence length; it is called only if labels are counted
+    or reported. `count_corpus` counts the possible targets of `shards`, the training split. `show` reports progress.
+    There are no entries if `settings.kind` is not "unigram" and `settings.report` is not set. Raises ModelError if the
+    settings do not fit the model (tied matrix, no bias), and TrainingError if there is nothing to count.
     """
     head = model.head
-    # Checked before counting, which may take a minute.
+    # This check precedes the counting, which may take a minute.
     check_weight_scale(head, settings.weight_scale)
     if settings.kind != "unigram" and not settings.report:
         scale_output_weight_(head, settings.weight_scale, seed)
@@ -64,7 +65,7 @@ def prepare_output_(
     if settings.kind == "unigram":
         bias = log_prior(distribution, len(model.output_layer[0]), settings.centred)
         set_output_bias_(head, bias)
-    # The bias without the padding rows of the vocabulary, which must not change its norm.
+    # Padding entries of the bias are left out, because they must not change its norm.
     scale_output_weight_(head, settings.weight_scale, seed, None if bias is None else bias[: len(distribution)])
     batch = examples.batch(seed, 0, counted_examples(len(examples), _REPORTED_EXAMPLES))
     measures = language_model_measures(model, batch, distribution, counts)
@@ -81,18 +82,17 @@ def target_counts(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
-    """Return the label counts from the source in `settings.counts`: int64 [V]. Arguments as in `prepare_output_`."""
+    """Return the label counts from the source `settings.counts`: int64 [V]. For the arguments see `prepare_output_`."""
     if settings.counts != "labels":
         return count_corpus(shards)
     return label_counts(make_examples(), seed, shards.vocabulary_size, settings.counted_examples, show)
 
 
 def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) -> np.ndarray:
-    """Return the counts of another corpus's training tokens, with an end token for each sentence: int64 [V].
+    """Return the counts of the training tokens of another corpus, with an end token for each sentence: int64 [V].
 
-    Tokens are counted as in `next_token_counts` for the targets of translation: with unknown tokens, without start
-    tokens. Raises ConfigError for token shards of another tokenizer than the run's, and for a corpus without training
-    text; all paths are manifests.
+    As in `next_token_counts`, unknown tokens count and start tokens do not. All paths are manifests. Raises ConfigError
+    for token shards of another tokenizer than the run's, and for a corpus without training text.
     """
     tokens = read_manifest(counts)
     if tokens.inputs.get("tokenizer") != read_manifest(tokenizer).digest:
@@ -110,7 +110,7 @@ def larger_corpus_counts(counts: Path, tokenizer: Path, special: SpecialTokens) 
 
 
 def prior_distribution(counts: np.ndarray, settings: OutputBiasSettings) -> np.ndarray:
-    """Return the distribution of the labels, float64 [V], with the smoothing in `settings`."""
+    """Return the distribution of the labels, float64 [V], smoothed as in `settings`."""
     if settings.label_smoothing:
         return label_smoothed_distribution(counts, settings.label_smoothing)
     return smoothed_distribution(counts, settings.smoothing)
@@ -124,12 +124,10 @@ def unigram_of_run(
     show: bool = True,
     count_corpus: Callable[[TokenShards], np.ndarray] = maskable_tokens,
 ) -> np.ndarray:
-    """Return a run's unigram distribution omega: fp64 [V], counted and smoothed like the unigram bias, also if the run
-    has another initial bias.
+    """Return a run's unigram distribution omega, fp64 [V], counted and smoothed like the unigram bias.
 
-    So a model that starts at its prior starts at KL(omega
-
-    p) = 0. Every process counts the same labels.
+    If the run starts with the unigram bias, its predictions p start at KL(omega || p) = 0. Every process counts the
+    same labels.
     """
     counts = target_counts(settings, make_examples, shards, seed, show, count_corpus)
     return prior_distribution(counts, settings)

@@ -1,12 +1,12 @@
 """Train a user's own PyTorch module in the training loop of Hatchery's models.
 
-The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]. `input_ids` is int64 [B, T];
-`attention_mask` is bool [B, T, T], True if a token (second axis) may attend to a token (third axis). The objective
-determines the mask; every position, including padding, may attend to itself. V is at least the size of the vocabulary.
+The interface is one method: `forward(input_ids, attention_mask)` returns logits [B, T, V]. `input_ids` is int64 [B, T].
+`attention_mask` is bool [B, T, T]; entry [b, i, j] is True if token i may attend to token j. The objective determines
+the mask; every position, including padding, may attend to itself. V is at least the size of the vocabulary.
 
-Two more names are read if the module has them. `longest_input` is the largest number of tokens in an input, for a
-module with learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of such
-tensors from the embedding to the last layer; fine-tuning and probing need this method.
+Two other attributes are optional. `longest_input` is the maximum number of tokens in an input, for a module with
+learned positions. `hidden_states(input_ids, attention_mask)` returns states [B, T, D], or a list of such tensors from
+the embedding to the last layer; fine-tuning and probing need this method.
 """
 
 import hashlib
@@ -29,18 +29,18 @@ from hatchery.modeling.store import WEIGHTS_FILE
 from hatchery.training.settings import PretrainSettings
 
 MakeModule = Callable[[int], nn.Module]
-"""A function that makes a module for a vocabulary size."""
+"""A function that returns a module for a vocabulary size."""
 
 
 @dataclass(frozen=True)
 class OwnConfig:
-    """The part of a model's configuration that the training loop reads, for a user's module."""
+    """The configuration of a user's module, as far as the training loop reads it."""
 
     vocab_size: int
 
 
 class OwnModel(nn.Module):
-    """A user's module with the interface of `LanguageModel`: predictions are computed at labelled positions."""
+    """A user's module with the interface of `LanguageModel`."""
 
     def __init__(self, module: nn.Module, vocabulary_size: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class OwnModel(nn.Module):
         labelled: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> LanguageModelOutput:
-        """Return the predictions at the labels int64 [B, T]; see `LanguageModel.forward`.
+        """Return the predictions at the labelled positions; see `LanguageModel.forward`. `labels` is int64 [B, T].
 
         Raises ModelError for logits of another shape than [B, T, V].
         """
@@ -66,7 +66,7 @@ class OwnModel(nn.Module):
         """Return the logits [B, T, V] of all positions.
 
         Raises ModelError for logits of another shape, for an input longer than `longest_input`, and for an id or a
-        position that an embedding of the module lacks.
+        position outside of the module's embeddings.
         """
         name, (n_batch, length) = type(self.module).__name__, tuple(input_ids.shape)
         if self.longest_input is not None and length > self.longest_input:
@@ -83,9 +83,9 @@ class OwnModel(nn.Module):
 
     @property
     def longest_input(self) -> int | None:
-        """Maximum number of tokens of an input, special tokens included, as the module declares it; None: no limit.
+        """Maximum number of tokens of an input, from the module's attribute; None without such an attribute.
 
-        Raises ConfigError if the attribute is not a number of tokens.
+        Raises ConfigError if the attribute is not a positive integer.
         """
         value = getattr(self.module, "longest_input", None)
         if value is not None and (not isinstance(value, int) or value < 1):
@@ -103,7 +103,7 @@ class OwnModel(nn.Module):
         return unique
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Copy tensors as returned by `state_dict` into the module."""
+        """Copy the tensors of `state_dict`, a result of the method `state_dict`, into the module."""
         with torch.no_grad():
             for name, tensor in self.state_dict().items():
                 tensor.copy_(state_dict[name])
@@ -111,8 +111,8 @@ class OwnModel(nn.Module):
 
 @contextmanager
 def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
-    """Convert an IndexError of the module `name` in the `with` block to ModelError; `input_ids` int64 [B, T] is its
-    input."""
+    """Convert an IndexError in the `with` block to ModelError. `name` is the module's name; its input is `input_ids`
+    int64 [B, T]."""
     try:
         yield
     except IndexError as error:
@@ -123,9 +123,9 @@ def missing_embeddings_reported(name: str, input_ids: Tensor) -> Iterator[None]:
 
 
 def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | None) -> Tensor:
-    """Return which token (second axis) may attend to which token (third axis): bool [B, T, T].
+    """Return the attention mask, bool [B, T, T]: entry [b, i, j] is True if token i may attend to token j.
 
-    `attention_mask` is bool [B, T] or [B, T, T], and `causal` bool [B], as in the batches of the objectives.
+    `attention_mask` is bool [B, T] or [B, T, T], and `causal` bool [B], as in an objective's batches.
     """
     n_batch, length = input_ids.shape
     square = torch.ones(length, length, dtype=torch.bool, device=input_ids.device)
@@ -139,9 +139,10 @@ def may_read(input_ids: Tensor, attention_mask: Tensor | None, causal: Tensor | 
 
 
 def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0) -> OwnModel:
-    """Return the model for a vocabulary size; `seed` draws the initial weights if `make` is a function.
+    """Return the user's module, or the module that the function `make` returns for `vocabulary_size`, as a model.
 
-    Raises ConfigError for a value that is neither a module nor a function that returns one.
+    `seed` draws the initial weights if `make` is a function. Raises ConfigError for a value that is not a module, and
+    for a module without trainable parameters.
     """
     if isinstance(make, nn.Module):
         module = make
@@ -157,10 +158,10 @@ def own_model(make: MakeModule | nn.Module, vocabulary_size: int, seed: int = 0)
 
 
 def described(make: MakeModule | nn.Module) -> dict[str, object]:
-    """Return the description of a module that is part of a run's settings: names and shapes of its tensors, without
-    values.
+    """Return a description of a user's module for the run's settings: its class, and a digest of its tensors' names and
+    shapes.
 
-    Without values, an interrupted run is found again even if the module then has other initial weights.
+    The values of the tensors are not included, so an interrupted run is found again if the initial weights differ.
     """
     if not isinstance(make, nn.Module):
         return {"module": getattr(make, "__qualname__", type(make).__qualname__)}
@@ -170,7 +171,7 @@ def described(make: MakeModule | nn.Module) -> dict[str, object]:
 
 
 def check_own_model(settings: PretrainSettings) -> None:
-    """Raise ConfigError for settings that need parts of Hatchery's own models."""
+    """Raise ConfigError for settings that a user's module does not support."""
     kinds, bias = settings.objective.kinds, settings.output_bias
     pairs = settings.objective.model_values["sentence_pair_head"]
     asked = {
@@ -186,7 +187,7 @@ def check_own_model(settings: PretrainSettings) -> None:
 
 
 def save_own_model(folder: Path, model: OwnModel) -> list[Path]:
-    """Write the weights of the module, by the names of its own `state_dict`, into `folder`; returns the file."""
+    """Write the module's weights, with the names of its `state_dict`, into `folder`; return the file."""
     tensors = {name.removeprefix("module."): tensor for name, tensor in sorted(model.state_dict().items())}
     with atomic_path(folder / WEIGHTS_FILE) as partial:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)

@@ -1,8 +1,9 @@
-"""The arithmetic of a run: fp32, bf16 or fp16 by autocast, and the loss scaling that keeps fp16 gradients above zero.
+"""The arithmetic of a run: fp32, or bf16 or fp16 by autocast; and the loss scaling of fp16.
 
-Parameters and optimiser state are fp32 in all three precisions (LTG-BERT used fp16 with dynamic loss scaling, ELC-BERT
-too; docs/papers/ltg-bert.md, "Differences"). The scaler depends on summed gradients alone, so all processes agree; its
-factors are powers of two, so it rounds nothing; and its state is two numbers, so a resumed run is exact.
+Loss scaling keeps small fp16 gradients above zero. Parameters and optimiser state are fp32 in all precisions (LTG-BERT
+and ELC-BERT used fp16 with dynamic loss scaling; docs/papers/ltg-bert.md, "Differences"). The scale depends only on
+gradients that are summed over processes, so it is equal in all processes. It is a power of two, so scaling rounds
+nothing. Its state is two numbers, which checkpoints store, so a resumed run is exact.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,21 +19,21 @@ from hatchery.errors import CheckpointError, TrainingError
 PrecisionName = Literal["fp32", "bf16", "fp16"]
 AUTOCAST_TYPES: dict[PrecisionName, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
-# The constants of torch's GradScaler, with which the papers' code was trained.
+# The constants of torch's GradScaler, which the papers' code uses.
 FIRST_SCALE = 2.0**16
 GROWTH_INTERVAL = 2000
-# Below this scale the unscaled gradient overflows, too, so the model has diverged.
+# Below this scale unscaled gradients overflow, too, so the model has diverged.
 SMALLEST_SCALE = 2.0**-14
 
 SCALE, GOOD_STEPS = "loss_scaler.scale", "loss_scaler.good_steps"
 
 
 class LossScaler:
-    """Multiplies losses by `scale` before the backward pass and divides the gradients by it before the update.
+    """Multiplies losses by `scale` before the backward pass and divides the gradients by `scale` before the update.
 
-    A step with gradients that are not all finite is skipped and halves the scale; 2000 steps in a row with finite
-    gradients double it. torch's GradScaler is not used, because it calls `optimizer.step` itself, which DeepSpeed does
-    here.
+    A step with a gradient that is not finite is skipped and halves the scale; 2000 consecutive steps with finite
+    gradients double the scale. torch's GradScaler is not used, because it calls `optimizer.step`, which DeepSpeed must
+    call.
     """
 
     def __init__(self, scale: float = FIRST_SCALE, growth_interval: int = GROWTH_INTERVAL) -> None:
@@ -49,9 +50,9 @@ class LossScaler:
         """Divide the gradients of `parameters` by the scale, adapt the scale, and return whether all gradients were
         finite.
 
-        Call it once per step, on gradients that are already summed over micro-batches and processes, and before
-        clipping. If a value is not finite, ALL gradients are dropped (None), so that a following `optimizer.step`
-        changes neither a parameter nor its state. Raises TrainingError if the scale would become too small.
+        Call this once per step, before clipping, on gradients that are summed over micro-batches and processes. If a
+        value is not finite, ALL gradients become None, so that `optimizer.step` changes neither parameters nor their
+        state. Raises TrainingError if the scale would become too small.
         """
         with_gradient = [parameter for parameter in parameters if parameter.grad is not None]
         gradients: list[Tensor] = [parameter.grad for parameter in with_gradient]  # type: ignore[misc]
@@ -71,7 +72,7 @@ class LossScaler:
         }
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load `state`, which may contain other tensors too. Raises CheckpointError if the scaler's are missing."""
+        """Load the scaler's tensors from `state`. Raises CheckpointError if they are missing."""
         missing = [name for name in (SCALE, GOOD_STEPS) if name not in state]
         if missing:
             raise CheckpointError(f"the checkpoint holds no {missing[0]}, expected that of a run in fp16")
@@ -81,8 +82,7 @@ class LossScaler:
         self.good_steps += 1
         if self.good_steps == self.growth_interval:
             self.good_steps = 0
-            # The scale stays within fp32, because otherwise it could not multiply the fp32 loss; torch's scaler has the
-            # same limit.
+            # The scale stays within fp32, because it multiplies an fp32 loss; torch's scaler has the same limit.
             if self.scale * 2 <= torch.finfo(torch.float32).max:
                 self.scale *= 2
 
@@ -98,7 +98,7 @@ class LossScaler:
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """The arithmetic of a run, with the loss scaler of fp16."""
+    """The arithmetic of a run; with fp16, including the loss scaler."""
 
     name: PrecisionName
     scaler: LossScaler | None = None
@@ -106,25 +106,25 @@ class Precision:
     def autocast(self, device_type: str) -> AbstractContextManager[Any]:
         """Return the autocast context for a device of `device_type` ("cpu" or "cuda")."""
         dtype = AUTOCAST_TYPES.get(self.name)
-        # A dtype is needed even if autocast is off; otherwise torch asks the device for its default.
+        # The dtype is set even if autocast is off, because torch would otherwise ask the device for its default.
         return torch.autocast(device_type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
     def one_cast(self, device_type: str) -> AbstractContextManager[Any]:
-        """Return a context within which all `autocast` contexts share one half-precision copy of each weight; it does
-        not enable autocast itself.
+        """Return a context within which each weight is cast to half precision only once; the context does not enable
+        autocast.
 
         The context must end before the weights change.
         """
-        # torch discards its copies when the outermost context ends.
+        # torch caches the cast weights until the outermost autocast context ends.
         return torch.autocast(device_type, dtype=torch.bfloat16, enabled=False)
 
     def scaled(self, loss: Tensor) -> Tensor:
-        """Return the loss for the backward pass, scaled in fp16."""
+        """Return the loss for the backward pass: in fp16, times the scale."""
         return loss if self.scaler is None else self.scaler.scaled(loss)
 
     def unscale_(self, parameters: Iterable[nn.Parameter]) -> bool:
-        """Return whether the update can be done: in fp16 the result of `LossScaler.unscale_`, otherwise True without a
-        check."""
+        """Unscale the gradients and return whether the update can be done (see `LossScaler.unscale_`); True except in
+        fp16."""
         return self.scaler is None or self.scaler.unscale_(parameters)
 
     def state(self) -> dict[str, Tensor]:
@@ -132,15 +132,15 @@ class Precision:
         return {} if self.scaler is None else self.scaler.state()
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Load the result of `state`. In fp16, raises CheckpointError if it contains no loss scaler."""
+        """Load a result of `state`. Raises CheckpointError if the scaler's tensors are missing in fp16."""
         if self.scaler is not None:
             self.scaler.load(state)
 
 
 class InPrecision(nn.Module):
-    """A model whose forward pass enables autocast itself, for engines that disable an autocast around their call.
+    """A model that enables autocast in its forward pass, for engines that disable autocast during their call.
 
-    DeepSpeed does so on CUDA; its own fp16 autocast has a second loss scaler that no checkpoint contains.
+    DeepSpeed disables autocast on CUDA; DeepSpeed's own fp16 autocast has a second loss scaler, which checkpoints lack.
     """
 
     def __init__(self, model: nn.Module, precision: Precision, device_type: str) -> None:
@@ -156,7 +156,7 @@ class InPrecision(nn.Module):
 def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.device) -> Precision:
     """Return the precision called `requested`; "auto" is bf16 on a CUDA device that supports it, otherwise fp32.
 
-    "auto" is never fp16, because fp16 skips steps, which a user has to choose explicitly.
+    "auto" never selects fp16, because fp16 skips steps, and a user should choose this explicitly.
     """
     if requested == "auto":
         return Precision("bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32")
@@ -164,14 +164,14 @@ def resolve_precision(requested: PrecisionName | Literal["auto"], device: torch.
 
 
 def computes_bf16_fast(device: torch.device) -> bool:
-    """Return whether the processor has instructions for bf16 (AVX-512 BF16 or AMX), or the GPU has bf16."""
+    """Return whether the device computes bf16 in hardware; a CPU needs AVX-512 BF16 or AMX."""
     if device.type != "cpu":
         return torch.cuda.is_bf16_supported()
     return any(has for name, has in torch.cpu.get_capabilities().items() if "bf16" in name)
 
 
 def slow_arithmetic(precision: Precision, device: torch.device) -> str | None:
-    """Return a warning if `precision` is bf16 and the processor has no instructions for it."""
+    """Return a warning if `precision` is bf16 and the CPU has no instructions for bf16; otherwise None."""
     if precision.name != "bf16" or device.type != "cpu" or computes_bf16_fast(device):
         return None
     return (
@@ -184,6 +184,6 @@ def _unscale_all_finite_(gradients: list[Tensor], factor: float) -> bool:
     """Multiply `gradients` by `factor` in one pass; return whether all values were finite before the multiplication."""
     device = gradients[0].device
     non_finite = torch.zeros((), device=device)
-    # The operation of torch's GradScaler: it reads each gradient once, and waits for the device only here.
+    # As in torch's GradScaler, this function reads each gradient once; only the return statement waits for the device.
     torch._amp_foreach_non_finite_check_and_unscale_(gradients, non_finite, torch.tensor(factor, device=device))
     return non_finite.item() == 0

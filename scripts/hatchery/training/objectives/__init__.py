@@ -1,4 +1,4 @@
-"""The objectives, one per file, by their name in `pretraining.objective.task`."""
+"""The objectives, one per file; the file name is the value of `pretraining.objective.task`."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,12 +10,12 @@ from hatchery.training.objective import Objective, ObjectiveKeys
 from hatchery.typed import build
 
 DEFAULT_TASK = "masked"
-"""The default task."""
+"""Task of settings without `task`."""
 OBJECTIVES: dict[str, tuple[type[ObjectiveKeys], type[Objective]]] = {
     name: import_module(f"{__name__}.{name}").OBJECTIVE
     for name in sorted(names_in_folder(__file__), key=lambda name: (name != DEFAULT_TASK, name))
 }
-"""Settings and objective of each task."""
+"""Settings class and objective class of each task."""
 
 if TYPE_CHECKING:
     ObjectiveSettings = ObjectiveKeys
@@ -25,7 +25,8 @@ else:
 
 
 def objective_settings(values: Mapping[str, Any], where: str) -> ObjectiveKeys:
-    """Return the settings of an objective from `values` at the key `where`. Raises ConfigError like `build`."""
+    """Return the settings of an objective from `values`, which are at the key `where`. Raises ConfigError for invalid
+    values."""
     built: ObjectiveKeys = build(ObjectiveSettings, values, where)
     return built
 

@@ -1,6 +1,6 @@
-"""The causal objective: predict each token of a document, and its end, from the tokens before it.
+"""The causal objective: predict each token of a document, and the end of the document, from the tokens before it.
 
-Source: "A Natural Bias for Language Generation Models", Figure 1; the paper does not specify which earlier tokens are
+Source: "A Natural Bias for Language Generation Models", Figure 1. The paper does not specify which earlier tokens are
 visible.
 """
 
@@ -38,10 +38,11 @@ class CausalSettings(ObjectiveKeys):
     """Objective: causal predicts the next token."""
     segments: ShiftedSegmentsName = "packed"
     """Method that splits documents into sequences. packed fills every sequence, so that every token is predicted once
-    per epoch. blocks is GPT-BERT's packing, with a start token before each piece and no end token."""
+    per epoch. blocks is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and
+    without end token."""
     reset_attention: bool = True
-    """Restrict attention to the same document in packed sequences; false also attends to earlier documents of the
-    sequence."""
+    """Restrict attention to the same document in packed sequences; false also permits attention to earlier documents of
+    the sequence."""
 
     def __post_init__(self) -> None:
         alone = self.segments == "packed" or self.reset_attention
@@ -49,14 +50,16 @@ class CausalSettings(ObjectiveKeys):
 
 
 class CausalObjective(Objective):
-    """Predict the next token from the earlier ones."""
+    """Predict the next token from all earlier tokens."""
 
     columns = (("loss", "next_token_accuracy"),)
     settings: CausalSettings
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "PaddedExamples":
-        """Return examples in which every token of a split is predicted once, without randomness; with `segments:
-        blocks`, pieces are repeated to fill sequences."""
+        """Return examples without randomness in which every token of a split is predicted once.
+
+        With `segments: blocks`, randomly drawn pieces fill the training sequences.
+        """
         from hatchery.objectives.examples import SEGMENTS, NextTokenExamples
         from hatchery.objectives.padded_examples import Padding
         from hatchery.objectives.sequences import Framer
@@ -71,11 +74,11 @@ class CausalObjective(Objective):
         return NextTokenExamples(pieces, framer, padding, keeps_apart)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return one term, over the predicted tokens."""
+        """Return the term of the predicted tokens."""
         return (Term(output.loss_sum, (output.n_correct,)),)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the counts of the tokens of a split and of the end of every document: int64 [V]."""
+        """Return the number of times that each token id is a target in a split, including document ends: int64 [V]."""
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.special_ids import SpecialIds
 
@@ -88,12 +91,12 @@ class CausalObjective(Objective):
         return counts
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Return the objective that predicts every token from earlier ones: masks do not apply to causal models."""
+        """Return the causal objective with the default settings, because a causal model has no masks."""
         return CausalObjective(CausalSettings(segments="blocks" if self.settings.segments == "blocks" else "packed"))
 
 
 def block_examples(shards: "TokenShards", sequence_length: int, masking: "MaskingRule | None") -> "BlockExamples":
-    """Return the examples of `segments: blocks`; blocks of held-out text are seen once."""
+    """Return the examples of `segments: blocks`; held-out sequences contain no repeated pieces."""
     from hatchery.objectives.blocks import BlockExamples
     from hatchery.objectives.special_ids import SpecialIds
     from hatchery.tokenization.documents import TRAINING_SPLIT

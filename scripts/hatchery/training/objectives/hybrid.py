@@ -1,12 +1,13 @@
 """The hybrid objective: masked next-token prediction and causal language modelling in one run.
 
 Source: "GPT or BERT: why not both?" (Charpentier & Samuel, 2024). A hidden token is predicted at the position before
-it, so both kinds of sequences use the same head; they differ in the attention mask and in hidden tokens. The text is
-read twice, once for each kind, at separate paces. Every batch has a fixed share of causal sequences, and the loss
-weights the mean loss of causal sequences by this share and the mean loss of masked sequences by the rest. Our choices:
-`[CLS]` and `[SEP]` around documents, as in all packed sequences here; each mean is over the global batch, so that the
-number of processes does not matter. With `segments: blocks` and `kind: short_span` text is packed and hidden as
-published (`objectives.blocks`).
+it, so masked and causal sequences use the same head; they differ in the attention mask and in hidden tokens. Each kind
+reads the whole text, at its own pace. A fixed share of each batch is causal sequences. By default, the loss is the mean
+causal loss times this share plus the mean masked loss times the remaining share.
+
+Hatchery's own choices: documents are framed by `[CLS]` and `[SEP]`, as in all packed sequences; means are over the
+global batch, so they do not depend on the number of processes. `segments: blocks` with `kind: short_span` packs and
+masks text as published (`objectives.blocks`).
 """
 
 from dataclasses import dataclass, fields
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HybridSettings(MaskingSettings, ObjectiveKeys):
-    """Hybrid of masked and causal language modelling: two kinds of sequences in a batch."""
+    """Hybrid of masked and causal language modelling: a batch contains masked and causal sequences."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("masked", "causal")
     perplexity_per: ClassVar[str] = "per masked token"
@@ -47,42 +48,45 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
     1."""
     segments: ShiftedSegmentsName = "packed"
     """Method that splits documents into sequences. packed fills every sequence with documents that do not attend to
-    each other. blocks is GPT-BERT's packing, with a start token before each piece and no end token."""
+    each other. blocks is GPT-BERT's packing: a sequence contains pieces of documents, each with a start token and
+    without end token."""
     task: Literal["hybrid"] = "hybrid"
     """Objective: hybrid predicts hidden tokens in some sequences and the next token in the others."""
     causal_weight: Annotated[float, Range(gt=0, lt=1)] | None = None
-    """Weight of the mean causal loss; the mean masked loss has the remaining weight. null uses causal_share."""
+    """Weight of the mean causal loss; the weight of the mean masked loss is 1 minus this number. null uses
+    causal_share."""
     z_loss: NonNegative = 0.0
-    """Weight of the z-loss, the mean squared log-sum-exp of the logits, which is added to each loss (GPT-BERT: 1e-4); 0
-    adds nothing."""
+    """Weight of the z-loss, the mean squared log-sum-exp of the logits, which is added to the masked and the causal
+    loss (GPT-BERT: 1e-4). 0 adds no z-loss."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # [CLS] and [SEP] frame a document, and the first one has no earlier token that could predict it.
+        # No token precedes a document's [CLS], so [CLS] cannot be predicted.
         require(not self.special_tokens_maskable, "special_tokens_maskable", True, "false with task hybrid")
         weighed = self.causal_weight is None or not self.one_kind
         require(weighed, "causal_weight", self.causal_weight, "null with causal_share 0 or 1, which has one loss")
 
     @property
     def asked_as(self) -> str:
-        """The task `causal` if all sequences are causal, because then the model was never trained on masked tokens."""
+        """Task of the held-out predictions: `causal` if all sequences are causal, because no masked token was
+        trained."""
         return "causal" if self.causal_share == 1 else self.task
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
-        """The trained uses: only one if all sequences are of one kind, although the network supports both."""
+        """Trained uses; only one use if all sequences are masked or all are causal."""
         if not self.one_kind:
             return self.kinds
         return ("causal",) if self.causal_share else ("masked",)
 
     @property
     def one_kind(self) -> bool:
-        """True if all sequences of a batch are of one kind."""
+        """True if all sequences are masked or all are causal."""
         return self.causal_share in (0, 1)
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights of the mean loss of masked sequences and of causal sequences, which sum to 1."""
+        """Weights of the mean masked loss and of the mean causal loss, which sum to 1."""
         causal = self.causal_share if self.causal_weight is None else self.causal_weight
         return 1 - causal, causal
 
@@ -92,7 +96,10 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
         return (1 - self.causal_share) * hidden + self.causal_share
 
     def sequences_of_kinds(self, batch_size: int) -> tuple[int, ...]:
-        """Return the numbers of masked and of causal sequences: at least one of each, unless all are of one kind."""
+        """Return the numbers of masked and of causal sequences in a batch.
+
+        Each number is at least 1, unless all sequences are masked or all are causal.
+        """
         if self.one_kind:
             return round((1 - self.causal_share) * batch_size), round(self.causal_share * batch_size)
         causal = min(batch_size - 1, max(1, round(self.causal_share * batch_size)))
@@ -100,7 +107,7 @@ class HybridSettings(MaskingSettings, ObjectiveKeys):
 
 
 class HybridObjective(Objective):
-    """Predict hidden tokens at the positions before them, and next tokens."""
+    """Predict hidden tokens at the previous position, and next tokens."""
 
     columns: Columns = (("loss", "masked_accuracy"), ("next_token_loss", "next_token_accuracy"))
     settings: HybridSettings
@@ -111,10 +118,9 @@ class HybridObjective(Objective):
             self.columns = (("loss", "next_token_accuracy" if settings.causal_share else "masked_accuracy"),)
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TwoKinds":
-        """Return masked and causal sequences of a split; the first `len` indices, which held-out text uses, are masked
-        sequences.
+        """Return the masked and the causal sequences of a split, in this order.
 
-        If all sequences are causal, no token is masked in the first ones, either.
+        Held-out text uses only the first half. If the objective has only causal sequences, these are causal, too.
         """
         from hatchery.objectives.examples import Shifted, TwoKinds
         from hatchery.objectives.masking import masking_rule
@@ -130,7 +136,7 @@ class HybridObjective(Objective):
         return TwoKinds(Shifted(self._hidden().examples(shards, sequence_length)), following, one_kind)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return one term for masked tokens and one for next tokens, or one term if all sequences are of one kind."""
+        """Return the term of masked tokens and the term of next tokens; only one if all sequences are of one kind."""
         import torch.nn.functional as F
 
         kinds = self._kinds(output, batch)
@@ -145,29 +151,30 @@ class HybridObjective(Objective):
         return (found[round(self.settings.causal_share)],) if self.settings.one_kind else tuple(found)
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return for each term a mask over the labels: 1 for labels of the term's kind of sequences, else 0."""
+        """Return a mask over the labels for each loss term: 1 for labels in masked or in causal sequences, otherwise
+        0."""
         kinds = self._kinds(output, batch)
         return (kinds[round(self.settings.causal_share)],) if self.settings.one_kind else kinds
 
     def _kinds(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, Tensor]":
-        """Return two masks over the labels, bool [M] each: labels in masked sequences, and labels in causal
-        sequences."""
+        """Return two masks over the labels, bool [M]: labels in masked sequences, labels in causal sequences."""
         following = batch["causal"][output.positions // batch["labels"].shape[1]]
         return ~following, following
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
-        """Return the likelihood of the predicted tokens, without the z-loss."""
+        """Return the negative log-likelihood of the predicted tokens, without the z-loss."""
         import torch.nn.functional as F
 
         return HeldOutTerms(F.cross_entropy(output.logits, output.targets, reduction="none").sum())
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the counts of the tokens of a split that held-out text can predict: int64 [V]."""
+        """Return the number of times that held-out text can predict each token id of a split: int64 [V]."""
         asked = self._following() if self.settings.asked_as == "causal" else self._hidden()
         return asked.target_counts(shards)
 
     def for_comparison(self, common: Objective) -> Objective:
-        """Return the objective with the masks of `common`; for an all causal model, that of causal models."""
+        """Return the hybrid objective with the masks of `common`, or the causal objective if all sequences are
+        causal."""
         if self.settings.asked_as == "causal":
             return self._following().for_comparison(common)
         own = self.settings.segments
@@ -175,24 +182,22 @@ class HybridObjective(Objective):
         return HybridObjective(_like(HybridSettings, common.settings, **changes))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass: the two kinds have different numbers of labels."""
+        """Return the shape of a micro-batch's forward pass, with the number of labels counted in this batch."""
         from hatchery.tokenization.special_tokens import UNLABELLED
 
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def _following(self) -> CausalObjective:
-        """The causal objective, for the causal sequences."""
         return CausalObjective(CausalSettings(segments=self.settings.segments))
 
     def _hidden(self) -> MaskedObjective:
-        """The masked objective, for the masked sequences."""
         changes = {"segments": "packed"} if self.settings.segments == "blocks" else {}
         return MaskedObjective(_like(MaskedSettings, self.settings, short_probability=0.0, **changes))
 
 
 def _like(cls: Any, settings: Any, **changes: Any) -> Any:
-    """Return settings of the class `cls` with the values of `settings` for masking and for dividing text."""
+    """Return settings of the class `cls` whose masking and segments are those of `settings`, with `changes`."""
     shared = (*(field.name for field in fields(MaskingSettings)), "segments")
     return cls(**{name: getattr(settings, name) for name in shared} | changes)
 

@@ -1,4 +1,4 @@
-"""The masked objective: predict hidden tokens and, if set, judge pairs of texts.
+"""The masked objective: predict hidden tokens and, with `sentence_pairs`, judge pairs of texts.
 
 Source: LTG-BERT, Section 5, and the published code of the papers (docs/papers/ltg-bert.md, "Masking" and "Examples").
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hatchery.tokenization.token_shards import TokenShards
 
 BOUND = "bound of masked diffusion"
-"""Name, for readers, of the held-out loss of models trained by masked diffusion."""
+"""Name, for readers, of the held-out loss of models that are trained by masked diffusion."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     segments: SegmentsName = "babylm"
     """Method that splits documents into sequences; packed fills every sequence."""
     sentence_pairs: Literal["none", "document", "order"] = "none"
-    """Put two texts into a sequence, and train a head that predicts whether they belong together; none uses single
-    texts."""
+    """Put two texts into a sequence, and train a head that predicts whether the texts belong together. none puts one
+    text into a sequence."""
     padding_in_loss: bool = False
     """Predict padding tokens, too, as the reduced-vocabulary study does by mistake."""
     padding_attended: bool = False
@@ -52,12 +52,12 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
     task: Literal["masked"] = "masked"
     """Objective: masked predicts hidden tokens."""
     rates: MaskRates | None = omitted_at_default(None)
-    """Distribution of the share of hidden tokens, and weights of labels, instead of mask_probability. Masked diffusion
-    is {weights: diffusion}. null uses mask_probability."""
+    """Distribution from which each sequence draws its share of hidden tokens, and weights of labels, instead of
+    mask_probability. Masked diffusion is {weights: diffusion}. null uses mask_probability."""
     preference: TokenPreference | None = omitted_at_default(None)
-    """Preference for hiding certain subwords in training; null hides all subwords equally often."""
+    """Preference for hiding certain subwords in training; null hides all subwords with equal probability."""
     labelled_share: ShareAboveZero = omitted_at_default(1.0)
-    """Share of the hidden tokens that are predicted in training; below 1, more tokens are hidden than predicted."""
+    """Share of the hidden tokens that are predicted in training; below 1, some hidden tokens are not predicted."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +75,7 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
         self._check_rates()
 
     def _check_rates(self) -> None:
-        """Refuse distributions and preferences that contradict other keys."""
+        """Refuse values of `rates`, `preference` and `labelled_share` that contradict other keys."""
         if self.rates is not None:
             for key, default in (("mask_probability", 0.15), ("final_mask_probability", None)):
                 if (value := getattr(self, key)) != default:
@@ -104,19 +104,19 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def is_bound(self) -> bool:
-        """True if the loss of held-out text is masked diffusion's upper bound of the negative log-likelihood."""
+        """True if the held-out loss is masked diffusion's upper bound of the negative log-likelihood."""
         return self.rates is not None and self.rates.weights == "diffusion" and self.rates.covers_all
 
     @property
     def hidden_share(self) -> str:
-        """Description of the share of masked tokens, for readers."""
+        """Share of masked tokens, as text for readers."""
         if self.rates is None:
             return super().hidden_share
         bound = f", {BOUND}" if self.is_bound else f", {self.rates.weights} weights"
         return f"{100 * self.rates.lowest:g} to {100 * self.rates.highest:g} %{bound},"
 
     def mask_rate(self, progress: float) -> float:
-        """Return the share of masked tokens after the share `progress` (0 to 1) of the steps; with `rates`, the mean
+        """Return the share of masked tokens at `progress`, the share (0 to 1) of finished steps; with `rates`, the mean
         share."""
         return super().mask_rate(progress) if self.rates is None else self.rates.mean
 
@@ -126,26 +126,25 @@ class MaskedSettings(MaskingSettings, ObjectiveKeys):
 
     @property
     def predicts_text_alone(self) -> bool:
-        """True if every label is text, so neither padding nor special tokens are predicted."""
+        """True if neither padding nor special tokens are predicted."""
         return not (self.padding_in_loss or self.special_tokens_maskable)
 
     @property
     def model_values(self) -> dict[str, object]:
-        """Return the values of a model's configuration that the objective determines."""
+        """Return the model configuration's values that the objective determines, by key."""
         return {"sentence_pair_head": self.sentence_pairs != "none"}
 
 
 class MaskedObjective(Objective):
-    """Predict hidden tokens, and judge whether two texts belong together."""
+    """Predict hidden tokens and, with `sentence_pairs`, whether two texts belong together."""
 
     columns = (("loss", "masked_accuracy"), ("pair_loss", "pair_accuracy"))
     settings: MaskedSettings
     seen: "Callable[[Tensor, Tensor, Tensor], None] | None" = None
-    """Called with the targets of every training batch, their losses, and whether predictions were right."""
+    """Function that receives the targets of every training batch, their losses, and which predictions were correct."""
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "MaskedExamples":
-        """Return examples with new masks in every epoch: single segments between special tokens, pairs of segments, or
-        packed segments."""
+        """Return examples with new masks in every epoch: single segments, pairs of segments, or packed segments."""
         import numpy as np
 
         from hatchery.objectives.examples import MaskedExamples, sequences_of
@@ -162,7 +161,7 @@ class MaskedObjective(Objective):
         rule: MaskingRule = masking_rule(
             replace(settings, rates=None), sequence_length, shards.vocabulary_size, special
         )
-        # Held-out text has the same masks for all models.
+        # In held-out text, the masks do not depend on the model.
         trains = shards.split == TRAINING_SPLIT
         preference = settings.preference if trains else None
         if preference is not None:
@@ -180,7 +179,7 @@ class MaskedObjective(Objective):
         return MaskedExamples(sequences, rule, padding, special, settings.rates, share, adapts)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return the term of the predicted tokens and, if set, the term of the sentence pairs."""
+        """Return the term of the predicted tokens and, with `sentence_pairs`, the term of the sentence pairs."""
         if self.seen is not None or WEIGHTS in batch:
             return (self._token_term(output, batch),)
         tokens = Term(output.loss_sum, (output.n_correct,))
@@ -189,14 +188,14 @@ class MaskedObjective(Objective):
         )
 
     def label_weights(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> "tuple[Tensor, ...]":
-        """Return the batch's label weights, or 1 for each label if it has no weights."""
+        """Return the label weights of the batch; 1 for each label if the batch has no weights."""
         if WEIGHTS not in batch:
             return super().label_weights(output, batch)
         return (batch[WEIGHTS].flatten()[output.positions],)
 
     def held_out_terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> HeldOutTerms:
         """Return the negative log-likelihood of masked tokens, or the bound of masked diffusion, and the number of
-        correctly judged pairs."""
+        correct pairs."""
         if WEIGHTS in batch:
             return HeldOutTerms(self._token_term(output, batch).loss_sum, counted=batch[MASKABLE].sum())
         if output.pair_logits is None:
@@ -204,8 +203,8 @@ class MaskedObjective(Objective):
         return HeldOutTerms(output.loss_sum, pair_term(output.pair_logits, batch["pair_labels"]).sums[0])
 
     def _token_term(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> Term:
-        """Return the term of the weighted token losses and correct predictions; in training, both are also passed to
-        `seen`."""
+        """Return the term with weighted token losses and weighted correct predictions; call `seen` without the
+        weights."""
         import torch.nn.functional as F
 
         losses = F.cross_entropy(output.logits, output.targets, reduction="none")
@@ -218,23 +217,27 @@ class MaskedObjective(Objective):
         return Term((weights * losses).sum(), ((weights * right).sum(),))
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass. The number of labels is read from the batch, because with
-        label weights the batch's count is a sum of weights."""
+        """Return the shape of a micro-batch's forward pass.
+
+        The labels of the batch are counted, because with label weights `labelled_per_sequence` is a sum of weights.
+        """
         if WEIGHTS not in part:
             return super().pass_shape(part, labelled_per_sequence)
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, int((part["labels"] != UNLABELLED).sum()))
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the counts of the tokens of a split that masking can choose: int64 [V]."""
+        """Return the number of tokens of each id that masking can choose in a split: int64 [V]."""
         from hatchery.objectives.label_counts import maskable_tokens
 
         return maskable_tokens(shards)
 
 
 def pair_term(logits: "Tensor", labels: "Tensor") -> Term:
-    """Return the term of sentence pairs, with the summed binary cross-entropy (nats) and the number of correct
-    judgements: `logits` fp32 [B], `labels` int64 [B], 1 or 0."""
+    """Return the term of sentence pairs: summed binary cross-entropy (nats) and number of correct judgements.
+
+    `logits` are fp32 [B]; `labels` are int64 [B], 1 or 0.
+    """
     import torch.nn.functional as F
 
     loss = F.binary_cross_entropy_with_logits(logits, labels.to(logits), reduction="sum")

@@ -1,11 +1,11 @@
-"""The translation objective: pairs in batches by tokens, label smoothing, and translated development text.
+"""The translation objective: batches of sentence pairs by number of tokens, label smoothing, and translated development
+text.
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 and Appendices A and B.3;
 docs/papers/natural-bias.md, "Data", "Training" and "Away from the unigram distribution". The loss is the cross-entropy
-with (1 - alpha) times the label plus alpha times the uniform distribution, minus lambda times KL(omega
-
-p) if predictions are kept away from the unigram distribution omega. The negative log-likelihood of the labels is
-reported in addition, and on development text.
+with the target distribution (1 - alpha) * label + alpha * uniform. With `unigram_penalty` lambda, the loss is reduced
+by lambda * KL(omega || p), which keeps predictions p away from the unigram distribution omega. The negative
+log-likelihood of the labels is also reported; it is the only loss on development text.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,8 +37,8 @@ HIGHEST_BLEU = Criterion("development_bleu", "development BLEU", higher_is_bette
 
 @dataclass(frozen=True)
 class TranslationSettings(ObjectiveKeys):
-    """Translation of the pairs of a parallel corpus. `batch_size` is the number of target tokens in a step;
-    `sequence_length` is the maximum number of tokens of a side, including its end token."""
+    """Translation of the sentence pairs of a parallel corpus. `batch_size` is the number of target tokens in a step;
+    `sequence_length` is the maximum number of tokens of a sentence, including its end token."""
 
     kinds: ClassVar[tuple[ModelKind, ...]] = ("translation",)
     perplexity_per: ClassVar[str] = "per target token"
@@ -50,38 +50,37 @@ class TranslationSettings(ObjectiveKeys):
     task: Literal["translation"] = "translation"
     """Objective: translation predicts a sentence in another language, token by token."""
     direction: Literal["forward", "backward"] = "forward"
-    """Direction of translation: forward from the first language of the corpus into the second, backward from the second
-    into the first."""
+    """Direction of translation. forward: from the corpus's first language into its second. backward: from the second
+    language into the first."""
     longest_ratio: Annotated[float, Range(ge=1)] | None = 1.5
-    """Maximum length of the longer side of a training pair divided by the shorter side; pairs above it are skipped.
-    null keeps all pairs."""
+    """Maximum ratio of the longer to the shorter sentence of a training pair, in tokens; pairs with a larger ratio are
+    skipped. null keeps all pairs."""
     label_smoothing: ShareBelowOne = 0.1
-    """Share of the target distribution that is uniform over the vocabulary; the development loss has no smoothing."""
+    """Share of the uniform distribution in the target distribution; the development loss has no smoothing."""
     unigram_penalty: ShareBelowOne = 0.0
-    """Weight of the penalty that keeps predictions away from the unigram distribution of the targets (the study's
-    lambda); 0 disables it."""
+    """Weight of the penalty that keeps predictions away from the unigram distribution of the targets (the paper's
+    lambda); 0 disables this penalty."""
     search: SearchSettings = field(default_factory=SearchSettings)
     """Beam search of translations."""
     development_translations: Natural | None = None
-    """Maximum number of development pairs that are translated at every evaluation, for BLEU and chrF; null translates
-    all pairs, 0 no pairs."""
+    """Maximum number of development pairs that are translated at every evaluation, for BLEU and chrF. null translates
+    all pairs; 0 translates no pairs."""
     early_evaluations: Natural = 2
-    """Number of additional evaluations of development text before the first interval ends, each at half the step of the
-    next: with 2 and an interval of 1,000, after 250 and 500 steps. Development text is also scored before the first
-    step. 0 skips all of these."""
+    """Number of additional evaluations of development text within the first evaluation interval, after 1/2, 1/4 and so
+    on of the interval: 2 with an interval of 1,000 adds steps 250 and 500. Development text is then also scored before
+    training. 0 disables all of these evaluations."""
 
     def sequences_of_step(self, batch_size: int, sequence_length: int) -> float:
-        """Return the approximate number of sequences of `sequence_length` that contain a step's number of target
-        tokens."""
+        """Return the number of sentences of `sequence_length` tokens that have `batch_size` target tokens."""
         return batch_size / sequence_length
 
     @property
     def texts_of_sequence(self) -> int:
-        """Return 2: source and target."""
+        """The number of texts in a sequence: a source and a target."""
         return 2
 
     def early_evaluations_at(self, interval: int) -> tuple[int, ...]:
-        """Return step 0 (before training) and the steps at 1/2, 1/4, ... of the interval."""
+        """Return step 0 (before training) and the steps after 1/2, 1/4, ... of the interval."""
         halvings = self.early_evaluations
         return (0, *(interval >> times for times in range(1, halvings + 1) if interval >> times)) if halvings else ()
 
@@ -100,10 +99,9 @@ class TranslationObjective(Objective):
         self._entropy = 0.0
 
     def open(self, tokens: Path, split: str) -> "TokenShards":
-        """Return the encoded text of a split; for the training split, also count the unigram distribution of the
-        penalty.
+        """Return the encoded text of a split; for the training split, count the unigram distribution for the penalty.
 
-        Raises ConfigError for a tokenizer that would end every translation with a paragraph break.
+        Raises ConfigError for a tokenizer with a paragraph token, which would end every translation.
         """
         from hatchery.tokenization.documents import TRAINING_SPLIT
 
@@ -123,15 +121,15 @@ class TranslationObjective(Objective):
         return shards
 
     def examples(self, shards: "TokenShards", sequence_length: int) -> "TranslationPairs":
-        """Return the sentence pairs of a split; for the training split, only pairs within the limits of length and
-        length ratio."""
+        """Return the sentence pairs of a split; training pairs that are too long or too different in length are left
+        out."""
         from hatchery.objectives.translation_pairs import pairs_of
         from hatchery.tokenization.documents import TRAINING_SPLIT
 
         return pairs_of(shards, sequence_length, self.settings, filtered=shards.split == TRAINING_SPLIT)
 
     def order(self, plan: "StepPlan", seed: int, examples_of_length: "Callable[[int], TranslationPairs]") -> "Order":
-        """Return the function that selects the sentence pairs of each step, with at most `batch_size` target tokens."""
+        """Return a function from a step to sentence pairs with at most `batch_size` target tokens."""
         from hatchery.training.data_order import EpochSlice
 
         def pairs(step: "Step") -> "list[EpochSlice]":
@@ -141,14 +139,14 @@ class TranslationObjective(Objective):
         return pairs
 
     def epochs(self, examples: "TranslationPairs", plan: "StepPlan") -> float:
-        """Return the number of times that a run's batches of target tokens read each pair."""
+        """Return the number of times that a run reads each sentence pair."""
         return plan.steps / examples.batches_per_epoch(plan.settings.batch_size)
 
     def terms(self, output: "LanguageModelOutput", batch: "Mapping[str, Tensor]") -> tuple[Term, ...]:
-        """Return one term: the minimised loss, the number of correct predictions, and the negative log-likelihood."""
+        """Return one term: the loss to minimise, the number of correct predictions, and the negative log-likelihood."""
         smoothing = self.settings.label_smoothing
         log_mass, likelihood = _log_mass_and_loss(output)
-        # The sum of the log-probabilities of each type, from which label smoothing and the penalty are computed.
+        # The log-probabilities of each token id, summed over the positions; label smoothing and the penalty need them.
         sums = output.logits.sum(dim=0) - log_mass.sum()
         loss = likelihood
         if smoothing:
@@ -173,7 +171,7 @@ class TranslationObjective(Objective):
         topology: "Topology",
         tokenizer: "Callable[[], Tokenizer] | None" = None,
     ) -> "DevelopmentSet":
-        """Return the sentence pairs whose loss is measured; with a tokenizer, some of them are also translated."""
+        """Return the development pairs, which are scored and, with a tokenizer, some of them translated."""
         most = self.settings.development_translations
         if tokenizer is None or most == 0:
             from hatchery.training.development import DevelopmentSet
@@ -185,7 +183,8 @@ class TranslationObjective(Objective):
         return TranslatedSet(examples, sequences, share, topology, self.settings.search, most, tokenizer(), scored)
 
     def target_counts(self, shards: "TokenShards") -> "np.ndarray":
-        """Return the counts of the targets of all pairs of a split, and the end of each: int64 [V]."""
+        """Return the number of times that each token id is a target in a split, including the ends of targets: int64
+        [V]."""
         from hatchery.objectives.label_counts import next_token_counts
         from hatchery.objectives.special_ids import SpecialIds
         from hatchery.objectives.translation_pairs import WHOLE, pairs_of, target_ids
@@ -203,17 +202,18 @@ class TranslationObjective(Objective):
         return examples.smallest_batch(batch_size)
 
     def measures(self, examples: "TranslationPairs") -> dict[str, object]:  # type: ignore[override]
-        """Return the numbers of trained pairs, and of pairs that are empty, too long or too different in length."""
+        """Return the number of training pairs, and the number of pairs that were left out."""
         return {"pairs": len(examples), "left_out": examples.left_out}
 
     def pass_shape(self, part: "dict[str, Tensor]", labelled_per_sequence: float) -> PassShape:
-        """Return the shape of a micro-batch's forward pass, with separate lengths for sources and targets."""
+        """Return the shape of a micro-batch's forward pass, with the lengths of sources and targets."""
         rows, length = part["input_ids"].shape
         return PassShape(rows, length, labelled_per_sequence * rows, target_length=part["labels"].shape[1])
 
 
 def _log_mass_and_loss(output: "LanguageModelOutput") -> "tuple[Tensor, Tensor]":
-    """Return the log-sum-exp of each row of logits, fp32 [M], and the summed negative log-likelihood of the targets."""
+    """Return the log-sum-exp of the logits at each position, fp32 [M], and the summed negative log-likelihood of the
+    targets."""
     log_mass = output.logits.logsumexp(dim=-1)
     return log_mass, (log_mass - output.logits.gather(1, output.targets[:, None]).squeeze(1)).sum()
 
