@@ -1,1 +1,1 @@
-"""Embedded sources: a seeded miniature English, written in the raw formats of the real corpora and tasks."""
+"""Generated demo data: a small random English, written in the raw formats of the real corpora and tasks."""

@@ -1,8 +1,9 @@
-"""Analysed sentences, drawn for edge probing: parts of speech, dependencies, entities, roles and coreference.
+"""Sentences with linguistic annotation for edge probing: parts of speech, dependencies, entities, roles and
+coreference.
 
-An `Analysis` collects beside each word its tags (UPOS, Penn Treebank) and its head, beside each phrase its entity type
-and referent, and one frame for every predicate. Function words are ambiguous (that, her), forms too (found: VBD or
-VBN), and there are names, pronouns and distracting nouns, so words alone do not decide.
+An `Analysis` stores tags (UPOS, Penn Treebank) and a head for each word, an entity type and a referent for each phrase,
+and a frame for each predicate. A probe cannot label these sentences from single words: some function words are
+ambiguous (that, her), some verb forms are ambiguous (found: VBD or VBN), and sentences contain distracting nouns.
 """
 
 import random
@@ -16,14 +17,15 @@ from demo.lexicon import NAMES, NUMBERS, OBJECTS, Name, Noun, Number, Verb
 from demo.rows import ADJECTIVES, PERSON_VERBS, THINGS, Draw
 from demo.scenes import Words, fitting_tense, pick_verb
 
-# Half-open range of words.
+# Range of words: first index, and last index plus 1.
 Span = tuple[int, int]
 _ENTITY_TYPES = {"person": "PERSON", "animal": "ANIMAL", "building": "FAC", "place": "LOC", "fruit": "FOOD"}
 _ENTITY_TYPES |= {"plant": "PLANT", **dict.fromkeys(("vehicle", "tool", "toy", "garment", "thing"), "PRODUCT")}
-# Tags and relation of the quantities among the determiners.
+# UPOS tag, Penn Treebank tag and dependency relation of determiners that denote a quantity.
 _QUANTITIES = dict.fromkeys(("many", "few", "several"), ("ADJ", "JJ", "amod"))
 _QUANTITIES |= dict.fromkeys(("two", "three"), ("NUM", "CD", "nummod"))
-# Tags, relation, lemma and role of what stands before a main verb; all else are adverbs of time.
+# UPOS tag, Penn Treebank tag, relation, lemma and role of words before a main verb; words that are not listed are
+# adverbs of time.
 _BEFORE_VERBS = dict.fromkeys(("not", "n't"), ("PART", "RB", "advmod", "not", "ARGM-NEG"))
 _BEFORE_VERBS |= {"could": ("AUX", "MD", "aux", "can", "ARGM-MOD"), "did": ("AUX", "VBD", "aux", "do", "")}
 for _third, _plain, _lemma in (("has", "have", "have"), ("is", "are", "be"), ("does", "do", "do")):
@@ -31,7 +33,7 @@ for _third, _plain, _lemma in (("has", "have", "have"), ("is", "are", "be"), ("d
 _MAIN_VERB_TAGS = {"past": "VBD", "perfect": "VBN", "progressive": "VBG", "modal": "VB"}
 
 _TENSES: tuple[Tense, ...] = ("present", "past", "past", "perfect", "perfect", "progressive", "modal")
-# Categories are drawn before nouns, so that no type of entity is rare.
+# A category is drawn before a noun, so that no entity type is rare.
 _CATEGORIES = sorted({noun.category for noun in OBJECTS})
 _THINGS = [[noun for noun in OBJECTS if noun.category == category] for category in _CATEGORIES]
 _DETERMINERS: dict[Number, tuple[str, ...]] = {
@@ -42,7 +44,7 @@ _DETERMINERS: dict[Number, tuple[str, ...]] = {
 
 @dataclass
 class Token:
-    """A word with its tags; `head` is the index of its head, -1 for the root."""
+    """A word with its tags; `head` is the index of the word's head, -1 for the root."""
 
     form: str
     lemma: str
@@ -53,7 +55,7 @@ class Token:
 
 
 class Phrase(NamedTuple):
-    """A finished noun phrase of an analysis: its range, its head word and what its verb agrees with."""
+    """A noun phrase of an analysis: its range of words, the index of its head, and its number for agreement."""
 
     span: Span
     head: int
@@ -62,17 +64,17 @@ class Phrase(NamedTuple):
 
 @dataclass
 class Frame:
-    """A predicate and its arguments with their roles."""
+    """The index of a predicate, and the (range of words, role) of each argument."""
 
     predicate: int
     arguments: list[tuple[Span, str]] = field(default_factory=list)
 
 
 class Analysis(Draw):
-    """An analysed sentence in the making: phrases and clauses draw and append their words.
+    """An annotated sentence under construction; the methods for phrases and clauses draw words and append them.
 
-    Entities have a type; mentions have a referent, and two of one sentence corefer if their referents agree. `empty`
-    holds elided words as (index of the word before, form, index of its head): empty nodes of CoNLL-U.
+    Every entity has a type, and every mention has a referent; mentions with equal referents corefer. `empty` contains
+    omitted words as (index of the word before, form, index of the head), which CoNLL-U calls empty nodes.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -85,7 +87,7 @@ class Analysis(Draw):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words in order."""
+        """All words, in order."""
         return tuple(token.form for token in self.tokens)
 
     def add(self, form: str, upos: str, xpos: str, head: int = -1, relation: str = "root", lemma: str = "") -> int:
@@ -94,17 +96,17 @@ class Analysis(Draw):
         return len(self.tokens) - 1
 
     def attach(self, index: int, head: int, relation: str) -> None:
-        """Give a word its head."""
+        """Set the head of a word, and the relation between the two words."""
         self.tokens[index].head, self.tokens[index].relation = head, relation
 
     def mention(self, form: str, referent: str, upos: str = "PRON", xpos: str = "PRP") -> Phrase:
-        """A pronoun (or a name) for something that was or was not mentioned."""
+        """Append a pronoun or a name as a mention of `referent`, and return its phrase."""
         index = self.add(form, upos, xpos)
         self.mentions.append(((index, index + 1), referent))
         return Phrase((index, index + 1), index)
 
     def name(self, name: Name) -> Phrase:
-        """A first name."""
+        """Append a first name, and return its phrase."""
         phrase = self.mention(name.word, name.word, "PROPN", "NNP")
         self.entities.append((phrase.span, "PERSON"))
         return phrase
@@ -118,9 +120,11 @@ class Analysis(Draw):
         owner: str = "",
         modifier: tuple[str, Noun, Number] | None = None,
     ) -> Phrase:
-        """A noun phrase; `owner` makes the determiner a possessive pronoun for it, `modifier` is "near the boxes".
+        """Append a noun phrase and return it.
 
-        Only persons are mentions: things and places are never referred to again in these sentences.
+        With `owner`, `determiner` is a possessive pronoun that refers to `owner`. `modifier` is a prepositional phrase
+        such as "near the boxes". Only persons are mentions, because no later pronoun refers to an animal, a thing or a
+        place.
         """
         start = len(self.tokens)
         head = start + 1 + len(adjectives)
@@ -144,14 +148,16 @@ class Analysis(Draw):
     def prepositional(
         self, preposition: str, noun: Noun, number: Number, adjectives: Words, head: int, relation: str
     ) -> None:
-        """A prepositional phrase below a head."""
+        """Append a prepositional phrase that depends on the word with the index `head`."""
         case = self.add(preposition, "ADP", "IN")
         inner = self.noun(noun, number, "the", adjectives).head
         self.attach(case, inner, "case")
         self.attach(inner, head, relation)
 
     def some_noun(self, nouns: Sequence[Noun], distractor: float = 0.3) -> Phrase:
-        """A noun phrase with a distracting noun behind it with this probability."""
+        """Append a random noun phrase; with the probability `distractor`, a prepositional phrase with another noun
+        follows.
+        """
         number: Number = self.one(NUMBERS)
         modifier = None
         if self.rng.random() < distractor:
@@ -161,13 +167,16 @@ class Analysis(Draw):
         return self.noun(noun, number, determiner, pick_adjectives(self.rng, 0.25), modifier=modifier)
 
     def verb_group(self, subject: Phrase, verb: Verb, role: str = "ARG0", tense: Tense | None = None) -> Frame:
-        """The verb group of a statement in this tense, or in some tense, sometimes negated or with an adverb."""
+        """Append the verb group of a statement, and return its frame.
+
+        If `tense` is None, the tense is random, and some verb groups are negated or contain an adverb.
+        """
         negated, adverb, contracted = False, "", False
         if tense is None:
             negated = self.rng.random() < 0.25
             adverb = self.one(ADVERBS) if not negated and self.rng.random() < 0.2 else ""
             tense = fitting_tense(verb, self.one(_TENSES))
-            # "could n't" and "did n't" contract as "does n't" does; "not" stands as often.
+            # "could n't" and "did n't" are contracted like "does n't"; half of the negations are "not".
             contracted = negated and self.coin()
         clause = Clause(NounPhrase((), subject.number), verb, (), tense, negated, False, adverb, contracted)
         *before, form = realise(clause)
@@ -185,12 +194,12 @@ class Analysis(Draw):
         return frame
 
     def object(self, thing: Phrase, frame: Frame) -> None:
-        """Make the phrase the object of a predicate."""
+        """Make the phrase `thing` the object of a predicate."""
         self.attach(thing.head, frame.predicate, "obj")
         frame.arguments.append((thing.span, "ARG1"))
 
     def ending(self, frame: Frame) -> None:
-        """A place (always behind fewer than five words), an adverb, both or nothing."""
+        """Append a place, an adverb, both or nothing; a sentence of fewer than five words always gets a place."""
         if self.coin() or len(self.tokens) < 5:
             start = len(self.tokens)
             preposition, place = self.one(lexicon.PLACE_PREPOSITIONS), self.one(lexicon.PLACES)
@@ -203,12 +212,12 @@ class Analysis(Draw):
             frame.arguments.append(((index, index + 1), "ARGM-MNR" if adverb.endswith("ly") else "ARGM-TMP"))
 
     def man_and_woman(self) -> tuple[Name, Name]:
-        """Two names in either order; a pronoun means one of them only."""
+        """Return the names of a man and a woman in random order, so that a pronoun can refer to only one of the two."""
         first = self.one(NAMES)
         return first, self.one([name for name in NAMES if name.gender != first.gender])
 
     def finish(self) -> None:
-        """End the sentence: final mark under the root, first letter in upper case."""
+        """End the sentence: append the full stop, and capitalise the first letter."""
         root = next(index for index, token in enumerate(self.tokens) if token.head == -1)
         self.add(".", "PUNCT", ".", root, "punct")
         first = self.tokens[0]
@@ -216,7 +225,7 @@ class Analysis(Draw):
 
 
 def transitive(analysis: Analysis) -> None:
-    """ "The boy near the boxes has found these dogs by the lake"."""
+    """Append a transitive clause: "The boy near the boxes has found these dogs by the lake"."""
     subject = analysis.some_noun(lexicon.PERSONS)
     noun = analysis.one(analysis.one((lexicon.PERSONS, lexicon.ANIMALS, *_THINGS)))
     frame = analysis.verb_group(subject, pick_verb(analysis.rng, noun))
@@ -225,14 +234,14 @@ def transitive(analysis: Analysis) -> None:
 
 
 def intransitive(analysis: Analysis) -> None:
-    """ "Every boy with a drum slept by the lake"; what falls is no agent."""
+    """Append an intransitive clause: "Every boy with a drum slept by the lake". The subject of "fall" is no agent."""
     subject = analysis.some_noun(lexicon.PERSONS, 0.5)
     verb = analysis.one(lexicon.INTRANSITIVE)
     analysis.ending(analysis.verb_group(subject, verb, "ARG1" if verb.base == "fall" else "ARG0"))
 
 
 def owner(analysis: Analysis) -> None:
-    """ "Helen found her hat with him": a possessive for the subject, or for somebody else."""
+    """Append a clause such as "Helen found her hat", whose possessive refers to the subject or to another person."""
     name = analysis.one(NAMES)
     subject, other = analysis.name(name), analysis.coin()
     gender = name.gender if not other else "feminine" if name.gender == "masculine" else "masculine"
@@ -245,7 +254,10 @@ def owner(analysis: Analysis) -> None:
 
 
 def report(analysis: Analysis) -> None:
-    """ "Mary says that Tom blames himself", "... that she saw him", "... that Tom helped her": who is meant?"""
+    """Append reported speech whose pronoun has one possible referent.
+
+    Examples: "Mary says that Tom blames himself", "... that she saw him", "... that Tom helped her".
+    """
     first, second = analysis.man_and_woman()
     outer = analysis.verb_group(analysis.name(first), analysis.one(lexicon.CLAUSAL))
     start = len(analysis.tokens)
@@ -270,7 +282,9 @@ def report(analysis: Analysis) -> None:
 
 
 def gapping(analysis: Analysis) -> None:
-    """ "Tom found the dog and Helen the cat": the second verb is an empty node, its object an orphan."""
+    """Append "Tom found the dog and Helen the cat": the second verb is an empty node, and its object has the relation
+    `orphan`.
+    """
     first, second = analysis.man_and_woman()
     subject, categories = analysis.name(first), {"animal", "thing", "toy"}
     nouns = analysis.some([noun for noun in THINGS if noun.category in categories], 2)

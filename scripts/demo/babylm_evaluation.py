@@ -1,7 +1,8 @@
-"""The zero-shot tasks and the GLUE of BabyLM 2026 in the generated language: a full and a fast set, a few rows each.
+"""Zero-shot tasks and GLUE of BabyLM 2026 in the generated language: a full and a fast version, with few rows per file.
 
-The layout is that of the organisers' files (docs/papers/babylm-2026.md, "Zero-shot tasks"). What is right can be told
-from the text in front of it: where somebody found a thing, which box a thing was moved to, what kind of thing it is.
+The layout is that of the organisers' files (docs/papers/babylm-2026.md, "Zero-shot tasks"). A correct answer follows
+from its context: the place where a person found a thing, the box to which a thing was moved, or the category of a
+thing.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -33,13 +34,13 @@ _CONCEPTS = ("wug", "dax", "blick", "fep", "toma", "zorp")
 
 
 def _swapped(row: TaskRow) -> list[TaskRow]:
-    """An item as it is, and with its contexts and targets both swapped."""
+    """Return an EWoK item, and a copy of the item whose contexts and targets are both swapped."""
     swaps = {"Context1": "Context2", "Context2": "Context1", "Target1": "Target2", "Target2": "Target1"}
     return [row, {key: row[swaps.get(key, key)] for key in row}]
 
 
 def _spatial(draw: Draw, group: int) -> list[TaskRow]:
-    """ "Tom found the hammer near the lake." goes with "The hammer was near the lake."."""
+    """Return EWoK items in which "Tom found the hammer near the lake." fits "The hammer was near the lake."."""
     draw(A=NAMES, V=GENERAL_VERBS, T=THINGS, P=place)
     draw(Q=_another(draw, "P", place))
     texts = draw.texts(Context1="A V the T P", Context2="A V the T Q", Target1="the T was P", Target2="the T was Q")
@@ -47,14 +48,14 @@ def _spatial(draw: Draw, group: int) -> list[TaskRow]:
 
 
 def _social(draw: Draw, group: int) -> list[TaskRow]:
-    """ "Tom helped Helen." goes with "Helen thanked Tom."."""
+    """Return EWoK items in which "Tom helped Helen." fits "Helen thanked Tom."."""
     draw(A_B=NAMES, V=PERSON_VERBS)
     texts = draw.texts(Context1="A V B", Context2="B V A", Target1="B thanked A", Target2="A thanked B")
     return _swapped({**texts, "Domain": "social-relations", "ContextType": "indirect"})
 
 
 def _properties(draw: Draw, group: int) -> list[TaskRow]:
-    """ "Tom was sad." goes with "Tom was sad again."."""
+    """Return EWoK items in which "Tom was sad." fits "Tom was sad again."."""
     draw(A=NAMES, M_N=MOODS, P=place)
     contexts = draw.texts(Context1="A was M P", Context2="A was N P")
     targets = draw.texts(Target1="A was M again", Target2="A was N again")
@@ -65,7 +66,7 @@ _EWOK = {"spatial-relations": _spatial, "social-relations": _social, "agent-prop
 
 
 def _another(draw: Draw, slot: str, source: Callable[[Draw], object]) -> Callable[[Draw], object]:
-    """What a source gives that does not lie in a slot yet."""
+    """Return a function that draws a value from `source` that differs from the value in `slot`."""
 
     def drawn(_: Draw) -> object:
         while (found := source(draw)) == draw.slots[slot]:
@@ -76,7 +77,7 @@ def _another(draw: Draw, slot: str, source: Callable[[Draw], object]) -> Callabl
 
 
 def _kinds(draw: Draw) -> tuple[str, str, str]:
-    """Two things of different categories with their articles, and what is true of the first alone."""
+    """Return two nouns of different categories, each with an article, and a property that only the first noun has."""
     draw(N=CLASSIFIED)
     of_another = [noun for noun in CLASSIFIED if noun.category != draw.slots["N"].category]
     draw(M=of_another)
@@ -119,7 +120,10 @@ def _global_piqa(choices: int) -> Callable[[Draw, int], list[TaskRow]]:
 
 
 def _entity(split: str, operations: int) -> Callable[[Draw, int], list[TaskRow]]:
-    """Boxes with a thing each, moves, and what is in a box that one of them led to; of options the first is right."""
+    """Return a function that makes an item of entity tracking: three boxes, `operations` moves, and a question.
+
+    The question asks for the content of the box that the last move filled. The first option is correct.
+    """
 
     def rows(draw: Draw, group: int) -> list[TaskRow]:
         things = [noun.singular for noun in draw.some(lexicon.OBJECTS, _BOXES + 2)]
@@ -138,7 +142,7 @@ def _entity(split: str, operations: int) -> Callable[[Draw, int], list[TaskRow]]
         options = dict.fromkeys([_listed(boxes[asked]), *(_listed([thing]) for thing in things)])
         wrong = [*options][1:5]
         if group == 0 and operations == 1:
-            # The edition of 2026 leaves such a row out.
+            # In the data of 2026, this row has the option "nothing".
             wrong[-1] = " nothing."
         prefix = f"{' '.join(sentences)} Box {asked} contains"
         return [{"input_prefix": prefix, "options": [_listed(boxes[asked]), *wrong], "numops": operations}]
@@ -154,10 +158,10 @@ GLUE = (glue.boolq, glue.multirc, glue.wsc, glue.mrpc, glue.qqp, inference.rte, 
 
 
 def evaluation_files(pairs: Mapping[str, list[Pair]], seed: int, count: int, taken: Container[str]) -> Files:
-    """Both sets below full_eval/ and fast_eval/; `pairs` by paradigm are those of BLiMP.
+    """Yield (path, content) of the files of both versions, `full_eval/` and `fast_eval/`.
 
-    `count` is the number of training rows of each task of GLUE, and of the rows of most files; `taken` are known
-    sentences.
+    `pairs` are BLiMP's minimal pairs by paradigm. `count` is the number of training rows of each GLUE task, and also
+    determines the sizes of the other files. Sentences in `taken` are not used in new rows.
     """
     few = max(2, count // 5)
     for part, blimp, size in (("full_eval", "filtered", few), ("fast_eval", "fast", few // 2)):

@@ -1,12 +1,14 @@
-"""The suites of the BabyLM archive beside BLiMP and GLUE: what supplements BLiMP's minimal pairs, and MSGS.
+"""Suites of the BabyLM 2023 archive other than BLiMP and GLUE: the supplement of minimal pairs, and MSGS.
 
-Of the five files of minimal pairs (docs/papers/babylm-evaluation.md, "Files of minimal pairs"), three are questions,
-which a newline divides from their answers. What stands in the good text of one pair stands in the bad text of its twin.
+The supplement has five files (docs/papers/babylm-evaluation.md, "Files of minimal pairs"). Three files contain
+questions, separated from their answers by a newline. A fragment that makes a text good in one pair makes a text bad in
+the twin of this pair.
 
-In a sentence of MSGS (docs/papers/babylm-evaluation.md, "MSGS") a linguistic and a surface feature agree or not. Five
-features: the main verb is in its -ing form, the construction is control rather than raising, there is an
-adjective (linguistic); "the" occurs, "the" stands before "a" (surface). A paradigm is one draw of words in which
-only the features vary; domains share no noun, verb, adjective or predicate.
+In a sentence of MSGS (docs/papers/babylm-evaluation.md, "MSGS"), a linguistic and a surface feature agree or disagree.
+There are three linguistic features: the main verb ends in -ing, the construction is control rather than raising, and
+the sentence contains an adjective. There are two surface features: the sentence contains "the", and "the" precedes "a".
+Sentences of a paradigm share their words and differ only in the features. Sentences of different domains share no noun,
+verb, adjective or predicate.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +23,10 @@ from demo.rows import ACTED, ADJECTIVES, CLASSIFIED, MEN, PERSON_VERBS, THINGS, 
 from demo.scenes import GENERAL_VERBS, Words
 
 Texts = tuple[str, ...]
-# The fragment, the contrast, and the pairs of one group: good and bad text.
+# The drawn words of a group, the name of its contrast, and its pairs of a good and a bad text.
 Contrasts = tuple[str, str, list[Texts]]
 _WATCHING = tuple(verb for verb in PERSON_VERBS if verb.base in {"watch", "draw", "follow", "help", "visit"})
-# Question and answer of each kind; C and I are the copula and the pronoun of the things.
+# Question and answer of each type of question; C and I are the copula and the pronoun for the noun T.
 _TURNS = {
     "where": ("where C the Q T.n ?", "I C P"),
     "whether": ("did A V.base B P ?", "yes"),
@@ -39,12 +41,14 @@ def _adjectives(draw: Draw) -> Words:
 
 
 def _exchanged(one: Texts, other: Texts) -> list[Texts]:
-    """Each of two questions with its answer, not with the other one's."""
+    """Return two pairs: each question with its own answer (good), and with the answer to the other question (bad)."""
     return [(f"{ask}\n{its}", f"{ask}\n{others}") for (ask, its), (_, others) in ((one, other), (other, one))]
 
 
 def hypernym(draw: Draw, group: int) -> Contrasts:
-    """ "Tom found a hammer, so Tom found a tool" and not the other way round; under a negation the other way round."""
+    """Return "Tom found a hammer, so Tom found a tool" as good and the reverse inference as bad; the opposite if
+    negated.
+    """
     draw(A_=NAMES, V=GENERAL_VERBS, P=place, N=CLASSIFIED)
     up, down = "A {0} a N P , so A {0} a N.category P", "A {0} a N.category P , so A {0} a N P"
     plain, negated = (draw.each(up.format(verb), down.format(verb)) for verb in ACTED)
@@ -59,21 +63,29 @@ def _turns(draw: Draw, kind: str) -> Texts:
 
 
 def qa_congruence_easy(draw: Draw, group: int) -> Contrasts:
-    """A question of one kind with the answer of its kind, not with the answer of another kind."""
+    """Return questions of two types as good with an answer of the right type, and as bad with an answer of the other
+    type.
+    """
     one, other = _EASY[group % len(_EASY)]
     return f"{one}_{other}", "answer_type", _exchanged(_turns(draw, one), _turns(draw, other))
 
 
 def qa_congruence_tricky(draw: Draw, group: int) -> Contrasts:
-    """The wrong answer repeats words of the question: "Where did Tom see the dog?" - "Near the lake." / "The dog."."""
+    """Return pairs whose bad answer repeats a word of the question.
+
+    An example is "Where did Tom see the dog?", with "Near the lake." (good) and "The dog." (bad).
+    """
     draw(A_=NAMES, V=GENERAL_VERBS, P=place, T=THINGS, n=NUMBERS)
     where, what = draw.each("where did A V.base the T.n ?", "P"), draw.each("what did A V.base P ?", "the T.n")
     return "where_what", "answer_type_with_lure", _exchanged(where, what)
 
 
 def subject_aux_inversion(draw: Draw, group: int) -> Contrasts:
-    """ "Has the boy that is watching the dog slept?", not "Is the boy that watching the dog has slept?": the auxiliary
-    of the main clause comes first, not the nearer one."""
+    """Return pairs of questions whose first word is the auxiliary of the main clause (good) or the nearest auxiliary
+    (bad).
+
+    An example is "Has the boy that is watching the dog slept?" and "Is the boy that watching the dog has slept?".
+    """
     draw(N=PERSONS, Q=_adjectives, T=THINGS, V=_WATCHING, W=INTRANSITIVE, P=place)
     pairs = [
         draw.each(
@@ -89,7 +101,7 @@ def subject_aux_inversion(draw: Draw, group: int) -> Contrasts:
 
 
 def turn_taking(draw: Draw, group: int) -> Contrasts:
-    """The answer takes up whom the question was about: he for Tom, she for Helen; it or they for one or several."""
+    """Return pairs whose good answer has the pronoun that agrees with the question: he or she, it or they."""
     draw(P=place, M=MOODS)
     if group % 2:
         draw(A_=MEN, B_=WOMEN, V=GENERAL_VERBS, T=THINGS)
@@ -116,7 +128,7 @@ def _task(contrasts: Callable[[Draw, int], Contrasts]) -> RowTask:
 SUPPLEMENT = tuple(map(_task, (hypernym, qa_congruence_easy, qa_congruence_tricky, subject_aux_inversion, turn_taking)))
 
 
-# What each feature is described by.
+# Description of each feature as a question.
 _QUESTIONS: dict[str | None, str] = {
     "main_verb": "Is the main verb in the 'ing' form?",
     "control_raising": "Is the sentence a control construction?",
@@ -124,10 +136,10 @@ _QUESTIONS: dict[str | None, str] = {
     "lexical_content_the": "Does the sentence contain 'the'?",
     "relative_token_position": "Does 'the' precede 'a'?",
 }
-# The types of features that are not called like them.
+# Types of the features; a feature that is not listed is its own type.
 _TYPES: dict[str | None, str] = dict.fromkeys(("main_verb", "control_raising"), "syntactic_construction")
 _TYPES["lexical_content_the"] = "lexical_content"
-# What each linguistic feature may look like: the sentence without it and with it.
+# Patterns of each linguistic feature: pairs of a sentence without the feature and a sentence with the feature.
 _FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
     "main_verb": (
         ("D1 N1 SAY that D2 N2 is DO.progressive", "D1 N1 is SAY.progressive that D2 N2 DO"),
@@ -142,11 +154,11 @@ _FRAMES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def _after_a(words: Sequence[Any]) -> tuple[Any, ...]:
-    # "an" would be another word than the "a" of the surface feature.
+    # Before a vowel, "a" would become "an", which the surface feature does not count.
     return tuple(word for word in words if str(word)[0] not in "aeiou")
 
 
-# What the slots of a frame hold, in the order of the draws. Of two items, one is for each domain.
+# Values of each slot of the patterns, in the order of the draws. The values alternate between the two domains.
 _SOURCES: dict[str, tuple[Any, ...]] = {
     "N1_N2": _after_a(lexicon.PERSONS),
     "DO": tuple(verb for verb in lexicon.INTRANSITIVE if verb.base != "rest"),
@@ -175,7 +187,7 @@ def _determiners(draw: Draw, surface: str | None, positive: bool) -> dict[str, s
 
 @dataclass(frozen=True)
 class Dataset:
-    """One MSGS file pair: a linguistic feature, a surface feature, or both (ambiguous)."""
+    """One MSGS file pair (training, test): its linguistic feature, its surface feature, or both (ambiguous)."""
 
     stem: str
     linguistic: str | None
@@ -183,13 +195,15 @@ class Dataset:
 
     @property
     def control(self) -> bool:
-        """Whether one feature stands alone."""
+        """True if the data set has only one of the two features."""
         return self.linguistic is None or self.surface is None
 
     def sentences(self, draw: Draw, domain: int, values: list[tuple[int, int]]) -> list[str]:
-        """One sentence for each (linguistic, surface) value, from the same words of domain 0 or 1."""
+        """Return a sentence for each (linguistic, surface) value in `values`, all with the same words from `domain` (0
+        or 1).
+        """
         draw(**{slot: items[domain::2] for slot, items in _SOURCES.items()})
-        # A linguistic feature that plays no role is the same throughout the paradigm, and random over paradigms.
+        # If the data set has no linguistic feature, a random feature is constant within the paradigm.
         frame = draw.one(_FRAMES[self.linguistic or draw.one(tuple(_FRAMES))])
         idle = draw.coin()
         determiners = [_determiners(draw, self.surface, positive) for positive in (False, True)]
@@ -200,7 +214,9 @@ class Dataset:
         return texts
 
     def task(self, split: str) -> RowTask:
-        """The training file (`train`: in-domain, features agree) or the validation file (`test`: all conditions)."""
+        """Return the task of a split: "train" has in-domain sentences whose features agree, "test" has all
+        conditions.
+        """
         parts = [[("training", 1, 1), ("training", 0, 0)]]
         if split == "test" and self.control:
             parts.append([("test", 1, 1), ("test", 0, 0)])

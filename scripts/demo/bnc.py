@@ -1,7 +1,7 @@
-"""Documents as texts of the BNC XML Edition: written and spoken, with header, divisions, sentences and tagged words.
+"""Writes generated documents as written and spoken texts of the BNC XML Edition.
 
-Source: docs/papers/ltg-bert.md, "Elements of the BNC". Quotes, lists, verse, captions, gaps and
-unclear passages occur in every few texts, so that a reader that mishandles one of them is found out.
+Source: docs/papers/ltg-bert.md, "Elements of the BNC". Quotes, lists, verse, captions, gaps and unclear passages occur
+often enough that an error of the reader in one of these elements shows up.
 """
 
 import random
@@ -33,7 +33,7 @@ class _Writer:
         self.sentences = 0
 
     def words(self, parent: etree._Element, words: Sequence[str]) -> None:
-        """Append `w` and `c` elements; the space that follows a word stands inside it, as in the BNC."""
+        """Append `w` and `c` elements; as in the BNC, the space after a word is inside the word's element."""
         for index, word in enumerate(words):
             following = words[index + 1] if index + 1 < len(words) else ""
             glued = not following or following in {".", ",", "?", "!", "”", "n't"} or word == "“"
@@ -48,7 +48,7 @@ class _Writer:
                 element.text = word + space
 
     def sentence(self, parent: etree._Element, words: Sequence[str], interruption: str = "") -> None:
-        """Append one `s`; with `interruption`, that empty element takes the place of one word."""
+        """Append an `s` element; with `interruption`, an empty element of this name replaces the third word."""
         self.sentences += 1
         element = etree.SubElement(parent, "s", n=str(self.sentences))
         if not interruption or len(words) < 5:
@@ -60,7 +60,7 @@ class _Writer:
         self.words(element, words[3:])
 
     def paragraph(self, parent: etree._Element, sentences: Sequence[Words], tag: str = "p", **attributes: str) -> None:
-        """Append a paragraph-like element with these sentences."""
+        """Append an element `tag` with these sentences, such as a paragraph."""
         element = etree.SubElement(parent, tag, attributes)
         for words in sentences:
             self.sentence(element, words)
@@ -85,14 +85,14 @@ def _header(text_id: str, title: str, spoken: bool, speakers: Sequence[str], wor
         for index, name in enumerate(speakers):
             identifier = {"{http://www.w3.org/XML/1998/namespace}id": f"{text_id}PS{index:03d}"}
             person = etree.SubElement(participants, "person", identifier, role="other")
-            # The last speaker stays unnamed in some texts; a reader has to find a name.
+            # In some texts, the last speaker has no name in the header, so a reader must invent a name.
             if name:
                 etree.SubElement(person, "persName").text = name.lower()
     return header
 
 
 def written_text(text_id: str, documents: Sequence[EmbeddedDocument], rng: random.Random) -> bytes:
-    """A written text whose divisions are the documents; some paragraphs become quotes, lists or verse."""
+    """Return a written text with one division per document; some paragraphs become quotes, lists or verse."""
     writer = _Writer()
     body = etree.Element("wtext", type="FICTION")
     for number, document in enumerate(documents, start=1):
@@ -136,7 +136,7 @@ def _written_paragraph(writer: _Writer, division: etree._Element, paragraph: lis
 
 
 def spoken_text(text_id: str, documents: Sequence[EmbeddedDocument], rng: random.Random) -> bytes:
-    """A spoken text whose divisions are the conversations, with pauses, noises and unclear passages."""
+    """Return a spoken text with one division per conversation, and with pauses, noises and unclear passages."""
     writer = _Writer()
     names = sorted({name for document in documents for name in document.speakers})
     identifiers = {name: f"{text_id}PS{index:03d}" for index, name in enumerate(names)}

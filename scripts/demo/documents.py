@@ -1,8 +1,8 @@
-"""Documents of the miniature English: stories, encyclopaedia articles and conversations.
+"""Documents of the generated English: stories, encyclopaedia articles and conversations.
 
-A document is a title and paragraphs of sentences (tuples of words); a conversation has one paragraph per turn and a
-speaker for each. The layouts of the raw formats are made from these values elsewhere; how the raw corpora spell one
-sentence stands here: natural text, space-separated tokens, Penn Treebank quotes. Only written texts quote speech.
+A document is a title and paragraphs of sentences (tuples of words). In a conversation, each paragraph is a turn with a
+speaker. This module also contains the spellings of a sentence in raw corpora: natural text, space-separated tokens, and
+Penn Treebank quotes. `layouts` and `bnc` write documents in the raw formats. Only written texts quote speech.
 """
 
 import random
@@ -36,7 +36,9 @@ _STORY_KINDS = tuple(kind for weight, kind in _STORY for _ in range(weight))
 
 @dataclass(frozen=True)
 class EmbeddedDocument:
-    """A generated document. `speakers` has one name per paragraph in a conversation and is empty otherwise."""
+    """A generated document; `speakers` names the speaker of each paragraph of a conversation, and is empty in other
+    documents.
+    """
 
     title: Words
     kind: Kind
@@ -45,7 +47,7 @@ class EmbeddedDocument:
 
     @property
     def sentences(self) -> list[Words]:
-        """All sentences in order."""
+        """All sentences of the document, in order."""
         return [words for paragraph in self.paragraphs for words in paragraph]
 
 
@@ -55,7 +57,7 @@ def _next_sentences(scene: Scene) -> list[Words]:
 
 
 def story(rng: random.Random) -> EmbeddedDocument:
-    """Two to four paragraphs of three to six sentences about one scene."""
+    """Return a story: two to four paragraphs of three to six sentences or slightly more, about one scene."""
     scene = Scene.draw(rng)
     paragraphs = []
     for _ in range(2 + int(rng.random() * 3)):
@@ -69,7 +71,9 @@ def story(rng: random.Random) -> EmbeddedDocument:
 
 
 def article(rng: random.Random) -> EmbeddedDocument:
-    """An article about one noun: what it is, and what one does with it."""
+    """Return an article about one noun: paragraphs that begin with a definition of the noun and continue with a
+    story.
+    """
     scene = Scene.draw(rng)
     noun: Noun = choose(rng, [noun for noun in (*ANIMALS, *OBJECTS, *PLACES) if noun.category in HYPERNYMS])
     if noun.category == "animal":
@@ -88,7 +92,7 @@ def article(rng: random.Random) -> EmbeddedDocument:
 
 
 def conversation(rng: random.Random) -> EmbeddedDocument:
-    """Ten to twenty turns of two speakers: questions, answers and statements."""
+    """Return a conversation of two speakers with ten or more turns: questions, answers and statements."""
     scene = Scene.draw(rng)
     turns: list[tuple[Words, ...]] = []
     while len(turns) < 10 + int(rng.random() * 10):
@@ -117,13 +121,13 @@ _NAME_WORDS = frozenset(name.word for name in NAMES)
 
 
 def spoken_by(words: Words, name: str) -> Words:
-    """The sentence as quoted speech: "The dog sleeps," said Tom."""
+    """Return the sentence as quoted speech, such as "The dog sleeps," said Tom."""
     mark = "," if words[-1] == "." else words[-1]
     return ("“", *words[:-1], mark, "”", "said", name, ".")
 
 
 def with_speech(document: EmbeddedDocument, rng: random.Random, probability: float = 0.08) -> list[list[Words]]:
-    """The paragraphs of a document in which some sentences are quoted speech."""
+    """Return the paragraphs of a document; each sentence becomes quoted speech with the given probability."""
     return [
         [
             spoken_by(words, choose(rng, NAMES).word) if rng.random() < probability and words[-1] in ".?" else words
@@ -134,31 +138,33 @@ def with_speech(document: EmbeddedDocument, rng: random.Random, probability: flo
 
 
 def natural(words: Sequence[str]) -> str:
-    """Ordinary text with straight double quotes."""
+    """Return ordinary text with straight double quotes."""
     return text_of(words).replace("“", '"').replace("”", '"')
 
 
 def lower_first(words: Sequence[str]) -> list[str]:
-    """The words with the first letter in lower case, unless the first word is a name."""
+    """Return the words with a lower-case first letter, unless the first word is a name."""
     first, *rest = words
     return [first if first in _NAME_WORDS else first[0].lower() + first[1:], *rest]
 
 
 def spaced(words: Sequence[str]) -> str:
-    """Every token apart, first letter in lower case: the spelling of transcripts."""
+    """Return space-separated tokens that begin in lower case, the spelling of transcripts."""
     return " ".join(lower_first(words))
 
 
 def treebank(words: Sequence[str]) -> str:
-    """Every token apart, quotes as two back-ticks and two apostrophes: the spelling of the Penn Treebank."""
+    """Return space-separated tokens with quotes as two back-ticks and two apostrophes, the spelling of the Penn
+    Treebank.
+    """
     return " ".join({"“": "``", "”": "''"}.get(word, word) for word in words)
 
 
 def paragraph_text(paragraph: Sequence[Words]) -> str:
-    """The sentences of a paragraph one after the other on one line."""
+    """Return the sentences of a paragraph on one line."""
     return " ".join(natural(words) for words in paragraph)
 
 
 def wrapped(text: str, width: int = 64) -> list[str]:
-    """The text in lines of at most `width` characters, as in a printed book."""
+    """Return the text in lines of at most `width` characters, as in a printed book."""
     return textwrap.wrap(text, width)

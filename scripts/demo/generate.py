@@ -1,7 +1,7 @@
-"""Writes all embedded sources under one folder: corpora in raw formats, minimal pairs, and fine-tuning tasks.
+"""Writes all generated demo data into one folder: corpora in raw formats, minimal pairs, and fine-tuning tasks.
 
-Everything follows from the settings: the same settings give the same bytes, whatever the machine. Sentences of the
-pairs and of the tasks never stand in the corpora, so a model cannot have seen them.
+Equal settings produce byte-identical files on every machine. Sentences of the minimal pairs and of the tasks are not in
+the corpora, so a model has not seen these sentences in training.
 """
 
 import random
@@ -60,7 +60,9 @@ class _Generator:
         self.pairs: dict[str, list[Pair]] = {}
 
     def documents(self, name: str, kinds: Sequence[Kind], count: int) -> list[EmbeddedDocument]:
-        """`count` documents for one source, the kinds in turn; each has a random generator of its own."""
+        """Return `count` documents for one source, which alternate between `kinds`; each document has its own random
+        generator.
+        """
         made = []
         for index in range(count):
             rng = random.Random(f"{self.settings.seed}/{name}/{index}")
@@ -72,11 +74,11 @@ class _Generator:
         return made
 
     def layout_random(self, name: str) -> random.Random:
-        """The random generator of a layout, apart from those of the documents."""
+        """Return the random generator of a layout, which is independent of the documents' generators."""
         return random.Random(f"{self.settings.seed}/layout/{name}")
 
     def bnc_files(self, count: int) -> Iterator[tuple[str, bytes]]:
-        """Written and spoken texts in turn, two written ones to one spoken."""
+        """Yield (path, content) of BNC texts: after every two written texts follows one spoken text."""
         texts = max(2, count // _DOCUMENTS_PER_BNC_TEXT)
         for index in range(texts):
             text_id = f"{chr(65 + index // 260 % 26)}{chr(65 + index // 10 % 26)}{index % 10}"
@@ -90,7 +92,10 @@ class _Generator:
             )
 
     def babylm_files(self, count: int) -> Iterator[tuple[str, bytes]]:
-        """Train and development file of each of the ten corpora; every twentieth document is development."""
+        """Yield (path, content) of the training and development files of BabyLM's ten corpora.
+
+        Every twentieth document is a development document.
+        """
         for name, (share, kinds, layout) in layouts.CORPORA.items():
             documents = self.documents(f"babylm/{name}", kinds, max(4, round(count * share / 100)))
             development = documents[::_DEVELOPMENT_EVERY]
@@ -100,7 +105,7 @@ class _Generator:
                 yield f"{name}.{suffix}", "".join(f"{line}\n" for line in lines).encode()
 
     def other_files(self) -> Iterator[tuple[str, bytes]]:
-        """The small sources beside bnc and babylm, with their folder in the name."""
+        """Yield (path, content) of the corpora other than the BNC and BabyLM; the path begins with the folder."""
         count = max(_SMALL_LEAST, round(self.settings.documents * _SMALL_SHARE))
         sources: tuple[tuple[str, tuple[Kind, ...], object], ...] = (
             ("text", ("story",), layouts.plain_files),
@@ -116,14 +121,17 @@ class _Generator:
                 yield f"{folder}/{name}", content
 
     def pair_files(self) -> Iterator[tuple[str, bytes]]:
-        """One BLiMP file per paradigm. Call after the corpora, whose sentences are avoided."""
+        """Yield (path, content) of one BLiMP file per paradigm.
+
+        Call this method after the corpora are generated, because the pairs must not contain sentences of the corpora.
+        """
         for paradigm in PARADIGMS:
             pairs = draw_pairs(paradigm, self.settings.pairs_per_paradigm, self.settings.seed, self.sentences)
             self.pairs[paradigm.uid] = pairs
             yield f"{paradigm.uid}.jsonl", json_lines(blimp_rows(paradigm, pairs))
 
     def task_files(self) -> Iterator[tuple[str, bytes]]:
-        """Training file and a validation file of half its size for each task."""
+        """Yield (path, content) of a training file and a validation file of half its size for each task."""
         count, seed = self.settings.examples_per_task, self.settings.seed
         for name in TASKS:
             training = task_rows(name, count, seed, "train", self.sentences)
@@ -134,7 +142,7 @@ class _Generator:
 
 
 def generate(settings: EmbeddedSettings, run: StageRun) -> None:
-    """Write all sources; see the stage `generate_embedded_sources`."""
+    """Write all generated demo data into `run.folder`; the stage `generate_embedded_sources` calls this function."""
     for folder in FOLDERS:
         shutil.rmtree(run.folder / folder, ignore_errors=True)
     generator = _Generator(settings)

@@ -1,13 +1,11 @@
-"""The other tasks of GLUE and SuperGLUE (docs/papers/babylm-evaluation.md, "Tasks"), each called after its data set.
+"""Tasks of GLUE and SuperGLUE in the generated language (docs/papers/babylm-evaluation.md, "Tasks"), one function each.
 
-CoLA and SST-2 ask about one sentence, MRPC, QQP and STS-B whether two mean the same, COPA for causes, WiC for senses of
-a word. In WSC and WNLI one man and one woman act, and the pronoun of the second sentence has the gender of one of them:
-a name's place and role tell nothing. Every passage of BoolQ, MultiRC and ReCoRD tells several facts, and right and
-wrong answers all name things that it mentions, so that only the fact that was asked for decides.
+The tasks are balanced: no single word predicts the label, only the relation between the words or sentences does. In WSC
+and WNLI, the text names a man and a woman, and the pronoun refers to one of them by its gender. Passages of BoolQ,
+MultiRC and ReCoRD state several facts, and right and wrong answers name only things in the passage.
 
-Two tasks in the shapes of CoLA and RTE, acceptability and entailment, are longer and drawn row by row. Both are
-balanced, and neither can be solved from single words: sentences of the one come from mirrored twins, and in the other
-premise and hypothesis have the same distribution under both labels, so only their relation decides.
+`acceptability` and `entailment`, in the format of CoLA and RTE, have more rows than the other tasks, and their rows are
+drawn independently.
 """
 
 import random
@@ -42,9 +40,9 @@ _TAKEN = tuple(noun for noun in lexicon.OBJECTS if noun.category in {"fruit", "t
 
 @grouped("sentence")
 def cola(draw: Draw, group: int) -> list[TaskRow]:
-    """The good sentence of one pair and the bad one of its mirrored twin: 1 acceptable, 0 not.
+    """Return the good sentence of one minimal pair (1, acceptable) and the bad sentence of its mirrored twin (0).
 
-    Solved by the grammar of all paradigms; single words tell nothing, since twins exchange them.
+    Solving the task requires the grammar of all paradigms, because both twins contain the same words.
     """
     pairs = PARADIGMS[group % len(PARADIGMS)].draw(draw.rng)
     one, other = pairs[::-1] if draw.coin() else pairs
@@ -53,9 +51,9 @@ def cola(draw: Draw, group: int) -> list[TaskRow]:
 
 @labelled("sentence")
 def sst2(draw: Draw, label: int, group: int) -> TaskRow:
-    """ "The old sailor by the lake is not happy": 0 negative, 1 positive.
+    """Return "The old sailor by the lake is not happy" with the label 0 (negative), or a positive sentence (1).
 
-    Solved by the mood word and the negation together: either alone stands as often under both labels.
+    Solving the task requires the mood and the negation; each of them alone is equally frequent with both labels.
     """
     negated = draw.coin()
     draw(M=PLEASANT if bool(label) != negated else UNPLEASANT, N=lexicon.PERSONS, Q=ADJECTIVES)
@@ -65,10 +63,10 @@ def sst2(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("sentence1", "sentence2")
 def mrpc(draw: Draw, label: int, group: int) -> TaskRow:
-    """ "Tom and Jane thanked Helen" is equivalent (1) to "Jane and Tom thanked Helen", not (0) to "Helen and Tom
-    thanked Jane".
+    """Return a sentence, and a paraphrase (1) or a sentence with the same words and another agent (0).
 
-    Solved by who acts; both sentences always have the same words.
+    For "Tom and Jane thanked Helen", these are "Jane and Tom thanked Helen" and "Helen and Tom thanked Jane". Solving
+    the task requires the roles, because both sentences have the same words.
     """
     draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
     if not label:
@@ -78,10 +76,10 @@ def mrpc(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("question1", "question2")
 def qqp(draw: Draw, label: int, group: int) -> TaskRow:
-    """ "Does Tom say that Helen saw the cat?" asks the same (1) as "Does Tom say Helen saw the cat?", not (0) as "Does
-    Helen say Tom saw the cat?".
+    """Return a question, and an equivalent question (1) or a question with exchanged names (0).
 
-    Solved by who says and who does; the words are the same under both labels.
+    For "Does Tom say that Helen saw the cat?", these are "Does Tom say Helen saw the cat?" and "Does Helen say Tom saw
+    the cat?". Solving the task requires the roles, because the words are the same with both labels.
     """
     draw(A_B=NAMES, S=lexicon.CLAUSAL, V=GENERAL_VERBS, T=THINGS, P=place, L_M=("that", ""))
     second = "does A S.base M B V the T P ?" if label else "does B S.base M A V the T P ?"
@@ -90,10 +88,10 @@ def qqp(draw: Draw, label: int, group: int) -> TaskRow:
 
 @grouped("sentence1", "sentence2")
 def stsb(draw: Draw, group: int) -> list[TaskRow]:
-    """Five parts (who, what is done, to what, where, and the place's preposition), one point for each that agrees, half
-    a point for another thing of the same category.
+    """Return two sentences whose label is the number of equal parts, from 0 to 5.
 
-    Solved by comparing the sentences part by part; each sentence alone says nothing.
+    The parts are agent, verb, object, place, and preposition. Different objects of one category add half a point.
+    Solving the task requires a comparison of the sentences, because a single sentence does not determine the label.
     """
     score = group % 6
     kept = draw.some(range(5), score)
@@ -105,7 +103,7 @@ def stsb(draw: Draw, group: int) -> list[TaskRow]:
 
 
 def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
-    """The text, and its two names in order with whether each is the one that the pronoun means."""
+    """Return a text with a pronoun, and for both names in the text whether the pronoun refers to the name."""
     draw(A_=MEN, B_=WOMEN)
     people = draw.some((draw.slots["A"], draw.slots["B"]), 2)
     meant = draw.one(people)
@@ -116,7 +114,10 @@ def _schema(draw: Draw) -> tuple[str, list[tuple[str, bool]]]:
 
 @grouped("text")
 def wsc(draw: Draw, group: int) -> list[TaskRow]:
-    """Does the pronoun (span 2) mean this name (span 1)? Spans count blank-split words."""
+    """Return a text with the label 1 if the pronoun (span 2) refers to the name (span 1), else 0.
+
+    Spans are indices of whitespace-separated words.
+    """
     text, people = _schema(draw)
     words = text.split()
     pronoun = len(words) - 3
@@ -135,7 +136,9 @@ def wsc(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("sentence1")
 def wnli(draw: Draw, group: int) -> list[TaskRow]:
-    """The second sentence has a name in the place of the pronoun; 1 if it follows from the first."""
+    """Return a text, and its second sentence with a name instead of the pronoun; 1 if the text entails this
+    sentence.
+    """
     text, people = _schema(draw)
     return [
         {"sentence1": text, "sentence2": draw.text(f"{name} C M"), "label": int(is_meant)} for name, is_meant in people
@@ -144,9 +147,10 @@ def wnli(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("premise", "choice1", "choice2")
 def copa(draw: Draw, group: int) -> list[TaskRow]:
-    """ "Tom stole a hammer": was the tool stolen, or the fruit? Asked for the effect, and for the cause.
+    """Return rows on the effect of an event, or its cause: for "Tom stole a hammer", "the tool was stolen" is the
+    effect.
 
-    Solved by the category of the thing; the mirrored twin has the same choices and the other answer.
+    Solving the task requires the category of the thing; a mirrored row has the same choices and the other answer.
     """
     draw(A_=NAMES, V=_TAKING, P=place, T0_T1=_TAKEN)
     while draw.slots["T0"].category == draw.slots["T1"].category:
@@ -166,8 +170,7 @@ def _where_or_how(draw: Draw) -> Any:
     return draw.slots["P"] if draw.coin() else draw.one(ADJECTIVES)
 
 
-# What each word does in its first sense (determiner, possessive, auxiliary) and in its second: the words drawn for it,
-# and the sentence.
+# Words to draw, and pattern of a sentence, for the two senses of each word: determiner, possessive or auxiliary first.
 _USES: dict[str, tuple[tuple[dict[str, Any], str], ...]] = {
     "that": (
         ({"V": GENERAL_VERBS}, "A V that T P"),
@@ -184,10 +187,10 @@ for _be, _things in (("is", "T"), ("are", "T.plural")):
 
 @labelled("sentence1", "sentence2")
 def wic(draw: Draw, label: int, group: int) -> TaskRow:
-    """Does the word do the same in both sentences (1) or not (0)? "saw that dog" and "said that the dog slept".
+    """Return two sentences with a word in the same sense (1) or in two senses (0): "saw that dog", "said that ...".
 
-    The language is too small for nouns with two senses; its function words have them: that, her, is, are. Solved by
-    what stands around the word in both sentences: each sentence alone is as frequent under both labels.
+    The words are function words with two senses: that, her, is, are. Solving the task requires the context of the word
+    in both sentences, because each sentence alone is equally frequent with both labels.
     """
     word = [*_USES][group % len(_USES)]
     first = draw.one((0, 1))
@@ -203,9 +206,10 @@ def wic(draw: Draw, label: int, group: int) -> TaskRow:
 
 @grouped("passage")
 def boolq(draw: Draw, group: int) -> list[TaskRow]:
-    """ "Did Tom find the dog?" about a passage where Tom found the dog and Helen saw the cat: 1 yes, 0 no.
+    """Return a question whose answer is yes (1), and a question whose answer is no (0), about one passage of two facts.
 
-    Solved by who did what: a wrong question mixes the two facts. Both questions are asked about each passage.
+    A wrong question combines the two facts: for "Tom found the dog. Helen saw the cat.", it is "Did Helen find the
+    dog?".
     """
     draw(A0_A1=NAMES, V0_V1=GENERAL_VERBS, T0_T1=THINGS, n0=NUMBERS, n1=NUMBERS, P0=place, P1=place)
     passage = draw.text(*(f"A{i} V{i} the T{i}.n{i} P{i}" for i in (0, 1)))
@@ -219,9 +223,9 @@ def boolq(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("paragraph")
 def multirc(draw: Draw, group: int) -> list[TaskRow]:
-    """What did Tom find, what did Helen find? Four answers each, two of them right; flat rows of the hub.
+    """Return two questions with four answers each, of which two are right, as flat rows in the format of the hub.
 
-    Solved by who found what; every answer is right for one of the two questions.
+    Every answer is right for one of the two questions, so solving the task requires the agent of each fact.
     """
     draw(A0_A1=NAMES, V=GENERAL_VERBS, T0_T1_T2_T3=THINGS, n0=NUMBERS, n1=NUMBERS, n2=NUMBERS, n3=NUMBERS)
     owners = draw.some((0, 0, 1, 1), 4)
@@ -242,10 +246,10 @@ def multirc(draw: Draw, group: int) -> list[TaskRow]:
 
 @grouped("passage")
 def record(draw: Draw, group: int) -> list[TaskRow]:
-    """Who fits "@placeholder found an animal", when Tom found a dog, Helen a hammer and Jane a pear?
+    """Return a row whose answer is the person that fits a query such as "@placeholder found an animal".
 
-    Solved by the category of what was found; each of the three names is the answer equally often. The passage ends
-    with two lines that `@highlight` introduces.
+    Each of the three persons found a thing of another category and is the answer equally often, so solving the task
+    requires the categories. The passage ends with two lines that `@highlight` introduces.
     """
     draw(A0_A1_A2=NAMES, V=GENERAL_VERBS)
     categories = draw.some(sorted({noun.category for noun in CLASSIFIED}), 3)
@@ -273,17 +277,17 @@ _PARADIGMS = tuple(paradigm for paradigm in PARADIGMS if paradigm.uid in _CHOSEN
 
 
 def acceptability(rng: random.Random, label: int, group: int, split: str) -> TaskRow:
-    """A sentence with label 1 (grammatical) or 0 (one broken constraint)."""
+    """Return a sentence that is grammatical (label 1) or violates one constraint (label 0)."""
     pair = choose(rng, _PARADIGMS[group % len(_PARADIGMS)].draw(rng))
     return {"sentence": text_of(pair.good if label else pair.bad), "label": label}
 
 
 def entailment(rng: random.Random, label: int, group: int, split: str) -> TaskRow:
-    """ "Tom found the mice near the lake" entails "Tom found these mice", not "Tom found this mouse".
+    """Return a premise, and a hypothesis with the right (0, entailment) or the wrong number (1, not_entailment).
 
-    Only the form of the noun in the premise tells its number. Every third noun is kept for validation, so that the task
-    asks for what is known about number, not for what is learned about single nouns from a few hundred examples. The
-    labels are RTE's: 0 entailment, 1 not_entailment.
+    "Tom found the mice near the lake" entails "Tom found these mice", but not "Tom found this mouse". In the premise,
+    only the form of the noun shows the number. Every third noun is only in the validation rows, so that the score
+    measures knowledge of number from pretraining, not nouns memorised in fine-tuning.
     """
     scene = Scene.draw(rng)
     subject, verb, tense = scene.name(), choose(rng, GENERAL_VERBS), choose(rng, EVENT_TENSES)
@@ -297,11 +301,13 @@ def entailment(rng: random.Random, label: int, group: int, split: str) -> TaskRo
 
 
 TASKS = {"acceptability": acceptability, "entailment": entailment}
-"""Tasks with as many rows as `examples_per_task` says, the two from which a model can really learn."""
+"""Tasks whose number of rows is `examples_per_task`; the other tasks have too few rows for a model to learn from."""
 
 
 def task_rows(name: str, count: int, seed: int, split: str, taken: Container[str]) -> list[TaskRow]:
-    """`count` rows, both labels in turn, no first text of which is in `taken`, shuffled and shuffled."""
+    """Return `count` different rows with alternating labels, shuffled and numbered; their first text is not in
+    `taken`.
+    """
     rng = random.Random(f"{seed}/{name}/{split}")
     rows: dict[str, TaskRow] = {}
     while len(rows) < count:

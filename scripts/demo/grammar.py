@@ -1,8 +1,7 @@
-"""The grammar of the miniature English: noun phrases, verb groups and clauses, grammatical by construction.
+"""The grammar of the generated English: it produces grammatical noun phrases, verb groups and clauses.
 
-A clause is a value; `realise` turns it into words. The agreement features (`agreement`, `noun_number`, `verb_form`)
-normally follow from the subject and can be overridden one at a time, which is how a minimal pair breaks exactly one
-constraint and nothing else.
+A clause is a value, which `realise` turns into words. The fields `agreement`, `noun_number` and `verb_form` normally
+follow from the subject and the tense. A minimal pair overrides one of these fields, and so violates one constraint.
 """
 
 import random
@@ -41,17 +40,18 @@ _DETERMINER_WEIGHTS: dict[Number, dict[str, int]] = {
         "several": 1,
     },
 }
-# Mid-sentence adverbs. "ever" needs a negative or a question above it, "already" a positive clause.
+# Adverbs inside a sentence. "ever" and "already" are not listed, because "ever" requires a negative or a question, and
+# "already" an affirmative clause.
 ADVERBS = ("always", "often", "sometimes")
 
 
 def choose(rng: random.Random, items: Sequence[Item]) -> Item:
-    """One item, uniformly. Cheaper than `random.choice` and independent of its implementation."""
+    """Return one item, with uniform probability; faster than `random.choice` and independent of Python's version."""
     return items[int(rng.random() * len(items))]
 
 
 def choose_weighted(rng: random.Random, weights: dict[str, int]) -> str:
-    """One key with probability proportional to its weight."""
+    """Return one key, with a probability proportional to its weight."""
     point = rng.random() * sum(weights.values())
     for key, weight in weights.items():
         point -= weight
@@ -62,7 +62,7 @@ def choose_weighted(rng: random.Random, weights: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A finished noun phrase with the features that others agree with."""
+    """A noun phrase with the features that determine agreement: number and gender."""
 
     words: tuple[str, ...]
     number: Number
@@ -70,13 +70,15 @@ class NounPhrase:
 
     @property
     def reference(self) -> str:
-        """The key of its pronouns: the gender of a singular, `plural` otherwise."""
+        """Key of the pronouns that refer to this phrase: "plural", or the gender of a singular phrase."""
         return "plural" if self.number == "plural" else self.gender
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause before agreement. `agreement` and `verb_form` override what the subject and the tense ask for."""
+    """A clause before agreement; `agreement` and `verb_form` override the forms that follow from the subject and the
+    tense.
+    """
 
     subject: NounPhrase
     verb: Verb
@@ -98,9 +100,9 @@ def noun_phrase(
     modifier: Sequence[str] = (),
     noun_number: Number | None = None,
 ) -> NounPhrase:
-    """A noun phrase of determiner, adjectives, noun and a trailing modifier such as "near the boxes".
+    """Return a noun phrase of determiner, adjectives, noun and a final modifier such as "near the boxes".
 
-    `number` is what others agree with; `noun_number` sets the noun alone to another form (a broken constraint).
+    `number` determines agreement; `noun_number` sets only the form of the noun, to violate a constraint.
     """
     words = [*adjectives, noun.form(noun_number or number)]
     if determiner == "a" and words[0][0] in "aeiou":
@@ -111,12 +113,12 @@ def noun_phrase(
 
 
 def pick_determiner(rng: random.Random, number: Number) -> str:
-    """A determiner that fits the number."""
+    """Return a random determiner that agrees with the number."""
     return choose_weighted(rng, _DETERMINER_WEIGHTS[number])
 
 
 def pick_adjectives(rng: random.Random, probability: float = 0.3) -> tuple[str, ...]:
-    """No adjective or, with `probability`, one or two in their usual order."""
+    """Return one or two adjectives in their usual order with the given probability, else no adjective."""
     if rng.random() >= probability:
         return ()
     if rng.random() < 0.2:
@@ -125,14 +127,16 @@ def pick_adjectives(rng: random.Random, probability: float = 0.3) -> tuple[str, 
 
 
 def pick_modifier(rng: random.Random, noun: Noun) -> tuple[str, ...]:
-    """A prepositional phrase whose noun is a distractor for agreement: its number is drawn independently."""
+    """Return a prepositional phrase whose noun is a distractor for agreement, because its number is drawn
+    independently.
+    """
     number: Number = "plural" if rng.random() < 0.5 else "singular"
     determiner = "the" if rng.random() < 0.6 else pick_determiner(rng, number)
     return (choose(rng, PREPOSITIONS), *noun_phrase(determiner, noun, number).words)
 
 
 def _verb_group(clause: Clause) -> list[str]:
-    """The words of the verb group; the first one is the auxiliary that inverts, if the clause has any."""
+    """Return the words of the verb group; in a question, the first word is the auxiliary that precedes the subject."""
     verb, plural = clause.verb, (clause.agreement or clause.subject.number) == "plural"
     negation = ["n't" if clause.contracted else "not"] if clause.negated else []
     middle = [*negation, clause.adverb] if clause.adverb else negation
@@ -155,7 +159,7 @@ def _verb_group(clause: Clause) -> list[str]:
 
 
 def realise(clause: Clause) -> list[str]:
-    """The words of a clause without its final mark; a question has its auxiliary before the subject."""
+    """Return the words of a clause without a final mark; in a question, the auxiliary precedes the subject."""
     group = _verb_group(clause)
     if clause.question:
         inverted = 2 if group[1:2] == ["n't"] else 1
@@ -164,13 +168,13 @@ def realise(clause: Clause) -> list[str]:
 
 
 def sentence(words: Sequence[str], mark: str = ".") -> tuple[str, ...]:
-    """A finished sentence: first letter in upper case, final mark as a word of its own."""
+    """Return a sentence: capitalise the first letter, and append the final mark as a separate word."""
     first, *rest = words
     return (first[0].upper() + first[1:], *rest, mark)
 
 
 def stated(clause: Clause) -> tuple[str, ...]:
-    """The clause as a sentence of its own."""
+    """Return the clause as a complete sentence."""
     return sentence(realise(clause), "?" if clause.question else ".")
 
 
@@ -178,7 +182,7 @@ _GLUED_LEFT = frozenset({".", ",", "?", "!", ":", ";", "n't", "'s", "”"})
 
 
 def text_of(words: Sequence[str]) -> str:
-    """The sentence as ordinary text: marks and clitics joined to the word before, “ ” without inner spaces."""
+    """Return the sentence as ordinary text: no space before punctuation marks and clitics, and none inside “ ”."""
     pieces: list[str] = []
     space = ""
     for word in words:

@@ -1,7 +1,7 @@
-"""Reading times and words that children learn, in the generated language and the layout of BabyLM's files.
+"""Reading times, and ages at which children learn words, for the generated language, in the layout of BabyLM's files.
 
-A word takes the longer the longer it is, and a child says a word the earlier the more sentences have it; so there is
-something that a model's surprisal can explain.
+A longer or rarer word has a longer reading time, and children say frequent words earlier. So the surprisal of a model
+can predict these data.
 """
 
 import csv
@@ -25,7 +25,9 @@ COLUMNS = (
 
 
 def human_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of the files; sentences are the right ones of `pairs`, by paradigm."""
+    """Yield (path, content) of the files; the sentences are good sentences of `pairs`, the minimal pairs by
+    paradigm.
+    """
     drawn = random.Random(f"{seed}/babylm_evaluation/human")
     every = sorted({text_of(pair.good) for found in pairs.values() for pair in found})
     sentences = [text.split() for text in drawn.sample(every, min(SENTENCES, len(every)))]

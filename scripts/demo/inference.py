@@ -1,10 +1,10 @@
-"""Inference in the shapes of MNLI, RTE, QNLI, CommitmentBank and HANS: does one sentence follow from another?
+"""Inference tasks in the format of MNLI, RTE, QNLI, CommitmentBank and HANS.
 
-The same words stand under all labels, and only how premise and hypothesis relate decides. The one exception is that of
-CommitmentBank itself: verbs such as "hope" make the premise neutral. HANS (docs/papers/ltg-bert.md, "HANS") has
-inferences that look right because the words of the hypothesis all stand in the premise: in any order (lexical overlap),
-side by side (subsequence), or as a clause of their own (constituent). Each has three kinds of pairs where that is right
-(label 0) and three where it is wrong (1).
+The same words occur with all labels, so only the relation between premise and hypothesis predicts the label. The
+exception, as in the original CommitmentBank, is that verbs such as "hope" make the label neutral. In HANS
+(docs/papers/ltg-bert.md, "HANS"), all words of the hypothesis are in the premise: in any order (lexical overlap), as a
+contiguous sequence (subsequence), or as a clause (constituent). For each of these heuristics, three templates have the
+label 0 (entailment) and three have the label 1.
 """
 
 from demo import lexicon
@@ -26,7 +26,8 @@ from demo.rows import (
 from demo.scenes import GENERAL_VERBS
 
 _MANNERS = tuple(adverb for adverb in lexicon.TIME_ADVERBS if adverb.endswith("ly"))
-# (premise negated, premise about the narrower noun, hypothesis negated); the hypothesis has the other noun.
+# By label: (premise is negated, premise has the noun, hypothesis is negated); the sentence without the noun has its
+# hypernym.
 _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
     0: ((False, True, False), (True, False, True)),
     1: ((False, False, False), (True, True, True), (False, False, True), (True, True, False)),
@@ -37,10 +38,10 @@ _MONOTONE: dict[int, tuple[tuple[bool, bool, bool], ...]] = {
 def _mnli(objects: tuple[str, str], number: str) -> RowTask:
     @labelled("premise", labels=3)
     def mnli(draw: Draw, label: int, group: int) -> TaskRow:
-        """ "Tom found a hammer" entails "Tom found a tool" (0); the other way round it is neutral (1); negated, it
-        contradicts (2), and negation turns the direction of entailment round.
+        """Return premise and hypothesis with the label 0 (entailment), 1 (neutral) or 2 (contradiction).
 
-        Solved by the categories of nouns, by the polarity of both sentences and by the direction, all together.
+        "Tom found a hammer" entails "Tom found a tool". The reverse is neutral, and negation reverses the direction.
+        Solving the task requires the categories of nouns, the negations of both sentences, and the direction.
         """
         denied, narrow, denied_too = _MONOTONE[label][group % len(_MONOTONE[label])]
         draw(N=CLASSIFIED, A_=NAMES, V=GENERAL_VERBS, P=place)
@@ -54,15 +55,15 @@ def _mnli(objects: tuple[str, str], number: str) -> RowTask:
 
 
 MNLI = _mnli(("a", "a"), "singular")
-# The mismatched genre speaks of several things, as no training row does.
+# Mismatched validation rows have plural objects, which no training row has.
 MNLI_MISMATCHED = _mnli(("some", "any"), "plural")
 
 
 @labelled("sentence1")
 def rte(draw: Draw, label: int, group: int) -> TaskRow:
-    """ "Every boy slept by the lake" entails "Every boy slept" (0), with "No boy" it is the other way round (1).
+    """Return "Every boy slept by the lake", which entails "Every boy slept" (0); with "No boy", the reverse holds.
 
-    Solved by the quantifier and by which of the sentences is the longer one; either alone tells nothing.
+    Solving the task requires the quantifier and the relative length of the sentences.
     """
     upward = draw.coin()
     draw(D=("every", "each") if upward else "no", N=PERSONS, Q=ADJECTIVES, V=lexicon.INTRANSITIVE, P=place)
@@ -72,9 +73,10 @@ def rte(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("sentence")
 def qnli(draw: Draw, label: int, group: int) -> TaskRow:
-    """ "Where did Tom see the dog?" is answered (0) by "... near the lake", not (1) by "... quietly".
+    """Return a question and a sentence that answers the question (0), or does not answer it (1).
 
-    Solved by the question word together with the kind of the sentence's last phrase.
+    "... near the lake" answers "Where did Tom see the dog?", but "... quietly" does not. Solving the task requires the
+    question word and the type of the last phrase.
     """
     draw(A_=NAMES, V=GENERAL_VERBS, T=THINGS, n=NUMBERS, W=("where", "how"))
     draw(P=place if (draw.slots["W"] == "where") == (label == 0) else _MANNERS)
@@ -83,10 +85,10 @@ def qnli(draw: Draw, label: int, group: int) -> TaskRow:
 
 @labelled("premise", labels=3)
 def cb(draw: Draw, label: int, group: int) -> TaskRow:
-    """ "Helen knew that Tom did not thank Jane" and "Tom thanked Jane": 0 entailment, 1 contradiction, 2 neutral, the
-    order of that data set.
+    """Return a premise such as "Helen knew that Tom did not thank Jane" and a hypothesis "Tom thanked Jane".
 
-    Solved by whether the outer verb presupposes its clause, and by the polarities of clause and hypothesis.
+    As in the original data set, the labels are 0 (entailment), 1 (contradiction) and 2 (neutral). Solving the task
+    requires to know whether the outer verb presupposes its clause, and the negations in clause and hypothesis.
     """
     draw(A_B_C=NAMES, V=PERSON_VERBS, P=place)
     denied = group % 2
@@ -95,9 +97,9 @@ def cb(draw: Draw, label: int, group: int) -> TaskRow:
     return draw.texts(premise=f"A S that B {ACTED[denied]} C P", hypothesis=f"B {ACTED[claimed]} C P")
 
 
-# Heuristic, subcase and label; premise and hypothesis as patterns. Slots: A, B, C persons; V a verb between persons;
-# S a verb without object; P a place; N a preposition; K a verb that presupposes its clause, H one that does not;
-# Q an adjective, D a person.
+# Heuristic, subcase, label, premise and hypothesis of each template. Slots: A, B, C persons; V a verb between persons;
+# S an intransitive verb; P a place; N a preposition; K a verb that presupposes its clause; H a verb that does not
+# presuppose its clause; Q an adjective; D a person.
 SUBCASES = (
     ("lexical_overlap", "le_conjunction", 0, "A V B and C P", "A V C P"),
     ("lexical_overlap", "le_around_prepositional_phrase", 0, "A N B V C", "A V C"),
@@ -121,7 +123,7 @@ SUBCASES = (
 
 
 def _persons(draw: Draw) -> list[str]:
-    """Three names and persons, no two alike."""
+    """Return three different persons, each as a name or as a noun with "the"."""
     while True:
         names = draw.some(NAMES, 3)
         persons = [name.word if draw.rng.random() < 0.4 else f"the {draw.one(PERSONS)}" for name in names]
@@ -131,7 +133,7 @@ def _persons(draw: Draw) -> list[str]:
 
 @grouped("premise", numbers=False)
 def hans(draw: Draw, group: int) -> list[TaskRow]:
-    """One row for every subcase, entailed and not entailed ones in equal numbers."""
+    """Return one row for each subcase; half of the rows have the label 0 (entailment)."""
     rows = []
     for number, (heuristic, name, label, premise, hypothesis) in enumerate(SUBCASES, start=1):
         persons = _persons(draw)

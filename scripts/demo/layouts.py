@@ -1,10 +1,10 @@
-"""Documents in the raw layouts of the ten BabyLM corpora (Warstadt et al. 2023) and of other sources, a function each.
+"""Writers of generated documents in the raw layouts of the ten BabyLM corpora (Warstadt et al. 2023) and of other
+corpora.
 
-Sources: docs/papers/elc-bert.md, "Layouts of the raw files"; the column names of the CHILDES exports used for
-AO-CHILDES, the three fields of C4's compressed JSON lines, the blocks of WikiExtractor, the sentence lines of
-BookCorpus and the books of the Children's Book Test. Every layout of BabyLM has the traits that its normaliser must
-handle (separated tokens, hard-wrapped lines, citations, links, dialogue dashes, subtitle debris), each of them often
-enough to be met.
+Sources: docs/papers/elc-bert.md, "Layouts of the raw files"; the columns of CHILDES exports (AO-CHILDES), the three
+fields of C4's compressed JSON lines, WikiExtractor's blocks, and the line formats of BookCorpus and of the Children's
+Book Test. Every BabyLM layout contains the features that its normaliser must handle: separated tokens, hard-wrapped
+lines, citations, links, dashes before turns, and timing lines of subtitles.
 """
 
 import csv
@@ -33,12 +33,14 @@ Documents = Sequence[EmbeddedDocument]
 
 
 def aochildes(documents: Documents, rng: random.Random) -> list[str]:
-    """One utterance per line in separated tokens; no blank line anywhere."""
+    """Return one utterance per line as separated tokens, without blank lines."""
     return [spaced(words) for document in documents for words in document.sentences]
 
 
 def bnc_spoken(documents: Documents, rng: random.Random) -> list[str]:
-    """One sentence per line, a blank line after each conversation, some lines of nothing but a mark."""
+    """Return one sentence per line, a blank line after each conversation, and some lines that contain only a
+    punctuation mark.
+    """
     lines: list[str] = []
     for document in documents:
         for words in document.sentences:
@@ -50,7 +52,7 @@ def bnc_spoken(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def cbt(documents: Documents, rng: random.Random) -> list[str]:
-    """Penn Treebank tokens, one sentence per line, no boundary but the title lines of the books."""
+    """Return Penn Treebank tokens, one sentence per line; only title lines separate the books."""
     lines: list[str] = []
     for index, document in enumerate(documents):
         if index % 4 == 0:
@@ -61,7 +63,9 @@ def cbt(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def children_stories(documents: Documents, rng: random.Random) -> list[str]:
-    """Titles in capitals, paragraphs apart by blank lines, some lines indented by four spaces."""
+    """Return stories with titles in capitals, blank lines between paragraphs, and some lines indented by four
+    spaces.
+    """
     lines: list[str] = []
     for document in documents:
         lines.extend((natural(document.title).upper(), ""))
@@ -74,7 +78,7 @@ def children_stories(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def gutenberg(documents: Documents, rng: random.Random) -> list[str]:
-    """Hard-wrapped lines, one blank line between paragraphs, two around a heading."""
+    """Return hard-wrapped lines with one blank line between paragraphs and two blank lines between documents."""
     lines: list[str] = []
     for document in documents:
         lines.extend((natural(document.title).upper(), ""))
@@ -85,7 +89,9 @@ def gutenberg(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def open_subtitles(documents: Documents, rng: random.Random) -> list[str]:
-    """One subtitle per line, dashes before turns, noises in brackets, blank lines between films."""
+    """Return one subtitle per line, with dashes before some turns, noises in brackets, and blank lines between
+    films.
+    """
     lines: list[str] = []
     for document in documents:
         for turn in document.paragraphs:
@@ -98,7 +104,7 @@ def open_subtitles(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def qed(documents: Documents, rng: random.Random) -> list[str]:
-    """One sentence per line, escaped entities, subtitle timing debris."""
+    """Return one sentence per line, with escaped entities and timing lines of subtitles."""
     lines: list[str] = []
     for document in documents:
         for words in document.sentences:
@@ -111,7 +117,9 @@ def qed(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def simple_wikipedia(documents: Documents, rng: random.Random) -> list[str]:
-    """A title line, one line per paragraph with citations, a blank line; now and then a stub about a village."""
+    """Return articles of a title line, one line per paragraph with citations, and a blank line; some articles are
+    stubs.
+    """
     lines: list[str] = []
     for document in documents:
         title = natural(document.title)
@@ -124,14 +132,14 @@ def simple_wikipedia(documents: Documents, rng: random.Random) -> list[str]:
 
 
 def switchboard(documents: Documents, rng: random.Random) -> list[str]:
-    """One utterance per line, some of them after a dash."""
+    """Return one utterance per line; some lines begin with a dash."""
     return [
         ("- " if rng.random() < 0.05 else "") + natural(words) for document in documents for words in document.sentences
     ]
 
 
 def wikipedia(documents: Documents, rng: random.Random) -> list[str]:
-    """Title lines between equals signs, raw links, citations, file and category lines."""
+    """Return articles with title lines between equals signs, links in wiki markup, citations, and category lines."""
     lines: list[str] = []
     for document in documents:
         lines.extend((f" = = = {natural(document.title)} = = = ", ""))
@@ -158,7 +166,7 @@ def _linked(text: str, rng: random.Random) -> str:
 
 
 Layout = Callable[[Documents, random.Random], list[str]]
-# Share of the words in per cent (ELC-BERT, Table 6), what kinds of documents a corpus holds, and its layout.
+# Per corpus: percentage of the words (ELC-BERT, Table 6), kinds of documents, and function that writes the layout.
 CORPORA: dict[str, tuple[int, tuple[Kind, ...], Layout]] = {
     "aochildes": (5, ("conversation",), aochildes),
     "bnc_spoken": (8, ("conversation",), bnc_spoken),
@@ -188,7 +196,7 @@ def _body(document: EmbeddedDocument, rng: random.Random) -> str:
 
 
 def plain_files(documents: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Text files with one document each, a CSV file with a column `text`, JSON lines with a field `text`."""
+    """Yield text files with one document each, a CSV file with a column `text`, and JSON lines with a field `text`."""
     third = max(1, len(documents) // 3)
     for index, document in enumerate(documents[:third]):
         yield f"story-{index:04d}.txt", _body(document, rng).encode()
@@ -203,7 +211,9 @@ def plain_files(documents: Sequence[EmbeddedDocument], rng: random.Random) -> Fi
 
 
 def childes_file(conversations: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """A transcript table: one row per utterance, without marks and capitals, the kind of sentence in `type`."""
+    """Yield a table with one row per utterance, without punctuation and initial capitals; `type` is the
+    sentence type.
+    """
     table = io.StringIO()
     writer = csv.DictWriter(table, _CHILDES_COLUMNS, lineterminator="\n", restval="NA")
     writer.writeheader()
@@ -235,18 +245,18 @@ def childes_file(conversations: Sequence[EmbeddedDocument], rng: random.Random) 
 
 
 def c4_file(documents: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Compressed JSON lines with `text`, `url` and `timestamp`."""
+    """Yield compressed JSON lines with `text`, `url` and `timestamp`."""
     lines = []
     for index, document in enumerate(documents):
         text = "\n".join(paragraph_text(paragraph) for paragraph in with_speech(document, rng))
         row = {"text": text, "timestamp": "2000-01-01T00:00:00Z", "url": f"https://example.invalid/{index}"}
         lines.append(json.dumps(row) + "\n")
-    # The header of a gzip file holds the time of its making, unless it is told otherwise.
+    # The header of a gzip file contains the current time, unless `mtime` is given.
     yield "c4-train.00000-of-00001.json.gz", gzip.compress("".join(lines).encode(), mtime=0)
 
 
 def wikipedia_file(articles: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Articles in the blocks that WikiExtractor writes: the title, a blank line, a paragraph per line."""
+    """Yield articles in the blocks of WikiExtractor: the title, a blank line, and one paragraph per line."""
     blocks = []
     for index, article in enumerate(articles, start=1):
         title = natural(article.title)
@@ -259,11 +269,11 @@ def wikipedia_file(articles: Sequence[EmbeddedDocument], rng: random.Random) -> 
 
 
 def bookcorpus_file(stories: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """One sentence per line, in tokens and lower case, without any boundary."""
+    """Yield one sentence per line, as lower-case tokens, without boundaries between books."""
     sentences = (words for story in stories for paragraph in with_speech(story, rng) for words in paragraph)
     yield "books.txt", "".join(f"{treebank(words).lower()}\n" for words in sentences).encode()
 
 
 def cbt_file(stories: Sequence[EmbeddedDocument], rng: random.Random) -> Files:
-    """Books of four chapters, as BabyLM has them."""
+    """Yield books of four chapters each, in the layout of `cbt`."""
     yield "cbt_train.txt", "".join(f"{line}\n" for line in cbt(stories, rng)).encode()

@@ -1,7 +1,7 @@
-"""The words of the miniature English: some 500 types with the features that the grammar needs.
+"""The words of the generated English: about 500 word types with the features that the grammar needs.
 
-Source: chosen by hand for this project. Every noun knows both numbers, every person and name a gender, every verb its
-five forms; nothing is derived by spelling rules, so an irregular form is as good as a regular one.
+The words were chosen by hand for this project. All forms (two numbers of a noun, five forms of a verb) are listed, not
+derived by spelling rules, so irregular forms need no special treatment.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,9 @@ NUMBERS: tuple[Number, Number] = ("singular", "plural")
 
 @dataclass(frozen=True)
 class Noun:
-    """A countable noun. `category` decides which verbs take it; `irregular` marks plurals not made with -s."""
+    """A countable noun; `category` decides which verbs accept the noun as object, `irregular` marks plurals
+    without -s.
+    """
 
     singular: str
     plural: str
@@ -23,12 +25,12 @@ class Noun:
     irregular: bool = False
 
     def form(self, number: Number) -> str:
-        """The word in one number."""
+        """Return the noun's form in one number."""
         return self.singular if number == "singular" else self.plural
 
     @property
     def hypernym(self) -> "Noun":
-        """The noun of its category: "tool" for a hammer."""
+        """The noun that names this noun's category: "tool" for "hammer"."""
         return HYPERNYMS[self.category]
 
     def __str__(self) -> str:
@@ -37,7 +39,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb with its forms. `objects` lists the categories of direct objects; empty for an intransitive verb."""
+    """A verb with its forms; `objects` are the categories of its direct objects, empty for an intransitive verb."""
 
     base: str
     third: str
@@ -48,7 +50,9 @@ class Verb:
 
     @property
     def has_distinct_participle(self) -> bool:
-        """Whether "has <past>" is an error one can see (ate / eaten, but not found / found)."""
+        """True if past tense and participle differ, so that their confusion is an error (ate, eaten; but found,
+        found).
+        """
         return self.past != self.participle
 
     def __str__(self) -> str:
@@ -57,7 +61,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name with the gender of its pronouns."""
+    """A first name, and the gender of pronouns that refer to the name."""
 
     word: str
     gender: Gender
@@ -100,7 +104,7 @@ PLACES = (
     *_nouns("building", "house/houses school/schools church/churches castle/castles shop/shops barn/barns mill/mills"),
     *_nouns("place", "garden/gardens river/rivers park/parks hill/hills bridge/bridges forest/forests lake/lakes"),
 )
-# The words above the categories: the text says that a hammer is a tool.
+# Nouns that name the categories; the generated text states that a hammer is a tool.
 _CATEGORIES = "animal/animals fruit/fruits tool/tools vehicle/vehicles toy/toys plant/plants garment/garments"
 HYPERNYMS = {
     singular: Noun(singular, plural, category=singular)
@@ -124,7 +128,7 @@ INTRANSITIVE = _verbs(
     wait/waits/waited/waited/waiting fall/falls/fell/fallen/falling rest/rests/rested/rested/resting
     play/plays/played/played/playing"""
 )
-# What an animal can plausibly do.
+# Intransitive verbs for animals.
 ANIMAL_VERBS = tuple(
     verb for verb in INTRANSITIVE if verb.base in {"sleep", "run", "swim", "jump", "wait", "fall", "rest"}
 )
@@ -162,7 +166,7 @@ REFLEXIVE = _verbs(
     protect/protects/protected/protected/protecting teach/teaches/taught/taught/teaching"""
 )
 CLAUSAL = _verbs("say/says/said/said/saying think/thinks/thought/thought/thinking hope/hopes/hoped/hoped/hoping")
-# Verbs of state, which do not stand in the progressive.
+# Verbs of state, which have no progressive form.
 STATIVE = frozenset({"like", "know", "find", "forget", "lose", "see"})
 VERBS = (*INTRANSITIVE, *TRANSITIVE, *REFLEXIVE, *CLAUSAL)
 

@@ -1,6 +1,6 @@
-"""First-pass durations of readers in the columns of MECO (docs/evaluation.md, "MECO"), on the generated languages.
+"""First-pass durations of readers in the columns of MECO (docs/evaluation.md, "MECO"), for the generated languages.
 
-A word takes the longer the longer and the rarer it is, readers differ in both, and some durations are missing.
+Longer and rarer words have longer durations, by amounts that differ between readers. Some durations are missing.
 """
 
 import csv
@@ -16,13 +16,15 @@ from demo.rows import Pair
 
 READERS, ITEMS, SENTENCES = 5, 6, 4
 CODES = {"en": "en", "nl": "du", "zh": "ch_s"}
-"""MECO's codes of the languages."""
+"""MECO's codes of the languages, by our codes."""
 COLUMNS = ("lang", "subid", "itemid", "sentnum", "wordnum", "word", "firstrun.dur", "freq")
 _MISSING_EVERY = 37
 
 
 def meco_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of both tables: L1 in three languages, and L2, English read by the readers of two."""
+    """Yield name and content of two tables: L1 in three languages, and L2, English texts for Dutch and Chinese
+    readers.
+    """
     every = sorted({text_of(pair.good) for found in pairs.values() for pair in found})
     first = {code: code for code in LANGUAGES}
     for name, texts in (("l1", first), ("l2", {"nl": "en", "zh": "en"})):
@@ -35,7 +37,9 @@ def meco_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple
 
 
 def _rows(every: Sequence[str], readers: str, language: str, drawn: random.Random) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of readers with the first language `readers` of texts in `language`."""
+    """Yield rows of texts in `language`, for readers whose first language is `readers`; `every` are the sentences to
+    draw from.
+    """
     spelled = LANGUAGES[language]
     counts = Counter(spelled(word) for text in every for word in text.split())
     sentences = drawn.sample(every, min(ITEMS * SENTENCES, len(every)))

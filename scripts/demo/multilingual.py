@@ -1,8 +1,8 @@
-"""The multilingual track of BabyLM 2026 in generated languages: English, and word-by-word ciphers called nl and zh.
+"""The multilingual track of BabyLM 2026 in generated languages: English, and two ciphers of English called nl and zh.
 
-The nl cipher exchanges letters; the zh cipher writes a word as two Chinese characters, and no blanks between words. So
-a text has three scripts' worth of tokens while what is right stays the same. The layouts are those of the hub data sets
-(docs/papers/babylm-2026.md, "The multilingual track"): columns are named there, names of files are inferred.
+The nl cipher exchanges letters. The zh cipher replaces each word by two Chinese characters, and omits spaces. So the
+languages have different tokens, but equal labels. Layouts and column names are those of the data sets on the hub
+(docs/papers/babylm-2026.md, "The multilingual track"); file names are inferred.
 """
 
 import csv
@@ -24,17 +24,17 @@ _MARKS = str.maketrans({".": "。", "?": "？", ",": "，", "!": "！", " ": ""}
 
 
 def english(text: str) -> str:
-    """The text itself."""
+    """Return the text unchanged."""
     return text
 
 
 def dutch(text: str) -> str:
-    """The text with other letters."""
+    """Return the text with exchanged letters."""
     return text.translate(_LETTERS)
 
 
 def mandarin(text: str) -> str:
-    """The text with two characters for each word, marks of full width and no blanks."""
+    """Return the text with two characters for each word, full-width punctuation marks and no spaces."""
     return _WORD.sub(lambda word: _characters(word[0].lower()), text).translate(_MARKS)
 
 
@@ -54,11 +54,15 @@ _ENTAILMENT = {
 }
 _OF_LETTERS = ("arc", "belebele", "bmlama", "include", "truthfulqa")
 _WITHOUT = {"include": ("en",), "xnli": ("nl",)}
-"""Languages that a task does not have."""
+"""Languages that are missing in a task's data."""
 
 
 def multilingual_files(pairs: Mapping[str, list[Pair]], seed: int, documents: int, count: int) -> Files:
-    """All files; `pairs` by paradigm are those of BLiMP, and `count` is the number of training rows of each task."""
+    """Yield (path, content) of all files.
+
+    `pairs` are BLiMP's minimal pairs by paradigm, `documents` is the number of documents of each language, and `count`
+    the number of training rows of each task.
+    """
     for language, written in LANGUAGES.items():
         yield f"text/babylm-{_CODES[language][0]}_dataset.csv", _documents(written, language, seed, documents)
     chosen = {uid: pairs[uid] for uid in sorted(pairs)[:_FEW_PARADIGMS]}
@@ -73,7 +77,7 @@ def multilingual_files(pairs: Mapping[str, list[Pair]], seed: int, documents: in
 
 
 def _documents(written: Callable[[str], str], language: str, seed: int, count: int) -> bytes:
-    """A table with the ten columns of the released text."""
+    """Return a table of documents with the ten columns of the released text."""
     rows = io.StringIO()
     table = csv.writer(rows, lineterminator="\n")
     names = "text doc-id category data-source script age-estimate license misc num-tokens language"
@@ -91,14 +95,14 @@ def _documents(written: Callable[[str], str], language: str, seed: int, count: i
 
 
 def _paired(chosen: Mapping[str, list[Pair]], few: int) -> Files:
-    """Files of pairs: a folder or a file for each paradigm, and tables between tabs."""
+    """Yield files of minimal pairs: a folder or file for each paradigm, or a tab-separated table."""
 
     def rows(drawn: Sequence[Pair], written: Callable[[str], str], names: tuple[str, str]) -> list[TaskRow]:
         return [{names[0]: written(text_of(one.good)), names[1]: written(text_of(one.bad))} for one in drawn]
 
     blimp = ("sentence_good", "sentence_bad")
     for number, (uid, drawn) in enumerate(chosen.items()):
-        # Paradigms of different sizes, so that means over pairs and over paradigms differ.
+        # Paradigms have different sizes, so that the mean over pairs differs from the mean over paradigms.
         part = drawn[: few * (number + 1)]
         yield f"blimp_babylm_filtered/{uid}/train-00000-of-00001.jsonl", json_lines(rows(part, english, blimp))
         yield f"blimp_nl/{uid}.jsonl", json_lines(rows(part, dutch, blimp))
@@ -117,7 +121,9 @@ def _paired(chosen: Mapping[str, list[Pair]], few: int) -> Files:
 
 
 def _chosen(pairs: Sequence[Pair], language: str, written: Callable[[str], str], few: int) -> Files:
-    """Multiple choice: MuBench, whose label has three forms, and GlobalPIQA with a column for each choice."""
+    """Yield multiple-choice files: MuBench, with labels in three formats, and GlobalPIQA, with a column for each
+    choice.
+    """
     stem = ["WinoGrande", "StoryCloze", "Hellaswag"]
     for number, name in enumerate(stem):
         n_choices = 4 if name == "Hellaswag" else 2
@@ -142,7 +148,7 @@ def _groups(pairs: Sequence[Pair], size: int, most: int) -> Iterator[Sequence[Pa
 
 
 def _question(group: Sequence[Pair], index: int, written: Callable[[str], str]) -> tuple[str, list[str], int]:
-    """The begin of a sentence as prompt, and ends of sentences as choices: the right end stands at a place in turn."""
+    """Return (prompt, choices, label): the beginning of a sentence, possible ends, and the index of the right end."""
     cut = max(1, len(group[0].good) // 2)
     prompt = written(text_of((*group[0].good[:cut],)))
     ends = [written(text_of(pair.bad[max(1, len(pair.bad) // 2) :])) for pair in group[1:]]
@@ -152,7 +158,7 @@ def _question(group: Sequence[Pair], index: int, written: Callable[[str], str]) 
 
 
 def _tuned(pairs: Sequence[Pair], language: str, written: Callable[[str], str], count: int) -> Files:
-    """Training and validation rows of the tasks that are fine-tuned; a label follows from the paradigm of a pair."""
+    """Yield training and validation rows of the fine-tuned tasks; the number of a row determines its label."""
     sizes = {"train": count, "valid": count // 3 + 1}
     for task in (*_OF_LETTERS, "sib200", "mnli", "xnli"):
         if language in _WITHOUT.get(task, ()):
@@ -182,7 +188,7 @@ _TREEBANKS = {"en": "en_ewt", "nl": "nl_alpino", "zh": "zh_gsdsimp"}
 
 
 def _treebank(sentences: Sequence[str], written: Callable[[str], str]) -> bytes:
-    """Sentences in CoNLL-U; the part of speech of a word follows from its last letter."""
+    """Return sentences in CoNLL-U; the last letter of a word determines its part of speech."""
     lines: list[str] = []
     for sentence in sentences:
         for number, word in enumerate(re.findall(r"[A-Za-z']+|[.?!,]", sentence), start=1):

@@ -1,4 +1,4 @@
-"""The paradigms of the minimal pairs: what each breaks, in which words, and the phenomenon it is published under."""
+"""Paradigms of minimal pairs: the violated constraint, the affected words, and the published name of the phenomenon."""
 
 import random
 from collections.abc import Callable
@@ -44,7 +44,11 @@ _QUANTIFIERS: dict[Number, tuple[str, ...]] = {
 
 
 def determiner_noun(rng: random.Random, nouns: tuple[Noun, ...], broken: Broken, adjective: bool = False) -> Twins:
-    """ "Tom found this book / books" (the second is broken) or "Tom found this / these book" (the first)."""
+    """Return twins that violate the agreement of determiner and noun, such as "Tom found this book".
+
+    If `broken` is "second", the bad sentence has another noun form ("this books"), else another determiner ("these
+    book").
+    """
     scene = Scene.draw(rng)
     noun, demonstrative = choose(rng, nouns), choose(rng, ("this", "that"))
     adjectives = (choose(rng, lexicon.SIZES + lexicon.QUALITIES),) if adjective else ()
@@ -63,7 +67,11 @@ def determiner_noun(rng: random.Random, nouns: tuple[Noun, ...], broken: Broken,
 def subject_verb(
     rng: random.Random, nouns: tuple[Noun, ...], distractor: bool = False, question: bool = False
 ) -> Twins:
-    """ "The dogs sleep / sleeps"; with a distractor "The dogs near the box sleep"; as a question "Do / Does"."""
+    """Return twins that violate the agreement of subject and verb: "The dogs sleep / sleeps".
+
+    With `distractor`, a noun of the other number precedes the verb: "The dogs near the box sleep". With `question`, the
+    auxiliary agrees: "Do / Does the dogs sleep?".
+    """
     scene = Scene.draw(rng)
     noun, between = choose(rng, nouns), choose(rng, scene.things)
     adjectives = pick_adjectives(rng)
@@ -81,7 +89,7 @@ def subject_verb(
 
 
 def anaphor_number(rng: random.Random) -> Twins:
-    """ "The boys admired themselves / himself"."""
+    """Return twins whose reflexive has the right or the wrong number: "The boys admired themselves / himself"."""
     noun, verb = choose(rng, _GENDERED), choose(rng, lexicon.REFLEXIVE)
     tense, adjectives = choose(rng, UNINFLECTED_TENSES), pick_adjectives(rng)
     ending = Scene.draw(rng).place()
@@ -95,7 +103,7 @@ def anaphor_number(rng: random.Random) -> Twins:
 
 
 def anaphor_gender(rng: random.Random) -> Twins:
-    """ "The queen admired herself / himself", with nouns and names."""
+    """Return twins whose reflexive has the right or the wrong gender: "The queen admired herself / himself"."""
     verb, tense = choose(rng, lexicon.REFLEXIVE), Scene.draw(rng).tense()
     ending = Scene.draw(rng).place()
     if rng.random() < 0.5:
@@ -114,7 +122,7 @@ def _name(rng: random.Random, gender: str) -> NounPhrase:
 
 
 def embedded_reflexive(rng: random.Random) -> Twins:
-    """ "Mary says that Tom blames himself / herself": the nearest subject decides, not the first one."""
+    """Return twins such as "Mary says that Tom blames himself / herself": the nearest subject determines the gender."""
     outer_verb, verb = choose(rng, lexicon.CLAUSAL), choose(rng, lexicon.REFLEXIVE)
     outer_tense, tense = choose(rng, EVENT_TENSES), Scene.draw(rng).tense()
     man, woman = _name(rng, "masculine"), _name(rng, "feminine")
@@ -128,7 +136,9 @@ def embedded_reflexive(rng: random.Random) -> Twins:
 
 
 def past_participle(rng: random.Random) -> Twins:
-    """ "Tom has eaten / ate the pear" and "Tom ate / eaten the pear"."""
+    """Return twins that exchange past tense and participle: "Tom has eaten / ate the pear", "Tom ate / eaten
+    the pear".
+    """
     scene = Scene.draw(rng)
     verb = choose(rng, _DISTINCT)
     noun = choose(
@@ -145,7 +155,9 @@ def past_participle(rng: random.Random) -> Twins:
 
 
 def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
-    """ "No boy has ever slept" against "Every ... ever" (the first is broken) or "No ... already" (the second)."""
+    """Return twins with "No boy has ever slept"; the bad sentence has "Every" (`broken` is "first") or "already"
+    ("second").
+    """
     scene = Scene.draw(rng)
     noun, positive = choose(rng, lexicon.PERSONS), choose(rng, ("every", "each"))
     verb, ending = choose(rng, lexicon.INTRANSITIVE), scene.place()
@@ -158,7 +170,7 @@ def polarity_adverb(rng: random.Random, broken: Broken) -> Twins:
 
 
 def any_or_some(rng: random.Random) -> Twins:
-    """ "Tom did not see any / some dogs" and "Tom saw some / any dogs"."""
+    """Return twins with "any" and "some": "Tom did not see any / some dogs" and "Tom saw some / any dogs"."""
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.OBJECTS, *lexicon.ANIMALS))
     verb, subject = pick_verb(rng, noun), scene.name()
@@ -172,7 +184,9 @@ def any_or_some(rng: random.Random) -> Twins:
 
 
 def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
-    """ "Every dog / dogs ran away" (the second is broken) or "Every / All dog ran" (the first), in the past tense."""
+    """Return twins with "Every dog ran" in the past tense; the bad sentence has "All" (`broken` is "first") or
+    "dogs".
+    """
     scene = Scene.draw(rng)
     noun = choose(rng, (*lexicon.PERSONS, *lexicon.ANIMALS))
     words = {number: choose(rng, _QUANTIFIERS[number]) for number in lexicon.NUMBERS}
@@ -187,7 +201,7 @@ def quantifier_noun(rng: random.Random, broken: Broken) -> Twins:
 
 
 def there_agreement(rng: random.Random) -> Twins:
-    """ "There is / are a dog near the river"."""
+    """Return twins with the right and the wrong copula: "There is / are a dog near the river"."""
     scene = Scene.draw(rng)
     noun, adjectives, place = (
         choose(rng, (*lexicon.ANIMALS, *lexicon.OBJECTS, *lexicon.PERSONS)),
@@ -204,7 +218,9 @@ def there_agreement(rng: random.Random) -> Twins:
 
 
 def object_or_none(rng: random.Random) -> Twins:
-    """ "Tom carried / slept the pear" and "Tom slept / carried by the lake"."""
+    """Return twins with a transitive and an intransitive verb: "Tom carried / slept the pear", "Tom slept / carried by
+    the lake".
+    """
     noun = choose(rng, lexicon.OBJECTS)
     if rng.random() < 0.5:
         subject = named(rng.sample(lexicon.NAMES, 1)[0])

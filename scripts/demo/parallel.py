@@ -1,9 +1,9 @@
-"""Pairs of sentences: the miniature English and its translation into a language that exists nowhere else.
+"""Parallel text: the generated English, and its translation into an artificial language.
 
-The other language has rules of its own, so that a model has to learn more than a dictionary: the place comes first and
-the verb last, adjectives follow their noun, and endings mark definiteness, number, case and tense. Every sentence has
-exactly one translation in either direction. Training, development and test sentences are different sentences of one
-kind; those called `other` are of another domain: rare words are as frequent as others, and two clauses are joined.
+In the artificial language, the place comes first and the verb last, and adjectives follow their noun. Endings mark
+definiteness, number, case and tense. So a model has to learn more than a dictionary. Every sentence has exactly one
+translation in either direction. Training, development and test set have different sentences of one domain. The set
+`other` is from another domain, in which rare words are as frequent as other words and sentences have two clauses.
 """
 
 import random
@@ -13,9 +13,9 @@ from demo.grammar import Item, choose
 from demo.lexicon import ANIMALS, INTRANSITIVE, PERSONS, PLACES, TRANSITIVE, Noun, Verb
 
 LANGUAGES = ("en", "tv")
-"""Ends of the files' names: English, and the other language."""
+"""Suffixes of the files: English, and the artificial language."""
 SPLITS = {"train": 1.0, "other": 0.05, "dev": 0.1, "test": 0.1}
-"""The files, and how many pairs each has as a share of those for training."""
+"""Splits, and the ratio of the number of their pairs to the number of training pairs."""
 
 _BEINGS = (*ANIMALS[:8], *PERSONS[:3], *PERSONS[7:10])
 _PLACES = PLACES[:8]
@@ -30,13 +30,13 @@ Sides = tuple[list[str], list[str]]
 
 
 def parallel_files(pairs: int, seed: int) -> Iterator[tuple[str, bytes]]:
-    """Name and content of all files, a sentence per line; `pairs` are for training.
+    """Yield (path, content) of all files, with one sentence per line; `pairs` is the number of training pairs.
 
-    The same arguments give the same bytes. No sentence stands in two files, or twice in one that is not for training.
+    Equal arguments give equal bytes. No sentence occurs in two files, and only the training file repeats sentences.
     """
     words = _Words(seed)
     seen: set[str] = set()
-    # What is held out is drawn first, so that it does not depend on how much there is to train on.
+    # Draw the held-out sentences first, so that they do not depend on the number of training pairs.
     for split in reversed(SPLITS):
         rng = random.Random(f"{seed}/parallel/{split}")
         sides: list[tuple[str, str]] = []
@@ -55,7 +55,7 @@ def parallel_files(pairs: int, seed: int) -> Iterator[tuple[str, bytes]]:
 
 
 class _Words:
-    """The other language's stem of every English word, drawn from the seed; no two are the same."""
+    """Stem of every English word in the artificial language, drawn with the seed; all stems are different."""
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(f"{seed}/parallel/words")
@@ -66,7 +66,7 @@ class _Words:
         for word in [*nouns, *verbs, *_SIZES, *_PREPOSITIONS, "and"]:
             stem = ""
             while not stem or stem in taken:
-                # All stems end in a consonant, so that an ending is told from a stem.
+                # Stems end in a consonant, and so differ from stems with an ending.
                 stem = "".join(choose(rng, _ONSETS) + choose(rng, _NUCLEI) for _ in range(2)) + choose(rng, "nrlsk")
             taken.add(stem)
             self._stems[word] = stem
@@ -122,6 +122,6 @@ def _form(verb: Verb, plural: bool, past: bool) -> str:
 
 
 def _drawn(rng: random.Random, items: tuple[Item, ...], even: bool) -> Item:
-    """An item; the first ones are more frequent, as words are, unless `even`."""
+    """Return a random item; unless `even`, earlier items are more frequent."""
     point = rng.random()
     return items[int((point if even else point * point) * len(items))]

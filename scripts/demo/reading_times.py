@@ -1,7 +1,7 @@
-"""Self-paced reading times of texts in the generated language: a row for each word and reader.
+"""Self-paced reading times of texts in the generated language: one row per word and reader.
 
-A word takes the longer the longer and the rarer it is, readers differ in their speed and in how much rare words hold
-them up, and some times are missing; so there is something that a model's surprisal can explain.
+Longer and rarer words have longer reading times, so the surprisal of a model can predict the times. Readers differ in
+their speed and in the effect of rarity, and some times are missing.
 """
 
 import csv
@@ -20,7 +20,9 @@ _MISSING_EVERY = 41
 
 
 def reading_files(pairs: Mapping[str, Sequence[Pair]], seed: int) -> Iterator[tuple[str, bytes]]:
-    """Name and content of the table; the sentences of its texts are right sentences of `pairs`, by paradigm."""
+    """Yield name and content of the table; its sentences are good sentences of `pairs`, the minimal pairs by
+    paradigm.
+    """
     drawn = random.Random(f"{seed}/reading_times")
     every = sorted({text_of(pair.good) for found in pairs.values() for pair in found})
     counts = Counter(word for text in every for word in text.split())

@@ -1,17 +1,18 @@
-"""Draws minimal pairs and the rows of labelled tasks, new to the corpora, never the same twice.
+"""Draws minimal pairs and rows of labelled tasks; no text occurs in the corpora or in two rows.
 
-Words are drawn into slots, and patterns put sentences together from them. "A did not V.base the N.plural P" names a
-slot or a word between blanks; `.base` is a field of what lies in the slot, or a slot that holds the name of one. Names,
-nouns and places come from the whole lexicon, unlike those of a scene, so that rows share little but their construction.
-What a task tells happened in the past, where verbs agree with nobody: a verb without a field stands in the past, a noun
-in the singular.
+Words are drawn into slots, and patterns combine the slots to sentences. A pattern such as "A did not V.base the
+N.plural P" consists of slots and words; `.base` is a field of the word in the slot, or a slot that contains the name of
+a field. In contrast to a scene, names, nouns and places come from the whole lexicon, so that rows have little in common
+except their construction. Sentences are in the past tense, in which the verb does not show agreement: a verb without a
+field is in the past, a noun without a field is singular.
 
-Rows are drawn in groups, which balance a task, such as two rows that share their words but not their label. Training
-and scored rows of one task come from one series of draws, so that no text stands in two of them.
+Rows are drawn in groups that balance a task, such as two rows with equal words and different labels. Training and
+evaluation rows of a task come from one series of draws, so that no text is in both.
 
-Minimal pairs have BLiMP's format (Warstadt et al. 2020): a sentence of the grammar, and it with one broken constraint.
-They come as mirrored twins: where one pair has x in the good and y in the bad sentence, its twin has y in the good and
-x in the bad one. A judge that knows only how frequent or how long words are is right in exactly half of the pairs.
+Minimal pairs have the format of BLiMP (Warstadt et al. 2020): a grammatical sentence, and the sentence with one
+violated constraint. Each pair has a mirrored twin: if x is in the good and y in the bad sentence of a pair, y is in the
+good and x in the bad sentence of its twin. So a model that only considers frequency or length of words is right in
+exactly half of the pairs.
 """
 
 import json
@@ -30,29 +31,31 @@ from hatchery.errors import ConfigError
 THINGS = (*lexicon.ANIMALS, *lexicon.OBJECTS)
 CLASSIFIED = tuple(noun for noun in THINGS if noun.category in lexicon.HYPERNYMS)
 ADJECTIVES = lexicon.SIZES + lexicon.QUALITIES
-# What one person does to another.
+# Verbs with a person as object.
 PERSON_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if "person" in verb.objects)
-# "Helen knew that Tom slept" says that he did; "Helen hoped that Tom slept" does not.
+# Verbs that presuppose their clause: "Helen knew that Tom slept" implies that Tom slept, "Helen hoped ..." does not.
 FACTIVE = tuple(verb for verb in lexicon.VERBS if verb.base in {"know", "forget", "see"})
-# Names of men and of women.
+# Names of men, and names of women.
 MEN, WOMEN = ([name for name in lexicon.NAMES if name.gender == gender] for gender in ("masculine", "feminine"))
-# The verb of a pattern, plain and negated.
+# Verb of a pattern, affirmative and negated.
 ACTED = ("V", "did not V.base")
 
 Source: TypeAlias = "Sequence[Any] | Callable[[Draw], Any]"
 
 
 class Draw:
-    """The draws of one group of rows; every call takes the next numbers of `rng`."""
+    """The random draws of one group of rows, and the drawn words by slot."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.slots: dict[str, Any] = {}
 
     def __call__(self, **sources: Source) -> None:
-        """Fill slots in the order given: each with one item of its source, or with what a function of the draws says.
+        """Fill slots in the given order, each with a random item of its source.
 
-        `A_B` are two slots with different items, `A_` is one slot drawn like them. A source that is text is its item.
+        A source can also be a function of this object, or a text; then the slot gets the function's value or the text.
+        A keyword `A_B` fills two slots with different items of the source; `A_` fills one slot, with the same kind of
+        draw.
         """
         for slot, source in sources.items():
             if callable(source):
@@ -66,27 +69,27 @@ class Draw:
                 self.slots[slot] = self.one(source)
 
     def one(self, items: Sequence[Item]) -> Item:
-        """One item."""
+        """Return a random item."""
         return choose(self.rng, items)
 
     def some(self, items: Sequence[Item], count: int) -> list[Item]:
-        """`count` different items, in random order."""
+        """Return `count` different items in random order."""
         return self.rng.sample(items, count)
 
     def coin(self) -> bool:
-        """True or false."""
+        """Return True or False, with equal probability."""
         return self.rng.random() < 0.5
 
     def text(self, *patterns: str) -> str:
-        """The text of the sentences, one after the other; a pattern that asks ends with its own mark."""
+        """Return the sentences of the patterns as one text; a pattern that ends in " ?" is a question."""
         return " ".join(text_of(self._sentence(pattern)) for pattern in patterns)
 
     def each(self, *patterns: str) -> tuple[str, ...]:
-        """The text of each sentence."""
+        """Return the text of each pattern."""
         return tuple(map(self.text, patterns))
 
     def texts(self, **patterns: str) -> dict[str, Any]:
-        """The fields of a row, each one sentence."""
+        """Return the fields of a row: the text of each pattern, by the pattern's keyword."""
         return {name: self.text(pattern) for name, pattern in patterns.items()}
 
     def _sentence(self, pattern: str) -> Words:
@@ -106,13 +109,13 @@ class Draw:
 
 
 def place(draw: Draw) -> Words:
-    """ "near the lake"."""
+    """Return a prepositional phrase such as "near the lake"."""
     return (draw.one(lexicon.PLACE_PREPOSITIONS), "the", draw.one(lexicon.PLACES).singular)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A grammatical sentence and its broken counterpart, as words."""
+    """A grammatical sentence, and its counterpart with a violated constraint, as words."""
 
     good: Words
     bad: Words
@@ -124,7 +127,7 @@ Broken = Literal["first", "second"]
 
 @dataclass(frozen=True)
 class Paradigm:
-    """One phenomenon tested in one way; `draw` makes two mirrored pairs from fresh material."""
+    """One type of minimal pairs within a phenomenon; `draw` returns two mirrored pairs with new words."""
 
     uid: str
     field: str
@@ -142,7 +145,11 @@ def crossed(
     second: tuple[_Other, _Other],
     broken: Broken = "second",
 ) -> Twins:
-    """The twins of a sentence of two parts that must fit: what is `broken` in the bad ones is the other of the two."""
+    """Return the twins of a sentence that `whole` makes of two parts, of which each has two values.
+
+    Good sentences combine the first values or the second values; bad sentences have the other value of the part
+    `broken`.
+    """
     (a, b), (x, y) = first, second
     if broken == "first":
         return Pair(whole(a, x), whole(b, x)), Pair(whole(b, y), whole(a, y))
@@ -150,9 +157,9 @@ def crossed(
 
 
 def draw_pairs(paradigm: Paradigm, count: int, seed: int, taken: Container[str]) -> list[Pair]:
-    """`count` different pairs (rounded down to whole twins) whose sentences are not in `taken`.
+    """Return `count` different pairs (an odd `count` is rounded down) whose sentences are not in `taken`.
 
-    Raises ConfigError when the paradigm cannot make that many.
+    Raises ConfigError if the paradigm has too few different pairs.
     """
     rng = random.Random(f"{seed}/minimal_pairs/{paradigm.uid}")
     pairs: list[Pair] = []
@@ -172,7 +179,7 @@ def draw_pairs(paradigm: Paradigm, count: int, seed: int, taken: Container[str])
 
 
 def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, object]]:
-    """The pairs as rows of a BLiMP file."""
+    """Return the pairs as rows of a BLiMP file."""
     return [
         {
             "sentence_good": text_of(pair.good),
@@ -192,16 +199,17 @@ def blimp_rows(paradigm: Paradigm, pairs: list[Pair]) -> list[dict[str, object]]
 
 TaskRow = dict[str, Any]
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
-# Sentences up to this many words ("Yes.", "It is near the lake.") recur in any text; of them only whole texts count.
+# Sentences with at most this number of words ("Yes.", "It is near the lake.") may also occur in the corpora, unless
+# they are the whole text.
 _SHORT = 5
 
 
 @dataclass(frozen=True)
 class RowTask:
-    """`make` draws the rows of the group with this number; `fresh` names the fields whose texts must be new.
+    """A task: `make` draws the rows of a group by its index, and `fresh` names the fields whose texts must be new.
 
-    Fresh fields hold no sentence of the corpora beyond a few words, and those of two groups never agree. Rows stand in
-    random order, most with their numbers; those that come numbered (of passages, of pairs) stay as they were drawn.
+    No sentence of a new text is in the corpora, except for very short ones, and no two groups have equal texts. Rows
+    are shuffled, and numbered if `numbers`; rows that `make` has numbered (by passage or pair) keep their order.
     """
 
     make: Callable[[Draw, int], list[TaskRow]]
@@ -210,17 +218,21 @@ class RowTask:
     numbers: bool = True
 
     def key(self, row: TaskRow) -> tuple[str, ...]:
-        """What makes two rows the same, in whatever order they name their texts."""
+        """Return a key that is equal for rows with equal texts in any order."""
         return tuple(sorted(row[name] for name in self.fresh))
 
 
 def grouped(*fresh: str, numbers: bool = True) -> Callable[[Callable[[Draw, int], list[TaskRow]]], RowTask]:
-    """The task of a function that makes the rows of a group; it is called like the function."""
+    """Return a decorator that makes a task of a function; the function returns the rows of a group and names
+    the task.
+    """
     return lambda make: RowTask(make, fresh, make.__name__, numbers)
 
 
 def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int], TaskRow]], RowTask]:
-    """The same of a function that makes the row of one label, without the label; a group has one row for each."""
+    """Return a decorator like `grouped`, for a function that returns one row for a label; a group has one row per
+    label.
+    """
 
     def task(make: Callable[[Draw, int, int], TaskRow]) -> RowTask:
         def group_of(draw: Draw, group: int) -> list[TaskRow]:
@@ -234,9 +246,9 @@ def labelled(*fresh: str, labels: int = 2) -> Callable[[Callable[[Draw, int, int
 def draw_splits(
     stream: str, splits: Mapping[str, tuple[RowTask, int]], taken: Container[str]
 ) -> dict[str, list[TaskRow]]:
-    """For every split its number of rows, rounded down to whole groups (but at least one), shuffled and numbered.
+    """Return the rows of each split: the requested number, rounded down to complete groups, but at least one group.
 
-    `stream` names the random draws, seed included. Raises ConfigError when a task cannot make that many.
+    `stream` names the random draws and contains the seed. Raises ConfigError if a task has too few different rows.
     """
     seen: set[tuple[str, ...]] = set()
     return {split: _draw(f"{stream}/{split}", *asked, taken, seen) for split, asked in splits.items()}
@@ -259,17 +271,17 @@ def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: s
 
 
 def shuffled(rng: random.Random, rows: list[TaskRow], numbers: bool = True) -> list[TaskRow]:
-    """The rows in random order, with their numbers or without."""
+    """Return the rows in random order; with `numbers`, `idx` is the index of each row."""
     rng.shuffle(rows)
     return [{**row, "idx": index} if numbers else row for index, row in enumerate(rows)]
 
 
 def _known(text: str, taken: Container[str]) -> bool:
-    """Whether the text, or a sentence of it with more than a few words, stands in `taken`."""
+    """Return True if the text, or one of its sentences of more than _SHORT words, is in `taken`."""
     parts = (part for part in _SENTENCE_END.split(text) if len(part.split()) > _SHORT)
     return text in taken or any(part in taken for part in parts)
 
 
 def json_lines(rows: list[TaskRow]) -> bytes:
-    """The rows as a JSON-lines file."""
+    """Return the rows as JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

@@ -1,7 +1,8 @@
-"""A scene (a small cast, a place and a few things, which give a document its topic), and sentences told about it.
+"""Scenes and sentences about scenes; a scene is the persons, animals, things and places that are the topic of a
+document.
 
-Pronouns, definite descriptions and category words ("a hammer ... the tool") refer back to what was mentioned, so that
-context helps to predict words, as it does in real text.
+Pronouns, definite descriptions and category words ("a hammer ... the tool") refer to earlier words, so that, as in real
+text, context helps to predict words.
 """
 
 import random
@@ -37,28 +38,31 @@ _SPECIFIC_VERBS = {
     category: tuple(verb for verb in verbs if len(verb.objects) <= 3) or verbs
     for category, verbs in _VERBS_BY_CATEGORY.items()
 }
-# Verbs that take every category.
+# Verbs that accept objects of every category.
 GENERAL_VERBS = tuple(verb for verb in lexicon.TRANSITIVE if set(_VERBS_BY_CATEGORY) <= set(verb.objects))
 
 
 def fitting_tense(verb: Verb, tense: Tense) -> Tense:
-    """The tense, or the plain present where a verb of state would stand in the progressive."""
+    """Return `tense`, or the present tense instead of the progressive of a verb of state."""
     return "present" if tense == "progressive" and verb.base in lexicon.STATIVE else tense
 
 
 def pick_verb(rng: random.Random, noun: Noun) -> Verb:
-    """A verb for this object; half of the time one that few categories take, so that no verb stays rare."""
+    """Return a random verb that accepts the object `noun`.
+
+    With probability 0.5, the verb accepts few categories, so that no verb is rare.
+    """
     return choose(rng, (_SPECIFIC_VERBS if rng.random() < 0.5 else _VERBS_BY_CATEGORY)[noun.category])
 
 
 def named(name: Name) -> NounPhrase:
-    """The name as a noun phrase."""
+    """Return the name as a noun phrase."""
     return NounPhrase((name.word,), "singular", name.gender)
 
 
 @dataclass
 class Scene:
-    """The cast and the props of one document, and the random generator that tells its story."""
+    """Persons, animals, things and places of one document, and its random generator."""
 
     rng: random.Random
     names: list[Name]
@@ -69,7 +73,7 @@ class Scene:
 
     @classmethod
     def draw(cls, rng: random.Random) -> "Scene":
-        """A scene of two names, three kinds of persons, two animals, three things and two places."""
+        """Return a random scene: two names, three persons, two animals, three things and two places."""
         return cls(
             rng,
             names=rng.sample(lexicon.NAMES, 2),
@@ -80,49 +84,49 @@ class Scene:
         )
 
     def one(self, items: Sequence[Item]) -> Item:
-        """One item."""
+        """Return a random item."""
         return choose(self.rng, items)
 
     def number(self) -> Number:
-        """Singular or plural, equally often."""
+        """Return "singular" or "plural" with equal probability."""
         return "plural" if self.rng.random() < 0.5 else "singular"
 
     def tense(self) -> Tense:
-        """A tense; the ones that show agreement are the most frequent."""
+        """Return a random tense; tenses that show agreement are the most frequent."""
         return self.one(
             ("present", "present", "present", "progressive", "progressive", "perfect", "perfect", "past", "past"),
         )
 
     def phrase(self, noun: Noun, number: Number | None = None, modifier: float = 0.0) -> NounPhrase:
-        """A noun phrase about `noun`, with a distracting modifier with probability `modifier`."""
+        """Return a noun phrase with `noun`; with the probability `modifier`, a distracting noun follows."""
         number = number or self.number()
         attached = pick_modifier(self.rng, self.one(self.things)) if self.rng.random() < modifier else ()
         return noun_phrase(pick_determiner(self.rng, number), noun, number, pick_adjectives(self.rng), attached)
 
     def name(self) -> NounPhrase:
-        """One of the names of the scene."""
+        """Return one of the scene's names."""
         return named(self.one(self.names))
 
     def person(self, modifier: float = 0.15) -> NounPhrase:
-        """A name or a person or several."""
+        """Return a name, or a noun phrase for one or several persons."""
         if self.rng.random() < 0.35:
             return self.name()
         return self.phrase(self.one(self.persons), modifier=modifier)
 
     def place(self) -> Words:
-        """A prepositional phrase of place."""
+        """Return a prepositional phrase of place."""
         phrase = noun_phrase("the", self.one(self.places), "singular")
         return (self.one(lexicon.PLACE_PREPOSITIONS), *phrase.words)
 
     def ending(self) -> Words:
-        """Nothing, a place or an adverb."""
+        """Return a place, an adverb of time or manner, or no words."""
         point = self.rng.random()
         if point < 0.35:
             return self.place()
         return (self.one(lexicon.TIME_ADVERBS),) if point < 0.5 else ()
 
     def clause(self, subject: NounPhrase | None = None, animal: bool = False, **features: Any) -> Clause:
-        """A clause about a person or an animal, transitive or not; `features` are fields of `Clause`."""
+        """Return a transitive or intransitive clause about a person or an animal; `features` are fields of `Clause`."""
         rng = self.rng
         tense: Tense = features.pop("tense", None) or self.tense()
         if animal or (subject is None and rng.random() < 0.25):
@@ -134,19 +138,19 @@ class Scene:
         noun = self.one((*self.things, *self.things, *self.animals, *self.persons))
         verb, words = pick_verb(rng, noun), self.phrase(noun).words
         if features.get("negated") or features.get("adverb") in ("never", "ever"):
-            # "some" is kept out of the scope of a negation, where "any" stands instead.
+            # Replace "some" with "any" inside a negation.
             words = tuple("any" if word == "some" else word for word in words)
         return Clause(subject, verb, words, fitting_tense(verb, tense), **features)
 
 
 def statement(scene: Scene) -> Words:
-    """A plain statement, sometimes with an adverb of frequency."""
+    """Return an affirmative statement, sometimes with an adverb of frequency."""
     adverb = scene.one(ADVERBS) if scene.rng.random() < 0.12 else ""
     return stated(scene.clause(adverb=adverb))
 
 
 def negation(scene: Scene) -> Words:
-    """A negative statement; half of them hold a word that needs the negation (ever, any)."""
+    """Return a negative statement; about half of the statements contain a word that requires a negation (ever, any)."""
     kind = scene.rng.random()
     if kind < 0.3:
         return stated(scene.clause(negated=True, adverb="ever" if scene.rng.random() < 0.5 else ""))
@@ -157,7 +161,7 @@ def negation(scene: Scene) -> Words:
 
 
 def any_or_some(scene: Scene, negated: bool) -> Words:
-    """ "Tom did not see any dogs" when negated, "Tom saw some dogs" otherwise."""
+    """Return "Tom did not see any dogs" if `negated`, else "Tom saw some dogs", with random words."""
     noun = scene.one((*scene.things, *scene.animals))
     determiner = "any" if negated else "some"
     phrase = noun_phrase(determiner, noun, "plural", pick_adjectives(scene.rng, 0.2))
@@ -167,7 +171,9 @@ def any_or_some(scene: Scene, negated: bool) -> Words:
 
 
 def quantified(scene: Scene, negative: bool) -> Words:
-    """ "No dog has ever slept here" or "Every dog has already slept": the adverb follows the quantifier."""
+    """Return a sentence whose quantifier determines the adverb: "No dog has ever slept" or "Every dog has already
+    slept".
+    """
     noun = scene.one(scene.persons)
     subject = noun_phrase("no" if negative else scene.one(("every", "each")), noun, "singular")
     clause = scene.clause(subject, tense="perfect", adverb="ever" if negative else "already")
@@ -175,7 +181,7 @@ def quantified(scene: Scene, negative: bool) -> Words:
 
 
 def reflexive(scene: Scene) -> Words:
-    """A person who acts on himself, herself or themselves."""
+    """Return a sentence with a reflexive pronoun: himself, herself or themselves."""
     subject = scene.person(modifier=0.0)
     while subject.reference == "neuter":
         subject = scene.person(modifier=0.0)
@@ -185,7 +191,7 @@ def reflexive(scene: Scene) -> Words:
 
 
 def description(scene: Scene) -> Words:
-    """Somebody is tired, something is red."""
+    """Return a sentence that describes a person, an animal or a thing, such as "Helen is very tired"."""
     subject = (
         scene.person()
         if scene.rng.random() < 0.5
@@ -202,7 +208,7 @@ def description(scene: Scene) -> Words:
 
 
 def existence(scene: Scene) -> Words:
-    """There is a dog in the garden."""
+    """Return a sentence such as "There is a dog in the garden"."""
     number = scene.number()
     determiners = ("a", "a", "no") if number == "singular" else ("many", "few", "some", "no", "two", "three")
     noun = scene.one((*scene.animals, *scene.things, *scene.persons))
@@ -211,7 +217,7 @@ def existence(scene: Scene) -> Words:
 
 
 def report(scene: Scene) -> Words:
-    """Somebody says or thinks that something is so."""
+    """Return reported speech such as "Tom says that ..."."""
     name = scene.name()
     verb = scene.one(lexicon.CLAUSAL)
     if scene.rng.random() < 0.3:
@@ -225,7 +231,7 @@ def report(scene: Scene) -> Words:
 
 
 def follow_up(scene: Scene) -> list[Words]:
-    """Two or three sentences about one person: the name first, then pronouns of its gender."""
+    """Return two sentences about one person: the first has the name, the second has pronouns of its gender."""
     name = scene.one(scene.names)
     pronoun = NounPhrase((lexicon.SUBJECT_PRONOUNS[name.gender],), "singular", name.gender)
     first = stated(scene.clause(named(name)))
@@ -242,9 +248,10 @@ def follow_up(scene: Scene) -> list[Words]:
 
 
 def restatement(scene: Scene) -> list[Words]:
-    """A thing and then the same thing by the name of its category: knowledge about words.
+    """Return a sentence with a noun, and a sentence that names the same thing by its category, to teach lexical
+    knowledge.
 
-    The verbs take every category, so that only the noun tells which category word follows.
+    The verbs accept every category, so only the noun predicts the category word.
     """
     noun = scene.one(
         [noun for noun in (*scene.animals, *scene.things) if noun.category in lexicon.HYPERNYMS]
@@ -267,7 +274,9 @@ def restatement(scene: Scene) -> list[Words]:
 
 
 def echo(scene: Scene) -> list[Words]:
-    """Something and then the part of it that follows: without the place, without who said it, or as an answer."""
+    """Return a sentence, and a sentence that follows from it: without the place, without "Tom said that", or as an
+    answer.
+    """
     noun = scene.one((*scene.animals, *scene.things))
     known = noun_phrase("the", noun, scene.number())
     fact = Clause(scene.name(), scene.one(GENERAL_VERBS), known.words, scene.one(EVENT_TENSES))
@@ -282,7 +291,7 @@ def echo(scene: Scene) -> list[Words]:
 
 
 def definition(scene: Scene, noun: Noun | None = None) -> Words:
-    """A hammer is a tool; hammers are tools; every hammer is a tool."""
+    """Return a definition of a noun: "A hammer is a tool", "Hammers are tools" or "Every hammer is a tool"."""
     noun = noun or scene.one(
         [noun for noun in (*lexicon.ANIMALS, *lexicon.OBJECTS, *lexicon.PLACES) if noun.category in lexicon.HYPERNYMS],
     )
@@ -295,7 +304,7 @@ def definition(scene: Scene, noun: Noun | None = None) -> Words:
 
 
 def question(scene: Scene) -> Words:
-    """A yes-no question with the auxiliary before the subject, sometimes with ever or any."""
+    """Return a yes-no question, sometimes with "ever" or "any"."""
     if scene.rng.random() < 0.2:
         noun = scene.one((*scene.things, *scene.animals))
         phrase = noun_phrase("any", noun, "plural")
@@ -305,7 +314,7 @@ def question(scene: Scene) -> Words:
 
 
 def where_question(scene: Scene) -> list[Words]:
-    """Where is the dog? It is near the river."""
+    """Return a question and its answer, such as "Where is the dog? It is near the river"."""
     number = scene.number()
     noun = scene.one((*scene.things, *scene.animals))
     phrase = noun_phrase("the", noun, number)

@@ -1,12 +1,12 @@
-"""Miniature data for every suite of the papers, in the layouts in which the real data are published.
+"""Miniature data for every suite of the papers, in the layouts of the published data.
 
-`filter_data` is the archive of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files"); `glue` and `superglue` have the
-hub's fields as JSON lines, `hans` too; `edge_probing` has jiant's JSON lines and CoNLL-U. All of it follows from the
-seed.
+`filter_data` is the archive of BabyLM 2023 (docs/papers/babylm-evaluation.md, "Files"). `glue`, `superglue` and `hans`
+are JSON lines with the fields of the hub. `edge_probing` has jiant's JSON lines, and CoNLL-U. All data depend only on
+the seed and the sizes.
 
-Of edge probing (docs/papers/ltg-bert.md, "Records of edge probing") pos, ner, srl and coref label spans of words; srl
-has one record for each predicate, coref all pairs of mentions of a sentence. The CoNLL-U file has comments, multiword
-tokens for contracted negations and empty nodes for elided verbs.
+In edge probing (docs/papers/ltg-bert.md, "Records of edge probing"), pos, ner, srl and coref label spans of words. A
+row of srl is one predicate; a row of coref contains all pairs of mentions in a sentence. The CoNLL-U file has comments,
+multiword tokens for contracted negations, and empty nodes for omitted verbs.
 """
 
 import random
@@ -32,17 +32,17 @@ def _target(label: str, *spans: Span) -> Target:
 
 
 def pos(analysis: Analysis) -> list[list[Target]]:
-    """The Penn Treebank tag of every word. Solved by context for that, her, and verb forms such as found."""
+    """Return the Penn Treebank tag of every word; "that", "her" and forms such as "found" require context."""
     return [[_target(token.xpos, (index, index + 1)) for index, token in enumerate(analysis.tokens)]]
 
 
 def ner(analysis: Analysis) -> list[list[Target]]:
-    """The type of every noun phrase. Solved by its head, which need not be its last noun: "the boy near the mill"."""
+    """Return the type of every noun phrase; its head need not be the last noun, as in "the boy near the mill"."""
     return [[_target(label, span) for span, label in sorted(analysis.entities)]]
 
 
 def srl(analysis: Analysis) -> list[list[Target]]:
-    """Roles of each predicate's arguments. Solved by structure: the same phrases are ARG0 here and ARG1 there."""
+    """Return the roles of each predicate's arguments; equal phrases have different roles in different sentences."""
     return [
         [_target(role, (frame.predicate, frame.predicate + 1), span) for span, role in sorted(frame.arguments)]
         for frame in analysis.frames
@@ -50,7 +50,9 @@ def srl(analysis: Analysis) -> list[list[Target]]:
 
 
 def coref(analysis: Analysis) -> list[list[Target]]:
-    """ "1" for two mentions of the same, "0" for others. Solved by gender, and by reflexive against plain pronoun."""
+    """Return the label "1" for mentions with one referent, else "0"; genders and types of pronouns determine
+    the label.
+    """
     mentions = sorted(analysis.mentions)
     if not any(analysis.tokens[start].upos == "PRON" for (start, _), _ in mentions):
         return []
@@ -59,9 +61,9 @@ def coref(analysis: Analysis) -> list[list[Target]]:
 
 
 def _drawn(count: int, stream: str, taken: Container[str], seen: set[str]) -> list[Analysis]:
-    """`count` different analysed sentences that are neither in `taken` nor in `seen`, to which theirs are added.
+    """Return `count` different annotated sentences that are not in `taken` or `seen`, and add their texts to `seen`.
 
-    Raises ConfigError when that many cannot be made.
+    Raises ConfigError if there are too few different sentences.
     """
     rng = random.Random(stream)
     analyses: list[Analysis] = []
@@ -79,12 +81,14 @@ def _drawn(count: int, stream: str, taken: Container[str], seen: set[str]) -> li
 
 
 def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[tuple[str, bytes]]:
-    """Training and development files of the five probing tasks, all about the same sentences."""
+    """Yield (path, content) of the training and development files of the five probing tasks, which share their
+    sentences.
+    """
     seen: set[str] = set()
     for split, conllu_split, number in (("train", "train", count), ("development", "dev", count // 2)):
         analyses = _drawn(number, f"{stream}/{split}", taken, seen)
         for task in (pos, ner, srl, coref):
-            # A sentence without targets has no record.
+            # A sentence without targets has no row in the file.
             records = [
                 {
                     "text": " ".join(analysis.words),
@@ -105,7 +109,7 @@ def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[t
 
 
 def _conllu_rows(analysis: Analysis) -> Iterator[tuple[str, ...]]:
-    """The ten columns of every word, with the ranges of contracted words and the empty nodes."""
+    """Yield the ten CoNLL-U columns of every word, including rows for contractions and empty nodes."""
     forms = (*analysis.words, "")
     elided = {before: (form, head) for before, form, head in analysis.empty}
 
@@ -127,7 +131,7 @@ def _conllu_rows(analysis: Analysis) -> Iterator[tuple[str, ...]]:
 
 
 Files = Iterator[tuple[str, bytes]]
-# By task and split: what makes the rows, and how many there are to one training row.
+# By task and split: the task that draws the rows, and the ratio of their number to the number of training rows.
 Sets = dict[str, dict[str, tuple[RowTask, float]]]
 
 
@@ -143,7 +147,7 @@ _MNLI: Sets = {
     }
 }
 _FILTERED = (glue.cola, glue.sst2, glue.mrpc, glue.qqp, inference.qnli, inference.rte)
-# Where the files lie, the stream of their draws, and what is in them.
+# Path pattern of the files, name of the random draws, and tasks with their splits.
 _GLUE: tuple[tuple[str, str, Sets], ...] = (
     ("glue/{task}.{split}.jsonl", "glue/{task}", _halved(glue.stsb, glue.wnli)),
     (
@@ -168,15 +172,16 @@ _OTHERS: tuple[tuple[str, str, Sets], ...] = (
         "msgs/{task}",
         {of.stem: {"train": (of.task("train"), 1), "validation": (of.task("test"), 1.5)} for of in DATASETS},
     ),
-    # Training and evaluation set of about the same size, as published.
+    # Training and evaluation file have about the same size, as published.
     ("hans/{split}.jsonl", "hans", {"hans": {"train": (inference.hans, 1), "validation": (inference.hans, 1)}}),
 )
 
 
 def suite_files(pairs: dict[str, list[Pair]], seed: int, count: int, taken: Container[str]) -> Files:
-    """All files with their folders; `pairs` by paradigm are those of BLiMP.
+    """Yield (path, content) of all files.
 
-    `count` is the number of training rows of each task; `taken` are known sentences.
+    `pairs` are BLiMP's minimal pairs by paradigm. `count` is the number of training rows of each task. Sentences in
+    `taken` are not used in new rows.
     """
 
     def drawn(layouts: tuple[tuple[str, str, Sets], ...]) -> Files:
@@ -187,7 +192,7 @@ def suite_files(pairs: dict[str, list[Pair]], seed: int, count: int, taken: Cont
                 yield from ((path.format(task=task, split=split), json_lines(rows)) for split, rows in splits.items())
 
     yield from drawn(_GLUE)
-    # Each phenomenon of BLiMP pools the first pairs of its paradigms.
+    # The file of a BLiMP phenomenon contains the first pairs of each of its paradigms.
     phenomena: dict[str, list[TaskRow]] = {}
     for paradigm in PARADIGMS:
         phenomena.setdefault(paradigm.term, []).extend(blimp_rows(paradigm, pairs[paradigm.uid][: count - count % 2]))

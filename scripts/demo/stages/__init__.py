@@ -1,1 +1,1 @@
-"""The stage that writes the generated sources."""
+"""The stage that writes the generated demo data."""

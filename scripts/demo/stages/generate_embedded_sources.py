@@ -1,4 +1,4 @@
-"""The stage `generate_embedded_sources`: all embedded sources in the formats of the real ones."""
+"""The stage `generate_embedded_sources`: write all generated demo data in the formats of the real data."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def embedded_settings(project: "Project") -> dict[str, object]:
-    """How large the generated inputs are, and their seed."""
+    """Return the sizes of the generated data, and the random seed."""
     return keys_of(project.config.embedded)
 
 
@@ -26,7 +26,7 @@ def embedded_settings(project: "Project") -> dict[str, object]:
     minutes=10,
 )
 def generate_embedded_sources(settings: EmbeddedSettings, run: StageRun) -> None:
-    """Write all sources under `run.folder`, replacing the source folders of an earlier run."""
+    """Write all demo data below `run.folder`; folders of an earlier run are replaced."""
     from demo.generate import generate
 
     generate(settings, run)
