@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hatchery.artifacts.checksums import digest
@@ -37,6 +38,7 @@ from hatchery.corpora.duplicates import (
     line_keys,
     without_lines,
 )
+from hatchery.corpora.near_duplicates import NEAR, NEAR_ELSEWHERE, NOT_NEAR, SIGNATURES, near_duplicates, signature_row
 from hatchery.corpora.raw_files import PIECE_BYTES, Piece, unpacked_bytes
 from hatchery.corpora.readers import reader_and_options
 from hatchery.corpora.sentences import open_splitter
@@ -46,8 +48,6 @@ from hatchery.progress import Progress
 from hatchery.raw.registration import RawSource, open_source
 
 GROUP_BYTES = 16 << 20
-PART_SCHEMA = pa.schema([*SCHEMA, *KEYS])
-PART_SCHEMA_WITH_LICENCES = pa.schema([*SCHEMA, LICENCE, *KEYS])
 
 
 @cache
@@ -98,6 +98,7 @@ class FileGroup:
             self.settings.sentence_reading,
             self.settings.languages or (),
             self.settings.split.seed,
+            None if self.settings.near_duplicates is None else asdict(self.settings.near_duplicates),
             None if self.piece is None else asdict(self.piece),
         ]
 
@@ -188,7 +189,8 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
     rejections = Rejections()
     english = group.settings.languages == ("en",)
     context = ReaderContext(source.name, options, rejections, splitter.split, group.count, group.piece, english)
-    schema = PART_SCHEMA_WITH_LICENCES if has_licences(options) else PART_SCHEMA
+    near = group.settings.near_duplicates
+    schema = pa.schema([*schema_of(has_licences(options)), *KEYS, *(() if near is None else SIGNATURES)])
     with TableWriter(path, schema, is_temporary=True) as table:
         for file in group.files:
             seen: set[str] = set()
@@ -199,7 +201,11 @@ def write_documents(group: FileGroup, path: Path) -> Facts:
                     )
                 seen.add(document.doc_id)
                 row = document_row(document.doc_id, document.source, document.split, document.text, document.licence)
-                table.write(row | {"point": point(seed, document.text), "long_lines": line_keys(document.text)})
+                keys: dict[str, object] = {
+                    "point": point(seed, document.text),
+                    "long_lines": line_keys(document.text),
+                }
+                table.write(row | keys | ({} if near is None else signature_row(document.text, near)))
         written = table.rows
     return {
         "documents": written,
@@ -270,12 +276,14 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
     return parts
 
 
-def _splits(settings: SplitSettings, keys: TextKeys) -> list[str]:
-    """Return the split of each document. Raises CorpusError if the training or development split would be empty."""
+def _splits(settings: SplitSettings, keys: TextKeys, remaining: npt.NDArray[np.bool_]) -> list[str]:
+    """Return the split of each document. `remaining` is False for a document that is left out of the corpus, so that
+    it is no development document. Raises CorpusError if the training or development split would be empty.
+    """
     if settings.development_documents is None and any(keys.given):
         splitter = Splitter(settings)
     else:
-        undecided = np.array([split is None for split in keys.given], dtype=np.bool_)
+        undecided = np.array([split is None for split in keys.given], dtype=np.bool_) & remaining
         remedy = f"bring more text, cut it into documents ({CUTTING})"
         splitter = Splitter(settings, keys.points[undecided], remedy)
     places = keys.points.tolist()
@@ -302,7 +310,10 @@ def _merge(
     contamination: Contamination | None = None,
 ) -> None:
     keys = TextKeys.read(part.path for part in parts)
-    duplicates = Duplicates(keys, _splits(settings.split, keys))
+    near = np.full(len(keys.points), NOT_NEAR, dtype=np.int64)
+    if settings.near_duplicates is not None:
+        near = near_duplicates((part.path for part in parts), len(near), settings.near_duplicates, run.folder)
+    duplicates = Duplicates(keys, _splits(settings.split, keys, near == NOT_NEAR))
     licensed = {source.name for source in settings.sources if has_licences(reader_of(source)[1])}
     with (
         CorpusWriter(
@@ -323,7 +334,8 @@ def _merge(
                 rows = table.set_column(table.schema.get_field_index("split"), SCHEMA.field("split"), splits)
                 if licensed and LICENCE.name not in rows.column_names:
                     rows = rows.append_column(LICENCE, pa.nulls(rows.num_rows, LICENCE.type))
-                corpus.write_rows(_kept_rows(rows, duplicates, index, settings, contamination, corpus.rejections))
+                kept = _kept_rows(rows, duplicates, near, index, settings, contamination, corpus.rejections)
+                corpus.write_rows(kept)
                 index += table.num_rows
                 progress.update(table.num_rows)
         for name, rejections in corpus.rejections.items():
@@ -341,6 +353,7 @@ def _merge(
 def _kept_rows(
     table: pa.Table,
     duplicates: Duplicates,
+    near: npt.NDArray[np.int64],
     first: int,
     settings: ConvertSettings,
     contamination: Contamination | None,
@@ -348,15 +361,20 @@ def _kept_rows(
 ) -> pa.Table:
     """Return the rows of the kept documents, with their kept text; count removed documents and lines as rejections.
 
-    `first` is the index of the first document in the corpus.
+    `near` is the result of `near_duplicates`. `first` is the index of the first document in the corpus.
     """
     has_repeated = settings.duplicates != "keep" and duplicates.any_of(first, first + table.num_rows)
-    if not has_repeated and contamination is None:
+    has_near = bool((near[first : first + table.num_rows] != NOT_NEAR).any())
+    if not has_repeated and not has_near and contamination is None:
         return table
     rows = []
     for index, row in enumerate(table.to_pylist(), first):
         rejected = rejections[row["source"]]
         kept = _remaining_text(row["text"], duplicates, index, settings, rejected)
+        if kept is not None and near[index] != NOT_NEAR:
+            is_elsewhere = duplicates.splits[near[index]] != row["split"]
+            rejected.count(NEAR_ELSEWHERE if is_elsewhere else NEAR, sample=row["text"])
+            kept = None
         if kept is not None and contamination is not None and row["split"] == "train":
             cleaned, shared = contamination.cleaned(kept)
             if shared:

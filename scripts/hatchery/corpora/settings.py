@@ -78,6 +78,19 @@ class DecontaminationSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NearDuplicatesSettings(Settings):
+    """A corpus without documents that share most of their runs of words with an earlier document. Similarity is the
+    Jaccard index: the share of the runs of either document that are in both."""
+
+    similarity: Annotated[float, Range(ge=0.5, le=0.95)] = 0.8
+    """Minimum similarity of a document that is left out."""
+    words: Count = 5
+    """Number of consecutive words in a run; case and punctuation do not count. Shorter documents are kept."""
+    permutations: Annotated[int, Range(ge=32, le=1024)] = 128
+    """Number of MinHash permutations. More permutations miss fewer near duplicates, and need more time and memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ConversionKeys(Sharded):
     """Keys of a corpus that is converted, except its sources."""
 
@@ -86,6 +99,8 @@ class ConversionKeys(Sharded):
     several documents with the same text. drop_lines also drops repeated lines of 100 characters or more."""
     decontamination: DecontaminationSettings | None = omitted_at_default(None)
     """Lines of training text to leave out because they share words with evaluation data; null keeps all lines."""
+    near_duplicates: NearDuplicatesSettings | None = omitted_at_default(None)
+    """Documents to leave out because they resemble an earlier document; null keeps them."""
     split: SplitSettings = dataclasses.field(default_factory=SplitSettings)
     """Development and test documents, selected by a seeded hash unless the source has its own split."""
     sentence_reading: ReadingName = "corrected"

@@ -192,10 +192,11 @@ class CorpusFile(ConversionKeys, OneOfKeys):
     def __post_init__(self) -> None:
         self._check_premiums()
         if self.sources is ABSENT:
-            if self.decontamination is not None:
-                raise RefusedError(
-                    "decontamination", f"expected null with `{self.made_from}`; set it in the corpus with the sources"
-                )
+            for key in ("decontamination", "near_duplicates"):
+                if getattr(self, key) is not None:
+                    raise RefusedError(
+                        key, f"expected null with `{self.made_from}`; set it in the corpus with the sources"
+                    )
             return
         refuse_repeated_names(self.sources)
         for index, source in enumerate(self.sources):
