@@ -1,4 +1,5 @@
-"""The objective and the uses of a finished model, and the objective with which it is measured on held-out text."""
+"""The objective and the uses (masked, causal, translation) of a trained model, and the objective that defines its
+prediction targets on held-out text."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,7 @@ class Use(NamedTuple):
     appends_end_token: bool = True
     """True if training texts ended with a separator."""
     only: ModelKind | None = None
-    """The only one of `kinds` that the model was trained for; None: it was trained for all of them."""
+    """The only one of `kinds` that the model was trained for; None if the model was trained for all `kinds`."""
 
     @property
     def learned(self) -> tuple[ModelKind, ...]:
@@ -42,9 +43,8 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
 
 
 def use_of(trained: Manifest, model: "LanguageModel") -> Use:
-    """Return the uses of a model; those of an imported model, whose manifest has no objective, are read from its own
-    files.
-    """
+    """Return the uses of a model; an imported model has no objective in its manifest, so its uses are read from its
+    configuration."""
     if "objective" in trained.settings:
         return use_of_objective(objective_of_model(trained))
     if isinstance(model.config, EncoderDecoderConfig):
@@ -53,24 +53,25 @@ def use_of(trained: Manifest, model: "LanguageModel") -> Use:
 
 
 def use_of_objective(objective: ObjectiveKeys) -> Use:
-    """Return the uses of a model that was trained with these settings."""
+    """Return the uses of a model that was trained with `objective`."""
     only = objective.learned[0] if objective.learned != objective.kinds else None
     return Use(objective.kinds, objective.predicted_before, objective.appends_end_token, only)
 
 
 def measured_objective(settings: PerplexitySettings, model: Manifest) -> Objective:
-    """Return the objective with which a model is measured; a model without an objective was imported, and predicts
-    masked tokens.
+    """Return the objective that defines a model's prediction targets on held-out text.
+
+    A model without an objective in its manifest was imported, and predicts masked tokens.
     """
     trained = objective_of_model(model) if "objective" in model.settings else None
     return asked_objective(settings, trained, str(model.path))
 
 
 def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None, where: str) -> Objective:
-    """Return the objective with which a model of ours is measured; `trained` are its training settings, None if
-    unknown.
+    """Return the objective that defines a Hatchery model's prediction targets on held-out text; `trained` are its
+    training settings, None if unknown.
 
-    Raises ManifestError naming `where` for masking "own" of a model with an unknown objective.
+    Raises ManifestError naming `where` for masking "own" if `trained` is None.
     """
     common = common_masks(settings)
     if trained is None:
@@ -82,9 +83,10 @@ def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None,
 
 
 def default_objective(use: Use) -> ObjectiveKeys | None:
-    """Return default settings of an objective for a model with these uses; None for a masked or a translation model.
+    """Return default settings of an objective for a model with the uses `use`; None for a masked or a translation
+    model.
 
-    A folder without training settings has no more information than the model's uses.
+    These settings replace the unknown training settings of a model in a folder without them.
     """
     if "causal" not in use.kinds:
         return None
@@ -94,7 +96,8 @@ def default_objective(use: Use) -> ObjectiveKeys | None:
 
 
 def baseline_objective(settings: PerplexitySettings, architecture: Architecture) -> Objective:
-    """Return the objective with which a model of others is measured; its own objective is unknown."""
+    """Return the objective that defines an external model's prediction targets; the objective of its training is
+    unknown."""
     return common_masks(settings) if architecture == "masked" else CausalObjective(CausalSettings())
 
 

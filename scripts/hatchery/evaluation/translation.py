@@ -1,9 +1,10 @@
 """Translate test sets of raw text with one model, and score the translations by BLEU and chrF.
 
-`score` is a function of a model, pairs and settings; the stage opens these and writes scores.csv, `<test>.txt` with a
-translation per line, `<test>.reference.txt` with the references, and `beams.csv` where a beam is chosen, by BLEU of
-validation text (Section 4.1 of "A Natural Bias for Language Generation Models"). The model's own tokenizer encodes all
-test sets, also those of other corpora; the references are compared as they were written.
+`score` is a function of a model, pairs and settings; the stage opens the model and the pairs. The stage writes
+scores.csv, `<test>.txt` with a translation per line, and `<test>.reference.txt` with the references. If the beam size
+is chosen by BLEU on validation text (Section 4.1 of "A Natural Bias for Language Generation Models"), the stage also
+writes `beams.csv`. The model's own tokenizer encodes all test sets, including those of other corpora; the references
+are compared in their original spelling.
 """
 
 from collections.abc import Mapping
@@ -67,9 +68,11 @@ def translate_all(
 
 @dataclass(frozen=True)
 class Translator:
-    """A translation model in evaluation mode on `device`, and its search settings, which apply unless a beam is chosen.
+    """A translation model in evaluation mode on `device`, and its search settings, whose beam size a chosen beam size
+    replaces.
 
-    `longest` is the sequence length of its training in tokens; `direction` is the trained direction.
+    `longest` is the sequence length of its training in tokens; `direction` is the direction of translation that the
+    model was trained for.
     """
 
     network: TranslationModel
@@ -81,7 +84,8 @@ class Translator:
 
 
 def translator_of(opened: Pretrained, device: torch.device) -> Translator:
-    """Return the model as a translator. Raises EvaluationError for a model that was not trained to translate."""
+    """Return a translation model with its search settings. Raises EvaluationError for a model that was not trained to
+    translate."""
     is_ours = isinstance(opened, OurModel) and Path(opened.where).name == MANIFEST
     objective, network = opened.objective, opened.network
     if not is_ours or not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
@@ -102,8 +106,8 @@ def score(
 ) -> Scores:
     """Translate the sources of each test set, and compare the translations with the references.
 
-    `pairs` are the sources and references by test set. The tables are scores.csv (points) and, where a beam is chosen,
-    beams.csv; the texts are the translations and the references.
+    `pairs` are the sources and references by test set. The tables are scores.csv, with scores from 0 to 100, and, if
+    the beam size is chosen, beams.csv. The texts are the translations and the references.
     """
     rows: list[tuple[Any, ...]] = []
 
@@ -150,9 +154,9 @@ def score(
 
 
 def evaluate(request: Request) -> Answer:
-    """Translate pairs: a list of (source, reference), a table with these columns, or a corpus of ours.
+    """Translate pairs: a list of (source, reference), a table with these columns, or the folder of a Hatchery corpus.
 
-    `split` names the split of a corpus, by default `test`. Raises like the stage `translate_tests`.
+    The key `split` names the split of a corpus, by default `test`. Raises the errors of the stage `translate_tests`.
     """
     split = str(request.settings.get("split", "test"))
     known = {key: value for key, value in request.settings.items() if key != "split"}
@@ -176,12 +180,12 @@ def evaluate(request: Request) -> Answer:
 
 
 def best_beam(scored: Mapping[int, float]) -> int:
-    """Return the beam size with the highest BLEU, the smallest of equally good sizes."""
+    """Return the beam size with the highest BLEU; among sizes with equal BLEU, the smallest one."""
     return max(scored, key=lambda size: (scored[size], -size))
 
 
 def read_pairs(corpus: Path, test: HeldOutPairs, direction: str) -> tuple[list[str], list[str]]:
-    """Return sources and references of a test set, as written in the corpus. Raises CorpusError if there are no
+    """Return sources and references of a test set in the spelling of the corpus. Raises CorpusError if there are no
     pairs."""
     manifest = read_manifest(corpus)
     shards = shards_by_split(manifest)

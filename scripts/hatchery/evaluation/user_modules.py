@@ -1,8 +1,8 @@
-"""Adapters of a user's module for evaluations that need more than logits and a tokenizer of ours.
+"""Adapters of a user's module for evaluations that need more than logits and a Hatchery tokenizer.
 
 `UserEncoder` returns the states that fine-tuning and probing read, from the module's own method `hidden_states`.
 `LibraryView` gives the module the interface of a model of the library `transformers`, for modules with a tokenizer of
-the library.
+that library.
 """
 
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ STATES = "hidden_states"
 
 
 class UserEncoder(Encoder):
-    """The states of a user's module, which its method `hidden_states` returns.
+    """The encoder of a user's module, whose method `hidden_states` returns the states.
 
     Raises EvaluationError for a module without this method, and ModelError for states of other shapes than [B, T, D].
     """
@@ -53,7 +53,7 @@ class UserEncoder(Encoder):
 
     @property
     def layers_add_up(self) -> bool:
-        """False; see `has_residual_stream`."""
+        """False, because the module's layers are unknown."""
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
@@ -74,8 +74,8 @@ class UserEncoder(Encoder):
         return self(input_ids, attention_mask)[-1].flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Set the probability of every dropout, including those that the module stores as a number. Raises
-        ModelError."""
+        """Set the probability of every dropout, including probabilities that the module stores as numbers. Raises
+        ModelError for a probability outside [0, 1)."""
         set_dropout_(self, probability)
 
 
@@ -101,11 +101,11 @@ class LibraryView(nn.Module):
         return SimpleNamespace(weight=torch.empty(self.network.config.vocab_size, 0))
 
     def get_input_embeddings(self) -> SimpleNamespace:
-        """Return an object with the number of input ids, which is that of the output."""
+        """Return an object with the number of input ids, which equals the number of output ids."""
         return SimpleNamespace(num_embeddings=self.network.config.vocab_size)
 
 
 class LibraryTokensModel(BaselineModel):
-    """A user's module with a tokenizer of the library, as a language model for sentences and held-out text."""
+    """A user's module with a tokenizer of `transformers`, as a language model for sentences and held-out text."""
 
     network: LibraryView

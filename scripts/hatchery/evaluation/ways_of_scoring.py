@@ -1,9 +1,9 @@
-"""Scoring methods (ways), and the models that each method fits, which planning checks before any training and jobs
-check again.
+"""Scoring methods (ways), and the models that each method fits. Planning checks the fit before any training, and jobs
+check it again.
 
-A masked model predicts a hidden token at the token's own position. A hybrid model (GPT-BERT) predicts it at the
-position before, and can also continue a text. Logits read at the wrong position give meaningless numbers without an
-error.
+A masked model predicts a hidden token at the token's own position. A hybrid model (GPT-BERT) predicts a hidden token at
+the position before it, and can also continue a text. Logits read at the wrong position give meaningless numbers without
+an error.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 Architecture = Literal["masked", "causal", "encoder_decoder"]
 Edition = Literal[2023, 2025, 2026]
-"""Years of BabyLM with different rules."""
+"""Years of BabyLM whose evaluations have different rules."""
 
 
 class Way(NamedTuple):
-    """A scoring method: the uses of a model that it fits, and the position at which a hidden token is predicted."""
+    """A scoring method: the architectures that it fits, and the position at which a hidden token is predicted."""
 
     architectures: tuple[Architecture, ...]
     tokens: str
@@ -47,7 +47,8 @@ DIFFUSION_ORDERS = 4
 WAYS: dict[str, Way] = {
     # Each token is masked separately (Salazar et al., 2020).
     "pll": Way(("masked",), _PLL, _each),
-    # Names of BabyLM's pipeline for the two kinds of masked models; the kind of the model is checked.
+    # The names of these two methods are those of BabyLM's pipeline. Each method fits one position of predictions, which
+    # is checked.
     "masked": Way(("masked",), _PLL, _each, predicted_before=0),
     "mntp": Way(("masked",), _PLL, _each, predicted_before=1),
     # The later pieces of the token's word are masked too (Kauf & Ivanova, 2023).
@@ -77,7 +78,7 @@ WAYS: dict[str, Way] = {
 
 
 def default_way(architecture: str) -> str:
-    """Return the scoring method that `auto` means for an architecture."""
+    """Return the scoring method that `auto` selects for an architecture."""
     return "pll" if architecture == "masked" else "left_to_right"
 
 
@@ -85,9 +86,10 @@ _PREDICTED = {"masked": "hidden tokens", "causal": "next tokens"}
 
 
 def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | None:
-    """Return why a scoring method needs a use for which the network was not trained; None if it was.
+    """Return the reason why a scoring method does not fit the model's training, or None.
 
-    The method fits a network with the uses `kinds`; `learned` are the uses for which the network was trained.
+    `kinds` are the uses that the network has, and `learned` the uses for which the network was trained; a method needs
+    a learned use.
     """
     if name not in WAYS:
         return None  # `auto` uses the model as it was trained.
@@ -97,7 +99,8 @@ def unlearned(name: str, kinds: Sequence[str], learned: Sequence[str]) -> str | 
 
 
 def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
-    """Return why a scoring method hides shares of tokens that a model never saw in training; None if it does not."""
+    """Return the reason why a scoring method hides shares of tokens that the model never saw hidden in training, or
+    None."""
     rates = getattr(objective, "rates", None)
     if name != "diffusion" or (rates is not None and rates.covers_all):
         return None
@@ -106,9 +109,8 @@ def never_hidden(name: str, objective: "ObjectiveKeys") -> str | None:
 
 
 def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
-    """Return the scoring methods that fit a model of these kinds with this distance of a prediction from its hidden
-    token.
-    """
+    """Return the scoring methods that fit a model with the uses `kinds` and this distance from a prediction's position
+    to its hidden token."""
     return [
         name
         for name, way in WAYS.items()
@@ -118,9 +120,8 @@ def fitting_ways(kinds: Sequence[str], predicted_before: int) -> list[str]:
 
 
 def why_not(name: str, kinds: Sequence[str], predicted_before: int, edition: Edition = 2023) -> str | None:
-    """Return why a model cannot be scored with a method by the rules of an edition, and a method that fits; None if it
-    can.
-    """
+    """Return the reason why a method does not fit a model under the rules of `edition`, and a method that fits; None if
+    the method fits."""
     if edition != 2023 and "encoder_decoder" in kinds:
         return (
             f"{name!r} by the rules of {edition} asks an encoder-decoder for what a mask hides, which is not done "

@@ -1,8 +1,8 @@
 """Texts by models: the continuation of a causal model, and subwords in readable form.
 
-Every token of a continuation, most probable or drawn, is computed once and predicted from all earlier tokens. Draws are
-uniform numbers of a seeded generator, looked up in the cumulative probabilities, so that equal weights give equal
-texts.
+Each token of a continuation, most probable or drawn, is predicted from all earlier tokens, whose states are cached.
+Draws are uniform numbers of a seeded generator, looked up in the cumulative probabilities, so that equal model weights
+give equal texts.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ def continuation(
     generator: np.random.Generator | None = None,
     most_tokens: int = MOST_TOKENS,
 ) -> list[int]:
-    """Return the ids that continue `ids`, which begin with the start of a text; at most `most_tokens` of them.
+    """Return at most `most_tokens` ids that continue `ids`, the beginning of a text.
 
-    Each is the most probable id (of equally probable ones the first), or drawn by `generator`. The continuation ends
-    with the text or the paragraph: if every sentence is a paragraph, a model learns that a paragraph ends after each,
-    and predicts no other token there. Other special tokens are never written.
+    Each id is the most probable one (among equally probable ids the first), or is drawn by `generator`. The
+    continuation ends with the text or with the paragraph, because a model that was trained with one sentence per
+    paragraph predicts only the end of the paragraph after a sentence. Other special tokens are never predicted.
     """
     limit = model.config.position_limit or len(ids) + most_tokens
     ends = {tokenizer.sep_id, tokenizer.par_id}
@@ -58,8 +58,8 @@ def best_subwords(
 ) -> list[tuple[str, float]]:
     """Return the most probable subwords under `logits` [V], in readable form, with their probabilities.
 
-    Equally probable subwords are ordered by id. Special tokens are omitted for models of ours; for a model of others,
-    they are unknown.
+    Equally probable subwords are ordered by id. Special tokens are omitted for Hatchery models only, because the
+    special tokens of an external model are unknown.
     """
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):

@@ -31,7 +31,8 @@ def filled_sentences_settings(project: "Project", experiment: str) -> dict[str, 
     minutes=10,
 )
 def fill_sentences(settings: Mapping[str, Any], model: Path, corpus: Manifest, run: StageRun) -> None:
-    """Write `sentences.json` into the folder of `run`: sentences of the corpus, and guesses for each gap.
+    """Write `sentences.json` into the folder of `run`: sentences of the corpus, and the model's predictions for their
+    gaps.
 
     `model` is the manifest of a pretraining. Raises ManifestError, ModelError, TokenizationError, EvaluationError or
     CorpusError naming the unusable input.

@@ -22,7 +22,7 @@ from hatchery.stage import Stage, StoredByDigest
 from hatchery.typed import build, keys_of, stage_body
 
 UNFINISHED = Path("results/finetuning_runs")
-"""Folder of checkpoints, which are the finished runs of unfinished jobs."""
+"""Folder of checkpoints: the finished fine-tuning runs of unfinished jobs."""
 
 SOURCE = "source {}"
 """Name of a task's source in manifests."""
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 
 def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[str, object]:
-    """Return the settings of a task with its protocol, and of the tasks that its models are also scored on."""
+    """Return the settings of a task with its protocol, and of the transfer tasks, on which its models are scored
+    without training."""
     protocol, head = project.protocol_of(experiment, task), project.head_of(experiment, task)
     transfer = [project.task(name).settings(name) for name in project.task(task).transfer_tasks]
     return {**task_settings(project.task(task).settings(task), head, protocol), "transfer": transfer}
@@ -42,7 +43,7 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
 
 def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
     """Return the settings of a task with `head`, and of its protocol."""
-    # Put the reported metric first, because the first metric is a task's primary one; papers and pipelines report
+    # The reported metric is listed first, because a task's first metric is its primary one. Papers and pipelines report
     # different metrics of the same predictions.
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
     return {
@@ -52,8 +53,7 @@ def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoic
 
 
 def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
-    """Return sources of a task and of tasks that its models are also scored on, and vocabularies that filter their
-    rows."""
+    """Return the sources of a task and of its transfer tasks, and the vocabularies that filter their rows."""
     blocks = {name: of.project.task(name) for name in (task, *of.project.task(task).transfer_tasks)}
     vocabularies = {block.vocabulary.name for block in blocks.values() if block.vocabulary is not None}
     return {
@@ -63,7 +63,7 @@ def task_inputs(of: "Outputs", task: str) -> dict[str, Any]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the tasks that are read from a source."""
+    """Return the files of a source that the task and its transfer tasks read."""
     from hatchery.evaluation.tasks.formats import task_files
 
     found = build(FinetuneSettings, stage_body(settings))
@@ -72,7 +72,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the tasks of an experiment, and the tasks that their models are also scored on."""
+    """Yield the tasks of an experiment, and their transfer tasks."""
     tasks = dict(project.readable("task", project.experiment(experiment).finetuning.tasks))
     others = [name for task in tasks.values() for name in task.transfer_tasks]
     for name, task in {**tasks, **dict(project.readable("task", others))}.items():
@@ -125,10 +125,10 @@ def finetune(
 ) -> None:
     """Fine-tune the model of a pretraining manifest on the task of a source manifest.
 
-    `source` are the source manifests of the task and of the tasks it is transferred to, by task name; `vocabulary` is
-    the manifest of a built vocabulary, for tasks that keep only rows within a vocabulary. Finished runs, of an
-    interrupted attempt or with other seeds and rates, are read from `checkpoints`. Raises EvaluationError for wrong
-    data (file and line), ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
+    `source` are the source manifests of the task and of its transfer tasks, by task name; `vocabulary` is the manifest
+    of a built vocabulary, for tasks that use only rows within a vocabulary. Finished runs of an interrupted attempt, or
+    with other seeds and rates, are read from `checkpoints`. Raises EvaluationError for wrong data (file and line),
+    ConfigError for wrong settings, and the errors of the model, tokenizer and source loaders.
     """
     from hatchery.evaluation.finetuning.finetune_on_task import finetune_on_task
 

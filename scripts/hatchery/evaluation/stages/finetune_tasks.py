@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def several_tasks_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return for each task the settings of a separate job, so that the results are equal."""
+    """Return the settings of each task; they equal those of a separate job for the task, so that the results are
+    equal."""
     tasks = project.task_batch(experiment, batch)
     return {
         "tasks": {
@@ -32,7 +33,7 @@ def several_tasks_settings(project: "Project", experiment: str, batch: str) -> d
 
 
 def several_tasks_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
-    """Return sources and vocabularies of all tasks of a job, and the folders of their results, by task."""
+    """Return the sources and vocabularies of all tasks of a job, and the folder of each task's results."""
     tasks = jobs.project.task_batch(experiment, batch)
     read = {task: task_inputs(of, task) for task in tasks}
     return {
@@ -43,7 +44,7 @@ def several_tasks_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: st
 
 
 def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the tasks that are read from a source."""
+    """Return the files of a source that the tasks and their transfer tasks read."""
     return {file for task in settings["tasks"].values() for file in files_read(task, name, source)}
 
 
@@ -54,7 +55,8 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},
     files_read=files_of_tasks,
     unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
-    # The folders of the tasks are no outputs: Snakemake would delete finished folders if one task changes or fails.
+    # The folders of the tasks are not declared as outputs, because Snakemake would delete finished folders if one task
+    # changes or fails.
     shared=StoredByDigest("finetuning_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",
@@ -77,8 +79,8 @@ def finetune_tasks(
     """Fine-tune the model on every task of `settings["tasks"]`, each into its `folder` in `results`.
 
     `settings["tasks"]` maps names of tasks to settings of the stage `finetune`. `source` are the source manifests of
-    all tasks and of those that models are transferred to; `vocabulary` are manifests by task. A failed task does not
-    stop the others. Raises EvaluationError at the end with the first message and the names of all failed tasks, and
+    all tasks and of their transfer tasks; `vocabulary` are manifests by task. The other tasks still run if one fails;
+    EvaluationError is then raised at the end with the first message and the names of all failed tasks. Raises
     ConfigError for a task without a source.
     """
     tasks: Mapping[str, Mapping[str, Any]] = settings["tasks"]

@@ -1,9 +1,9 @@
-"""The stage `import_model`: convert a raw folder with a model of others to a result folder like that of a pretrained
+"""The stage `import_model`: convert a raw folder with an external model to a result folder like that of a pretrained
 model.
 
-The result always has the whole language model in float32 as `model.safetensors`, `config.json` and the tokenizer's
-files. So every evaluation reads it like a model of ours, and errors in a folder are reported here, before the first
-evaluation.
+The result always has the complete language model in float32 as `model.safetensors`, `config.json` and the tokenizer's
+files. So every evaluation reads an imported model like a Hatchery model, and errors in the raw folder are reported
+here, before the first evaluation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
-# Files that the library writes and no evaluation reads.
+# Files that `transformers` writes and no evaluation reads.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")
@@ -32,7 +32,7 @@ The classes of model and tokenizer determine which other files are read.
 
 
 def import_settings(project: "Project", baseline: str) -> dict[str, object]:
-    """Return the settings of a model of others."""
+    """Return the settings of an external model."""
     return keys_of(project.baseline(baseline), only=BaselineSettings)
 
 
@@ -51,15 +51,15 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
     keep=True,
     environment="evaluation",
     runs_on="cpu",
-    # A model may be large, and is in memory twice.
+    # A model may be large, and the job has two copies in memory.
     memory_mb=16000,
     minutes=60,
 )
 def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> None:
     """Import the registered folder of the source manifest into the folder of `run`.
 
-    Raises ModelError for a source that is no folder, for one that cannot be loaded or lacks weights (`load_folder`),
-    and for a tokenizer that cannot be used.
+    Raises ModelError for a source that is not a folder, for a model that cannot be loaded or lacks weights
+    (`load_folder`), and for an unusable tokenizer.
     """
     found = open_source(source)
     where = str(found.root)
@@ -75,7 +75,7 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
     network, tokenizer = load_folder(where, settings.architecture)
     run.measures |= _checked(network, tokenizer, settings, where)
     if settings.architecture == "encoder_decoder":
-        # Some folders have this key only in generation_config.json.
+        # Some folders have the decoder's start token only in generation_config.json, which is not imported.
         network.config.decoder_start_token_id = start_of_decoder(network, where)
     tokenizer.save_pretrained(run.folder)
     network.save_pretrained(run.folder)
@@ -87,7 +87,8 @@ def import_model(settings: BaselineSettings, source: Path, run: StageRun) -> Non
 
 
 def _checked(network: Any, tokenizer: Any, settings: BaselineSettings, where: str) -> dict[str, object]:
-    """Return the sizes of the model, after checking all that evaluations need of it. Raises ModelError."""
+    """Return facts about the model for the manifest. Raises ModelError for a model or tokenizer that evaluations cannot
+    use."""
     import torch
 
     from hatchery.evaluation.baselines.encoder import BaselineEncoder, BaselineModel

@@ -1,6 +1,5 @@
-"""The stage `measure_acquisition`: after how many words of training a model acquired a word, compared with children's
-ages.
-"""
+"""The stage `measure_acquisition`: the number of words of training after which a model acquired each word, compared
+with children's ages."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
 
 
 def acquisition_settings(project: "Project", experiment: str, run: str) -> dict[str, object]:
-    """Return the settings of words and rules, and the number of words that each checkpoint has seen."""
+    """Return the settings of the comparison with children, and the number of words that each checkpoint has seen."""
     chain = project.checkpoints(experiment, run)
     words = {milestone.milestone: milestone.words for _, milestone in chain}
     return {**keys_of(project.experiment(experiment).acquisition, only=AcquisitionSettings), "words": words}
 
 
 def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return the source manifest of words and children, and the checkpoints' manifests, including a chain's earlier
-    runs."""
+    """Return the source manifest of words and children, and the manifests of the run's checkpoints, including those of
+    the earlier runs that it continues."""
     return {
         "source": source_manifest(source_of(jobs.project.experiment(experiment).acquisition)),
         "checkpoints": jobs.checkpoints(experiment, run),
@@ -47,14 +46,15 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def ages_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the data on children's words that an experiment requests, if any."""
+    """Yield the data on children's words, if the experiment compares age of acquisition."""
     if (asked := project.experiment(experiment).acquisition) is not None:
         where = f"{project.place('experiment', experiment)}: acquisition"
         yield ReadData(where, asked.data, build(AcquisitionSettings, keys_of(asked, only=AcquisitionSettings)))
 
 
 def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRows) -> Iterable[str]:
-    """Check the table of children by reading it; read the contexts, too, if their file may be read whole."""
+    """Check the table of children by reading it; read the file of contexts, too, unless `rows` limits the rows to read
+    of it."""
     from hatchery.evaluation.surprisal.human_data import read_children, read_contexts
 
     read_children(source, settings.children)
@@ -64,14 +64,15 @@ def check_ages(source: "RawSource", settings: AcquisitionSettings, rows: MostRow
 
 
 def acquisition_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Return one unnamed evaluation for a run that stores checkpoints at numbers of words, else no evaluation."""
+    """Return one unnamed evaluation for a run with checkpoints at word milestones, else no evaluation."""
     if experiment.acquisition is None or run.is_baseline or run.milestone_of:
         return ()
     return ONCE if experiment.runs[run.model].pretraining.marks else ()
 
 
 def acquisition_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the correlation times 100, as BabyLM computes it: 0 if it is not significant."""
+    """Return the correlation between children's and the model's ages times 100, as BabyLM computes it: 0 for a
+    correlation that is not significant."""
     measures = evaluated.manifest.measures
     value = 100 * float(measures["aoa"])
     shared = basis(
@@ -117,7 +118,7 @@ def measure_acquisition(
     source: Path,
     run: StageRun,
 ) -> None:
-    """Write `surprisal.json`, `aoa_score.json` and `ages.csv` of the checkpoints of the training of `model`.
+    """Write `surprisal.json`, `aoa_score.json` and `ages.csv` of the checkpoints of the run `model`.
 
     Raises EvaluationError for wrong data, and the errors of the model, tokenizer and source loaders.
     """

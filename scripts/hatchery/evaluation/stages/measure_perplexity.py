@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def perplexity_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the splits on which perplexity is measured, and the masks."""
+    """Return the settings of perplexity: splits and prediction targets."""
     block = project.experiment(experiment)
     return {
         **keys_of(block.perplexity),
@@ -26,7 +26,7 @@ def perplexity_settings(project: "Project", experiment: str) -> dict[str, object
 
 
 def held_out_text(of: "Outputs", experiment: str, run: str) -> dict[str, Paths]:
-    """Return token shards, or the documents for a model with its own tokenizer."""
+    """Return token shards; for a model with its own tokenizer, return the corpus with the documents."""
     block = of.project.experiment(experiment)
     if run in block.baselines:
         return {"corpus": of.corpus(block.corpus)}
@@ -63,7 +63,7 @@ def measure_perplexity(
 ) -> None:
     """Measure the model of the manifest `model` on the token shards of the manifest `tokens`.
 
-    A model of others is measured on the documents of a `corpus`, which its own tokenizer encodes. Raises
+    An external model is measured on the documents of a `corpus`, which its own tokenizer encodes. Raises
     EvaluationError for shards of another tokenizer, a split without text and a model whose loss is not finite, and the
     errors of the model and token loaders.
     """

@@ -41,7 +41,7 @@ def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> I
 
 
 def times_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the reading times of an experiment, if it has any."""
+    """Yield the data on reading times, if the experiment has such data."""
     if (asked := project.experiment(experiment).reading) is not None:
         where = f"{project.place('experiment', experiment)}: reading"
         yield ReadData(where, asked.data, build(ReadingSettings, keys_of(asked, only=ReadingSettings)))
@@ -62,7 +62,8 @@ class _Gain(Record):
 
 
 def reading_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return gains in percent of every measure of reading, and the means that BabyLM reports."""
+    """Return the gains in percent of every measure of reading (such as gaze duration), and the means that BabyLM
+    reports."""
     words = evaluated.manifest.measures["words"]
     return [
         measured(

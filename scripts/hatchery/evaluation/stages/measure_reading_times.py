@@ -1,4 +1,4 @@
-"""The stage `measure_reading_times`: how much a model's surprisals raise the likelihood of a table of reading times."""
+"""The stage `measure_reading_times`: the increase in likelihood of a table of reading times by a model's surprisals."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

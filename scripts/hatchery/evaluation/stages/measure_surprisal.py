@@ -51,7 +51,7 @@ def check_texts(source: "RawSource", settings: SurprisalSettings, rows: MostRows
 
 
 def rows_of_words(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the mean bits per word, and the surprisals of the words of the text in the figure."""
+    """Return the mean bits per word, and the surprisals of the words of one text, which a figure shows."""
     from hatchery.evaluation.surprisal.measurements import surprisal_rows
 
     return surprisal_rows(evaluated)

@@ -1,7 +1,8 @@
-"""The stage `register_source`: names, sizes and checksums of the files of a raw input, downloaded first if it has a
-URL.
+"""The stage `register_source`: list names, sizes and checksums of the files of a raw input; download the input first if
+it has a URL.
 
-Then the files are read as suites and tasks will read them, so that errors in them are found before the first training.
+Then the files are read as suites and tasks will read them, so that errors in the files are found before the first
+training.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def source_settings(project: "Project", source: str) -> dict[str, object]:
-    """Return the origin of a raw input, without its descriptive keys. Raises ConfigError for an unknown source."""
+    """Return the origin of a raw input; keys that only describe the input are omitted. Raises ConfigError for an
+    unknown source."""
     if source.startswith("embedded_"):
         return {"name": source, "path": f"resources/embedded/{source.removeprefix('embedded_')}"}
     data = project.raw_input(source)
@@ -36,15 +38,15 @@ def source_settings(project: "Project", source: str) -> dict[str, object]:
         "manifest": "resources/sources/{source}.json",
         "location": "resources/sources/{source}.location.json",
     },
-    # The order of the jobs is enough, because the listing below detects changes of the files.
+    # An order of the jobs is sufficient, without an input file, because the listing below detects changes of the files.
     made_after=lambda of, source: [of("generate_embedded_sources")] if source.startswith("embedded_") else [],
     # An edited, added or removed file is detected when the workflow is planned.
     recorded={"listing": lambda raw_files, source: raw_files.source_listing(source) or ""},
-    # Register early, so that a file that no suite or task can read stops the workflow before its first training.
+    # High priority, so that a file that no suite or task can read stops the workflow before its first training.
     priority=1,
     unrecorded=lambda results, source: results.about_source(source),
     environment="sources",
-    # The stage may download, and nodes of a cluster often lack the network.
+    # Runs locally, because the stage may download files, and nodes of a cluster often have no network.
     runs_on="local",
     memory_mb=1500,
     minutes=1440,
@@ -58,8 +60,8 @@ def register_source(
 ) -> None:
     """Register one source and check the data that evaluations read from it.
 
-    `about` describes its origin, licence and terms, `readings` the settings of the suites and tasks that read it;
-    `fetched` is the folder for downloaded or unpacked files.
+    `about` describes the source's origin, licence and terms; `readings` are the settings of the suites and tasks that
+    read the source; `fetched` is the folder for downloaded or unpacked files.
     """
     from hatchery.raw.obtain import register_settings
 

@@ -1,6 +1,7 @@
-"""The stage `score_suites`: one model on several suites of minimal pairs in turn, in one process.
+"""The stage `score_suites`: score one model on several suites of minimal pairs in turn, in one process.
 
-The model is loaded once. `several_items` describes the folders and failures of suites.
+The model is loaded once. Each suite has its own folder and manifest, and the other suites still run if one fails
+(`several_items`).
 """
 
 import json
@@ -27,14 +28,15 @@ SOURCE = "source of {}"
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:
-    """Return for each suite the settings of a separate job, so that the results are equal."""
+    """Return the settings of each suite; they equal those of a separate job for the suite, so that the results are
+    equal."""
     record = record_of(score_minimal_pairs)
     suites = project.suite_batch(experiment, batch)
     return {"suites": {suite: json.loads(record.canonical_settings(project, suite=suite)) for suite in suites}}
 
 
 def several_suites_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: str) -> dict[str, Paths]:
-    """Return the sources of all suites of a job, and the folders of their results, by suite."""
+    """Return the sources of all suites of a job, and the folder of each suite's results."""
     suites = jobs.project.suite_batch(experiment, batch)
     sources = {suite: of("register_source", source=source_of(jobs.project.suite(suite))) for suite in suites}
     folders = {suite: jobs.address(experiment, "minimal_pairs", suite=suite) for suite in suites}
@@ -42,7 +44,7 @@ def several_suites_inputs(of: "Outputs", jobs: "Jobs", experiment: str, batch: s
 
 
 def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the suites that are read from this source."""
+    """Return the files of a source that the suites read."""
     found = {SOURCE.format(suite): given for suite, given in settings["suites"].items()}
     return files_read(found[name], name, source) if name in found else ()
 
@@ -54,7 +56,8 @@ def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource")
     input_names={"source": SOURCE},
     files_read=files_of_suites,
     unrecorded=lambda model: {"results": f"results/minimal_pairs/{model}"},
-    # The folders of the suites are no outputs: Snakemake would delete finished folders if one suite changes or fails.
+    # The folders of the suites are not declared as outputs, because Snakemake would delete finished folders if one
+    # suite changes or fails.
     shared=StoredByDigest("minimal_pairs_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",
@@ -75,8 +78,8 @@ def score_suites(
     """Score the model on every suite of `settings["suites"]`, each into its `folder` in `results`.
 
     `settings["suites"]` maps names of suites to settings of the stage `score_minimal_pairs`; `source` are the source
-    manifests by suite. A suite that fails does not stop the others. Raises EvaluationError at the end with the first
-    message and the names of all suites that failed.
+    manifests by suite. The other suites still run if one fails; EvaluationError is then raised at the end with the
+    first message and the names of all failed suites.
     """
     from hatchery.evaluation.minimal_pairs.opened_models import models_are_kept
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def translation_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the test sets, and the beam sizes to choose from, if any."""
+    """Return the test sets of an experiment, and the candidate beam sizes, if the experiment chooses a beam size."""
     return keys_of(project.experiment(experiment).translation, only=TranslationTests)
 
 
 def translation_asked(experiment: "Experiment", run: "SeededRun") -> tuple[str, ...]:
-    """Return one unnamed evaluation, unless the run is excluded from translation."""
+    """Return one unnamed evaluation if the run translates the test sets, else no evaluation."""
     return ONCE if run.model in translated_runs(experiment.translation, experiment.runs) else ()
 
 
@@ -97,8 +97,8 @@ def translate_tests(
 ) -> None:
     """Translate the test sets of the settings with the model of a pretraining manifest.
 
-    `corpus` are the manifests of the test sets' corpora by name of the test set. Raises ConfigError if these names
-    differ from those of the settings, CorpusError for a split that is missing or has no pairs, EvaluationError for a
+    `corpus` maps the name of each test set to the manifest of its corpus. Raises ConfigError if the names in `corpus`
+    differ from those in the settings, CorpusError for a split that is missing or has no pairs, EvaluationError for a
     model that does not translate, and the errors of the model's loader.
     """
     from hatchery.evaluation.translation import translate_all

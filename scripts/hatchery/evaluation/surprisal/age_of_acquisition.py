@@ -1,10 +1,11 @@
 """BabyLM's age of acquisition: when a model learns words, compared with children's ages (docs/papers/babylm-2026.md,
 "Age of acquisition").
 
-A sigmoid is fitted to the share of children that say a word at every age, and another sigmoid to minus the surprisal of
-the word over the logarithm of the number of words seen by the model. The age of acquisition is where the first curve
-crosses 0.5, and where the second curve crosses the midpoint between a blind guess and the word's lowest surprisal. The
-score is the correlation of both ages over all words for which both are known.
+One sigmoid is fitted to the share of children that say a word at every age. Another sigmoid is fitted to minus the
+word's surprisal, as a function of the logarithm of the number of words that the model has seen. A child's age of
+acquisition is the age at which the first curve reaches 0.5. The model's age is the number of words at which the second
+curve reaches the midpoint between a blind guess and the word's lowest surprisal. The score is the correlation of both
+ages over all words for which both are known.
 """
 
 import math
@@ -23,7 +24,8 @@ Rules = Literal["2025", "2026"]
 ACQUIRED = 0.5
 """Share of children who say a word at its age of acquisition."""
 FEWEST_WORDS, FEWEST_POINTS, LEAST_SIGNIFICANT = 3, 3, 0.1
-"""Smallest number of words of a correlation and of points of a fit; a correlation with a larger p counts as 0."""
+"""Smallest number of words for a correlation, smallest number of points for a fit, and the p-value above which a
+correlation counts as 0."""
 CHANCE_OF_2025 = math.log2(300_000)
 SMALLEST = 1e-6
 """A curve with a smaller height or slope counts as constant."""
@@ -38,7 +40,7 @@ class Sigmoid(NamedTuple):
     floor: float
 
     def where(self, value: float) -> float | None:
-        """Return the x at which the curve reaches a value; None if it never does."""
+        """Return the x at which the curve reaches a value; None for a value that the curve never reaches."""
         share = (value - self.floor) / self.height if self.height else math.inf
         if not 0 < share < 1 or not self.slope:
             return None
@@ -46,7 +48,7 @@ class Sigmoid(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Start values of a fit and limits of the parameters; None: no limits."""
+    """Start values of a fit, and lower and upper limits of its parameters; without limits if they are None."""
 
     start: Sigmoid
     lowest: Sigmoid | None = None
@@ -66,7 +68,7 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
             warnings.simplefilter("ignore", OptimizeWarning)
             found, _ = curve_fit(curve, x, y, p0=bounds.start, maxfev=evaluations, **limits)
     except (RuntimeError, ValueError, TypeError):
-        # Reasons: no convergence; start values outside their limits; fewer points than parameters.
+        # No convergence, start values outside their limits, or fewer points than parameters.
         return None
     return Sigmoid(*found.tolist())
 
@@ -90,7 +92,7 @@ def child_age(shares: Mapping[float, float]) -> float | None:
 
 @dataclass(frozen=True)
 class Learning:
-    """The surprisals of a word, in nats, in each of its contexts, by the number of words seen by the model.
+    """The surprisals (nats) of a word in each of its contexts, by the number of words that the model had seen.
 
     `pieces` is the number of tokens that the word adds to a text.
     """
@@ -99,15 +101,15 @@ class Learning:
     pieces: int
 
     def chance(self, vocabulary_size: int, rules: Rules) -> float:
-        """Return the surprisal of a blind guess."""
+        """Return the surprisal of a blind guess, in nats."""
         return CHANCE_OF_2025 if rules == "2025" else self.pieces * math.log(vocabulary_size)
 
 
 def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -> float | None:
-    """Return log10 of the number of words seen at which a model knows a word; None: unknown, or outside the measured
-    range.
+    """Return log10 of the number of words seen at which a model has acquired a word.
 
-    A checkpoint with a NaN surprisal does not count.
+    Return None if this number is unknown, or outside the range of the checkpoints. A checkpoint with a NaN surprisal is
+    ignored.
     """
     if len(learning.surprisals) < FEWEST_POINTS:
         return None
@@ -130,7 +132,8 @@ def model_age(learning: Learning, vocabulary_size: int, rules: Rules = "2026") -
 
 
 def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bounds, int]:
-    """Return start values, limits and the largest number of evaluations of the fit of a model's curve."""
+    """Return the start values and limits, and the largest number of function evaluations, for the fit of a model's
+    curve."""
     span, middle = high - low, float(x.mean())
     start = Sigmoid(span, 1, middle, low)
     if rules == "2025":
@@ -141,9 +144,9 @@ def _search(x: np.ndarray, low: float, high: float, rules: Rules) -> tuple[Bound
 
 
 class Acquisition(NamedTuple):
-    """The score (the correlation of ages, or 0 if it is not significant), its p-value, and the ages.
+    """The score (the correlation of ages, or 0 for a correlation that is not significant), its p-value, and the ages.
 
-    `ages` are (months, log10 of words seen) by word.
+    `ages` maps each word to (months, log10 of words seen).
     """
 
     score: float
@@ -157,7 +160,8 @@ def acquisition(
     vocabulary_size: int,
     rules: Rules = "2026",
 ) -> Acquisition:
-    """Return the score of a model from the shares of children by word and age, and the model's surprisals by word."""
+    """Return the score of a model. `children` are the shares of children by word and age, `learnt` are the model's
+    surprisals by word."""
     from scipy.stats import pearsonr
 
     ages = {}
@@ -180,7 +184,8 @@ def acquisition(
 
 
 def added_pieces(backend: Backend, word: str, spaces: bool = True) -> int:
-    """Return the number of tokens that a word adds to "The", or without spaces to "。", at least one."""
+    """Return the number of tokens that a word adds to the text "The", or in a language without spaces to the text "。";
+    at least 1."""
     texts = ("The", f"The {word}") if spaces else ("。", f"。{word}")
     alone, longer = (len(backend.encode(text, add_special_tokens=False).ids) for text in texts)
     return max(1, longer - alone)
@@ -195,8 +200,9 @@ def surprisals_behind(
 ) -> list[float]:
     """Return the surprisal, in nats, of every word after its context.
 
-    It is the sum over the tokens of `<context> <word>` that overlap the word. Without `spaces`, nothing separates
-    context and word. NaN if the word has no token, or if the text is longer than an input of the model.
+    The surprisal is the sum over the tokens of `<context> <word>` that overlap the word. If `spaces` is False, nothing
+    separates context and word. The surprisal is NaN for a word without tokens, and for a text that is longer than an
+    input of the model.
     """
     given = [context.strip() + (" " if spaces else "") for context, _ in words]
     texts = [context + word for context, (_, word) in zip(given, words, strict=True)]

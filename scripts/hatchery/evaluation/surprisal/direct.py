@@ -27,9 +27,9 @@ TEXTS = "text"
 
 @dataclass(frozen=True)
 class GivenTexts:
-    """Texts as files, and their settings.
+    """Texts as files of a source, and their settings.
 
-    `frame` is the table in memory whose columns are kept, None for files.
+    `frame` is the user's table in memory, whose columns the result repeats; None for files.
     """
 
     source: RawSource
@@ -38,9 +38,10 @@ class GivenTexts:
 
 
 def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scratch: Path) -> GivenTexts:
-    """Return texts to score: a `Path` is a file or folder, a table has them in `column`, each item of a list is a text.
+    """Return the texts to score: a `Path` is a file or folder, a table has texts in `column`, and each item of a list
+    is a text.
 
-    Raises ConfigError for a column that a table lacks, and EvaluationError naming the row that is no text.
+    Raises ConfigError for a column that a table lacks, and EvaluationError naming a row whose value is not a text.
     """
     if isinstance(texts, Path):
         named = build(SurprisalSettings, {**settings, "column": column}, "surprisals")
@@ -52,7 +53,7 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
         frame = kept = as_frame(texts)
         if column is None:
             raise ConfigError(f"column: got none, expected the column with the texts: {', '.join(frame.columns)}")
-    # No text of a table in memory counts as missing, so that no row is skipped.
+    # Empty and "NA" cells of a table in memory are texts, so that every row has a result.
     named = build(SurprisalSettings, {"missing": (), **settings, "column": column}, "surprisals")
     require_texts(frame, [column])
     read = dict.fromkeys([column, *named.text_columns, *([named.order] if named.order else [])])
@@ -62,11 +63,11 @@ def given_texts(texts: Any, column: str | None, settings: Mapping[str, Any], scr
 def scored_words(
     model: TokenizedModel | BaselineModel, given: GivenTexts, runtime: EvaluationRuntime
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return a row for each word, and the facts of `ScoredTexts`.
+    """Return a row for each word, and facts about the scoring (`ScoredTexts.facts`).
 
-    For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. A
-    table in memory keeps its columns with their types, after the columns of `words.SCHEMA`; a column with a name of
-    that schema gets the prefix `own_`. Raises like `word_surprisals`.
+    For files, the columns are `file`, `line`, the columns of `words.SCHEMA`, and the columns of the file as text. For a
+    table in memory, the columns are those of `words.SCHEMA`, then the table's own columns with their types; an own
+    column with a name in that schema gets the prefix `own_`. Raises the errors of `word_surprisals`.
     """
     survey = read_texts(given.source, given.settings)
     for note in survey.notes(given.settings):

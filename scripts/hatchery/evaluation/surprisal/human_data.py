@@ -32,8 +32,8 @@ Children = dict[str, dict[float, float]]
 
 @dataclass(frozen=True)
 class ReadWord:
-    """A word with reading times: the text before it, the previous word with the text before that, and numbers
-    (NUMBERS).
+    """A word with reading times: the text before it, the previous word with the text before that word, and the numbers
+    in NUMBERS.
 
     A missing number is NaN.
     """
@@ -54,10 +54,10 @@ def read_word(record: Record) -> ReadWord:
 
 
 def number_in(record: Record, column: str, lowest: float = -math.inf, highest: float = math.inf) -> float:
-    """Return a finite number in a cell, NaN if it is missing: in an empty cell, and for NA and other values of MISSING.
+    """Return the finite number in a cell; NaN for an empty cell, NA and other values of MISSING.
 
-    Raises EvaluationError naming file, line and column for other text, and for a number below `lowest` or above
-    `highest`.
+    Raises EvaluationError naming file, line and column for text that is not a number, and for a number below `lowest`
+    or above `highest`.
     """
     text = record.string(column).strip()
     if is_missing(text, MISSING):
@@ -75,9 +75,10 @@ def number_in(record: Record, column: str, lowest: float = -math.inf, highest: f
 
 
 def read_words(source: RawSource, pattern: str, most: int | None = None) -> list[ReadWord]:
-    """Return the words of the table of reading times, at most `most`.
+    """Return the words of the table of reading times, at most `most` words.
 
-    Raises EvaluationError naming file and line, and for a complete table with too few numbers in a column.
+    Raises EvaluationError naming file and line for a wrong row; if `most` is None, also for reading times that are too
+    few or constant.
     """
     name = source.one_name(pattern)
     words = [read_word(record) for record in islice(some(read_csv(source, name, complete=True), name), most)]
@@ -109,7 +110,8 @@ def _check_outcomes(words: Sequence[ReadWord], name: str) -> None:
 
 
 def read_children(source: RawSource, pattern: str) -> Children:
-    """Return the table of children. Raises EvaluationError naming file and line, and for a word that occurs twice."""
+    """Return the table of children: the share of children that say each word, by age. Raises EvaluationError naming
+    file and line for a wrong row and for a word that occurs twice."""
     name, children = source.one_name(pattern), Children()
     for record in read_csv(source, name, complete=True):
         word = record.text("word")
@@ -125,10 +127,11 @@ def read_children(source: RawSource, pattern: str) -> Children:
 
 
 def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Contexts:
-    """Return the contexts of each word, in the order of the file; words of fewer characters than `shortest` are
+    """Return the contexts of each word, in the order of the file; words of fewer than `shortest` characters are
     omitted.
 
-    Raises EvaluationError naming the file for other content, and naming the word for a context that occurs twice.
+    Raises EvaluationError naming a file that is not JSON of words and contexts, and naming the word for a context that
+    occurs twice.
     """
     name = source.one_name(pattern)
     try:

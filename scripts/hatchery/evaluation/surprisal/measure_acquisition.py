@@ -1,6 +1,6 @@
-"""Compare the checkpoints of one training with children who learn words.
+"""Compare the checkpoints of one run with children who learn words.
 
-Writes `surprisal.json` and `aoa_score.json`, as BabyLM's pipeline does (docs/papers/babylm-2026.md, "Age of
+Write `surprisal.json` and `aoa_score.json`, as BabyLM's pipeline does (docs/papers/babylm-2026.md, "Age of
 acquisition"), and `ages.csv`: the words for which both ages are known.
 """
 
@@ -49,7 +49,8 @@ def measure(
 
 
 def evaluate(request: Request) -> Answer:
-    """Score the checkpoints of one training on the words of children. Raises like the stage `measure_acquisition`.
+    """Score the checkpoints of one run on words that children learn. Raises the errors of the stage
+    `measure_acquisition`.
 
     The data is BabyLM's folder of tables, or a folder with files that match the settings.
     """
@@ -70,9 +71,9 @@ def evaluate(request: Request) -> Answer:
 def read_norms(
     source: RawSource, settings: AcquisitionSettings, children: str, contexts: str
 ) -> tuple[Children, Contexts]:
-    """Return the tables of children and of contexts, in any language.
+    """Return the table of children and the table of contexts.
 
-    Raises EvaluationError for files of another layout, and for files without a common word.
+    Raises EvaluationError for a file of another layout, and if the two files have no word in common.
     """
     known = read_children(source, children)
     asked = read_contexts(source, contexts, shortest=2 if settings.spaces else 1)
@@ -86,7 +87,8 @@ def read_norms(
 
 
 def _pattern(source: RawSource, pattern: str) -> str:
-    """Return the pattern, or its last part if no file matches: the data may be a subfolder of BabyLM's folder."""
+    """Return `pattern` if it matches a file, else its part after the last slash, because the data may be a subfolder of
+    BabyLM's folder."""
     return pattern if source.names(pattern) else f"*{pattern.rpartition('/')[2].lstrip('*')}"
 
 
@@ -97,9 +99,9 @@ def score(
     settings: MarkedAcquisition,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Score the checkpoints of one training, yielded with their names, one in memory at a time.
+    """Score the checkpoints of one run; `models` yields (name, model) pairs, with one model in memory at a time.
 
-    The table ages.csv has the words for which both ages are known; the texts are the files of BabyLM's pipeline.
+    The table ages.csv has the words for which both ages are known; `texts` are the files of BabyLM's pipeline.
     """
     asked = [(word, index, context) for word, own in contexts.items() for index, context in enumerate(own)]
     rows: list[dict[str, Any]] = []

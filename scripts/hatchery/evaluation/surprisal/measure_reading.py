@@ -1,8 +1,9 @@
-"""Score one model on reading times: surprisals of the words, and the variance in the times that they explain.
+"""Score one model on reading times: surprisals of the words, and the share of the variance in the times that surprisals
+explain.
 
-Writes `words.parquet` (the rows of the data: context, word, the surprisals of the word and of the word before, in
-nats), `scores.csv` and `predictions.json`, in the format of BabyLM's server (docs/papers/babylm-2026.md, "Reading
-times").
+The result has `words.parquet` (the rows of the data: context, word, and the surprisals in nats of the word and of the
+previous word), `scores.csv` and `predictions.json`, in the format of BabyLM's evaluation server
+(docs/papers/babylm-2026.md, "Reading times").
 """
 
 import json
@@ -36,7 +37,8 @@ def measure(settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, 
 
 
 def evaluate(request: Request) -> Answer:
-    """Score a model on a table of reading times with BabyLM's columns. Raises like the stage `measure_reading`."""
+    """Score a model on a table of reading times with BabyLM's columns. Raises the errors of the stage
+    `measure_reading`."""
     settings = request.built(ReadingSettings)
     source = request.source()
     pattern = settings.files if source.names(settings.files) else "*"
@@ -50,10 +52,9 @@ def score(
     settings: ReadingSettings,
     runtime: EvaluationRuntime,
 ) -> Scores:
-    """Score a model on words with reading times; a model of others must see its tokenizer's template in front of a
-    text.
+    """Score a model on words with reading times; an external model must read its tokenizer's template before a text.
 
-    The tables are words.parquet and scores.csv, with gains as fractions. Raises like `surprisals_of`.
+    The tables are words.parquet and scores.csv, with gains as fractions. Raises the errors of `surprisals_of`.
     """
     if settings.official:
         if isinstance(model, BaselineModel):
@@ -66,7 +67,7 @@ def score(
         {"id": index, "pred": pred, "prev_pred": previous}
         for index, (pred, previous) in enumerate(zip(found.tolist(), before.tolist(), strict=True))
     ]
-    # NaN, which is no valid JSON, marks missing values, because the server's code reads it.
+    # Missing values are NaN, which is not valid JSON, because the code of BabyLM's server reads NaN.
     written = json.dumps({"reading": {"predictions": rows}})
     return Scores(
         {

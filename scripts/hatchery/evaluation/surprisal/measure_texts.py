@@ -1,8 +1,9 @@
-"""The words of a user's texts under one model.
+"""Score the words of a user's texts under one model.
 
-`surprisal.parquet` and `surprisal.csv` have a row for each word: the file, the line (in Parquet files the row) of its
-text, or of the word if rows are words, the columns of `words.SCHEMA`, and the columns of the user's own table as text
-(`own_columns`). Texts are read twice: once to check and count them, and once in chunks that are scored and written.
+`surprisal.parquet` and `surprisal.csv` have a row for each word. Their columns are the file; the line (in Parquet files
+the row) of the text, or of the word if the rows of the table are words; the columns of `words.SCHEMA`; and the columns
+of the user's table as text (`own_columns`). Texts are read twice: once to check and count them, and once in chunks that
+are scored and written.
 """
 
 import json
@@ -62,7 +63,7 @@ def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path,
 
 
 class ScoredTexts:
-    """The words of texts under one model, table by table, so that only one table is in memory.
+    """Surprisals of the words of texts under one model, as a sequence of tables of which only one is in memory.
 
     `survey` is the result of a first pass over the texts. `facts` are complete after the last table.
     """
@@ -77,7 +78,8 @@ class ScoredTexts:
     ) -> None:
         self._model, self._texts, self._settings, self._runtime = model, texts, settings, runtime
         self._survey = survey
-        # If each row is a word, its column `word` is the column `word` of the result.
+        # If the rows of the user's table are words, its column `word` is not repeated, because the result has the
+        # column `word`.
         is_ours = {settings.column} & {"word"} if settings.text_columns else set()
         self._own = own_columns(column for column in survey.columns if column not in is_ours)
         self.schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(self._own.values(), pl.String)})
@@ -87,7 +89,7 @@ class ScoredTexts:
         self._counted = [0, 0, 0, 0]
 
     def tables(self) -> Iterator[pl.DataFrame]:
-        """Yield tables with a row for each word and the columns of `schema`. Raises like `word_surprisals`."""
+        """Yield tables with a row for each word and the columns of `schema`. Raises the errors of `word_surprisals`."""
         done, settings = 0, self._settings
         with Progress(self._survey.texts, "surprisals", "texts") as progress:
             for chunk in chunks(self._texts, lambda text: len(text.words.text)):
@@ -109,7 +111,8 @@ class ScoredTexts:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The scoring method, and the numbers of texts, of missing cells, and of words and their tokens."""
+        """The scoring method, the model's architecture, and the numbers of texts, missing cells, words, tokens, words with
+        unknown tokens, and words with rare characters; `rare_characters` counts the words with each character."""
         return {
             "scoring": scoring_name(self._settings.scoring, self._model.architecture),
             "architecture": self._model.architecture,
@@ -121,9 +124,8 @@ class ScoredTexts:
 
 
 def with_rows(words: pl.DataFrame, texts: Sequence[Text], own: Mapping[str, str]) -> pl.DataFrame:
-    """Return the words with file, line and columns of their rows; `own` maps the user's column names to those of the
-    result.
-    """
+    """Return the table of words with the file and line of each word's text, and with the user's columns; `own` maps the
+    user's column names to names in the result."""
     files: list[str] = []
     lines: list[int] = []
     rows: list[Mapping[str, Any]] = []
@@ -151,7 +153,8 @@ def as_text(value: Any) -> str | None:
 
 
 def rare_characters_note(rare: Mapping[str, int]) -> str:
-    """Return a note on characters that no token of a vocabulary contains, by number of words, most frequent first."""
+    """Return a note on characters that no token of the vocabulary contains; characters that occur in most words come
+    first."""
     order = sorted(rare, key=lambda character: (-rare[character], character))
     named = ", ".join(
         f"{character if character.isprintable() else ''} U+{ord(character):04X} in {rare[character]:,}".strip()

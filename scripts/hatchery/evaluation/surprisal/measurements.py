@@ -1,4 +1,4 @@
-"""Rows of the tidy tables for surprisals of words; this module imports nothing that computes with a model."""
+"""Rows of `measurements.parquet` for surprisals of words; this module imports no code that computes with a model."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,8 @@ def own_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
-    """Return the mean bits per word, and the surprisal of every word of the text in the figure (`drawn`)."""
+    """Return the mean bits per word, and the surprisal of every word of one text, which a figure shows (setting
+    `drawn`)."""
     manifest, name = evaluated.manifest, evaluated.name
     of_ours = ["sentence", "position", "word", "surprisal"]
     words = pl.read_parquet(manifest.file(WORDS_FILE), columns=of_ours).drop_nulls("surprisal")
@@ -59,12 +60,12 @@ def surprisal_rows(evaluated: Evaluated) -> list[TidyRow]:
 
 
 def basis_of_words(evaluated: Evaluated, items: int) -> str:
-    """Return the basis of surprisals: the text, and the context that a model sees when it predicts a word."""
+    """Return the comparison basis of surprisals: the texts, the number of words, and the scoring method."""
     manifest = evaluated.manifest
     way = manifest.measures.get("scoring") or manifest.measures.get("architecture")
     return basis(text=shortened(manifest.inputs.get("source")), items=items, scoring=way)
 
 
 def word_task(name: str, position: int, word: str) -> str:
-    """Return the task name of a word of a drawn text in the tidy table."""
+    """Return the task name, in `measurements.parquet`, of a word of the text that a figure shows."""
     return f"{name}/{position:02d}/{plain_name(word)}"

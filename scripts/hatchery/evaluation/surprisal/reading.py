@@ -1,12 +1,12 @@
 """Reading times and surprisals of words, as in BabyLM's pipeline of 2026 (docs/papers/babylm-2026.md, "Reading times").
 
-The probability of a word after its context is the product over its pieces. As published, the word has no leading space,
-and every piece after the first is decoded, tokenised again by itself, and predicted after the text so far. So a piece
-inside a word may become a token that begins a word: the numbers are comparable with published ones, but differ from the
-surprisals of `surprisal.words`.
+The probability of a word after its context is the product over its tokens. As in the published code, the word has no
+leading space. Every token of the word after its first one is decoded, tokenised again by itself, and predicted after
+the text so far. So a token inside a word may be replaced by a token that begins a word: the numbers are comparable with
+published ones, but differ from the surprisals of `surprisal.words`.
 
-A score is the share of variance explained by surprisal, of the variance that word length, frequency and context length
-do not explain: (R2 with surprisal - R2 without) / (1 - R2 without), times 100.
+A score is a share of variance in percent. It is the variance that surprisal explains, divided by the variance that word
+length, frequency and context length leave unexplained: (R2 with surprisal - R2 without) / (1 - R2 without), times 100.
 """
 
 import math
@@ -37,7 +37,7 @@ Model = TokenizedModel | BaselineModel
 
 
 Context = tuple[str | int, ...]
-"""A context: texts, and between them the ids of pieces that have no text (the unknown token)."""
+"""A context: texts, with the ids of unknown tokens, which have no text, between the texts."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class Asked:
 
 
 def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
-    """Return the predicted pieces of a word; pieces after the first are tokenised again by themselves."""
+    """Return the predictions for the tokens of a word, as in the published code: tokens after the first are tokenised
+    again by themselves."""
     backend, unknown = model.tokenizer.backend, model.tokenizer.unknown_id
     asked: list[Asked] = []
     parts: list[str | int] = [context]
@@ -65,10 +66,11 @@ def pieces_as_published(model: Model, context: str, word: str) -> list[Asked]:
 
 
 def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]:
-    """Return the ids of a context with the model's special tokens, and the position that predicts the next token.
+    """Return the ids of a context with the model's special tokens, and the position that predicts the token after the
+    context.
 
     For an imported model, the special tokens are those of its tokenizer's template, even if other evaluations add
-    different ones.
+    different special tokens.
     """
     backend = model.tokenizer.backend
     before, after = model.frame.before, model.frame.after
@@ -84,9 +86,11 @@ def inputs_behind(model: Model, context: Context) -> tuple[tuple[int, ...], int]
 
 
 def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_batch: int | None = None) -> list[float]:
-    """Return -ln p (nats) of each word after its context, as published; equal predictions are computed once.
+    """Return -ln p (nats) of each word after its context, as in the published code; equal predictions are computed
+    once.
 
-    Raises EvaluationError for a context of a causal model without tokens, and for one that is longer than an input.
+    Raises EvaluationError for a context of a causal model without tokens, and for a context that is longer than an
+    input of the model.
     """
     wanted = list(words)
     pieces = {pair: pieces_as_published(model, *pair) for pair in dict.fromkeys(wanted)}
@@ -105,7 +109,8 @@ def surprisals_of(model: Model, words: Iterable[tuple[str, str]], tokens_per_bat
                 f"{model.longest_input:,}"
             )
     budget = tokens_per_batch_for(model, tokens_per_batch)
-    # Ordered by length and content, so that nothing is padded and no score depends on the order of the rows.
+    # Contexts of equal length share a batch, so nothing is padded; the sorted order makes scores independent of the
+    # order of the rows.
     ordered = sorted(contexts.items(), key=lambda item: (len(item[1][0]), item[1], str(item[0])))
     targets = {context: [one.target for one in group] for context, group in groupby(distinct, lambda one: one.context)}
     found: dict[Asked, float] = {}
@@ -147,10 +152,11 @@ def reading_surprisals(
 
 
 def gain(outcome: np.ndarray, base: np.ndarray, added: np.ndarray) -> float:
-    """Return (R2 of base and added - R2 of base) / (1 - R2 of base) of least squares with an intercept.
+    """Return (R2 with `base` and `added` - R2 with `base`) / (1 - R2 with `base`) of least-squares regressions of
+    `outcome` with an intercept.
 
-    `outcome` and `added` are [rows], `base` is [rows, columns]; rows with a NaN are omitted. NaN if no row remains or
-    the base explains everything.
+    `outcome` and `added` are [rows], `base` is [rows, columns]; rows with a NaN are omitted. Return NaN if no row
+    remains, or if `base` explains all variance.
     """
     whole = np.column_stack([outcome, base, added])
     whole = whole[~np.isnan(whole).any(axis=1)]
@@ -171,9 +177,8 @@ def _unexplained(outcome: np.ndarray, columns: np.ndarray) -> float:
 
 
 def reading_scores(words: Sequence[ReadWord], surprisal: np.ndarray, before: np.ndarray) -> dict[str, float]:
-    """Return gains as fractions by name: of every outcome, their means `rt` (eye tracking) and `spr` (self-paced), and
-    `reading`.
-    """
+    """Return by name the gains, as fractions: of each eye-tracking measure, `rt` (their mean), `spr` (self-paced
+    reading), and `reading` (the mean of `rt` and `spr`)."""
     columns: dict[str, Any] = {name: np.array([one.numbers[name] for one in words]) for name in NUMBERS}
     columns["prev_surprisal"] = before
     of_the_word = _with_products([columns[name] for name in OF_THE_WORD])

@@ -1,4 +1,4 @@
-"""Settings of surprisals of words; part of a result's identity."""
+"""Settings of surprisals of words; all are part of a result's identity."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -144,8 +144,7 @@ class MarkedAcquisition(AcquisitionSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class AgeOfAcquisition(AcquisitionSettings, OneOfKeys):
-    """Comparison of the age at which children say words with the checkpoints at which models of a word budget learn
-    them."""
+    """Comparison of the ages at which children say words with the word milestones at which models learn these words."""
 
     ONE_OF: ClassVar[dict[tuple[str, ...], str]] = {
         ("data",): "data: babylm_2026_evaluation",

@@ -17,7 +17,7 @@ class Words:
     spans: tuple[tuple[int, int], ...]
 
     def of_tokens(self, offsets: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the word, from 0, of each token: the word that contains the token's first character other than white
+        """Return the index of each token's word: the word that contains the token's first character other than white
         space.
 
         So white space in front of a word belongs to the word, as in tokens that begin with a space, and white space at
@@ -40,9 +40,11 @@ class Words:
 
 
 def split_words(text: str, separator: str | None = None) -> Words:
-    """Return the words of a text, which are separated by white space, or by separators, which are then removed.
+    """Split a text into words at white space, which remains in the text, or at `separator`, which is removed from the
+    text.
 
-    With a separator, the text's own spaces are written next to it: `the| black| cat`, but `黒|猫`.
+    With a separator, a text contains its spaces in addition to separators: `the| black| cat` has spaces, `黒|猫` has
+    none.
     """
     if separator is None:
         return Words(text, tuple(match.span() for match in _WORD.finditer(text)))
@@ -50,8 +52,7 @@ def split_words(text: str, separator: str | None = None) -> Words:
 
 
 def joined_words(parts: Sequence[str], joined_by: str = "") -> Words:
-    """Return the text of these parts, joined by `joined_by`; each part with a visible character is one word,
-    including its inner white space."""
+    """Join `parts` by `joined_by`; each part with a visible character is one word, including its inner white space."""
     ends = accumulate(len(part) + len(joined_by) * (index > 0) for index, part in enumerate(parts))
     spans = (
         (end - len(part.lstrip()), end - len(part) + len(part.rstrip()))

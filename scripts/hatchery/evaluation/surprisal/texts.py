@@ -1,6 +1,6 @@
 """Read a user's texts: lines of text files, a column of tables, or tables with one word per row.
 
-Planning also imports this module, so it has no slow imports. Only incomplete texts are kept in memory.
+Planning also imports this module, so it has no slow imports. Only texts whose words are not all read yet are in memory.
 """
 
 from collections import Counter
@@ -39,14 +39,15 @@ CLEANING: Mapping[str, Callable[[str], str]] = {
     "full": lambda text: clean(text, BABYLM_RULES),
 }
 LOOKS_LIKE_WORDS_FROM, LOOKS_LIKE_WORDS = 5, 0.9
-"""Number of texts, and share of one-word texts, from which a column seems to have one word per row."""
+"""A column with at least this number of texts, of which at least this share are single words, seems to have one word
+per row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The words of a text, its file, and its rows: one row, or a row for each word.
+    """The words of a text, its file, and its table rows: one row, or one row per word.
 
-    `lines` are the numbers of the rows: lines of the file, or rows of Parquet files and items of JSON lists, from 1.
+    `lines` are the numbers of the rows, from 1: lines of the file, rows of a Parquet file, or items of a JSON list.
     """
 
     words: Words
@@ -88,12 +89,12 @@ class Survey:
 
 
 def text_files(source: RawSource, settings: SurprisalSettings) -> list[str]:
-    """Return the names of the files, sorted. Raises EvaluationError if no file matches, and for a file of another
-    kind."""
+    """Return the names of the files, sorted. Raises EvaluationError if no file matches, and for a file whose suffix is
+    not supported."""
     names = source.names(settings.files)
     if settings.files == SurprisalSettings.files:
         names = [name for name in names if not _has_no_texts(name)] or names
-        # Notes and spreadsheets may be next to the tables that were made from them.
+        # If there are tables, skip all other files, such as notes and the spreadsheets from which the tables were made.
         tables = [name for name in names if _ending(name) in ROWS]
         names = tables if tables and settings.column is not None else names
     if not names:
@@ -128,7 +129,7 @@ def texts_of(
 ) -> Iterator[Text]:
     """Yield the texts of one file in the order of their first rows; blank lines and missing cells are skipped.
 
-    `survey` is updated as texts are read. `most_rows` limits the rows of the file.
+    `survey` is updated with each text. `most_rows` limits the rows to read of the file.
 
     Raises EvaluationError or SourceError naming file and line for bytes that are not UTF-8, for a file without texts, a
     row without the column, and a text without a word.
@@ -172,9 +173,10 @@ def _whole_texts(
 def _grouped_words(
     rows: Callable[[], Iterable[Record]], settings: SurprisalSettings, name: str, survey: Survey
 ) -> Iterator[Text]:
-    """Return the texts whose words are rows, in the order of their first rows.
+    """Yield the texts of a table whose rows are single words, in the order of the texts' first rows.
 
-    The table is read twice, first to count the rows of each text: a table may be sorted by words or participants.
+    The table is read twice, first to count the rows of each text, because a text's rows need not be adjacent: a table
+    may be sorted by words or participants.
     """
     left = Counter(_key(record, settings) for record in rows())
     waiting: dict[tuple[str, ...], list[tuple[float, str, Record]]] = {}
@@ -206,7 +208,7 @@ def _joined(
 
 
 def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | None:
-    """Return the text of a row, or None if it is missing; the survey counts missing texts."""
+    """Return the text of a row, or None for a missing text, which `survey` counts."""
     assert settings.column is not None
     survey.columns.update(dict.fromkeys(record.values))
     value = record.value(settings.column)
@@ -218,7 +220,7 @@ def _cell(record: Record, settings: SurprisalSettings, survey: Survey) -> str | 
 
 
 def is_missing(value: Any, spellings: Iterable[str]) -> bool:
-    """Return whether a cell is missing: null, NaN, white space, or one of the spellings."""
+    """Return whether a cell is a missing value: null, NaN, white space, or one of `spellings`."""
     return value is None or value != value or (isinstance(value, str) and value.strip() in ("", *spellings))
 
 
@@ -245,9 +247,11 @@ def _place(record: Record, settings: SurprisalSettings, default: int) -> float:
 
 
 def read_texts(source: RawSource, settings: SurprisalSettings, most: MostRows = lambda name: None) -> Survey:
-    """Read all files completely, and return the survey; `most` limits the rows of a file, None reads all.
+    """Read all files, and return the survey of their texts; `most` returns the number of rows to read of a file, None
+    for all rows.
 
-    Raises like `texts_of`, and, if all files were read, EvaluationError if there is no text with the number `drawn`.
+    Raises the errors of `texts_of`. If all rows were read, also raises EvaluationError if `drawn` exceeds the number of
+    texts.
     """
     survey, whole = Survey(), True
     for name in text_files(source, settings):

@@ -1,8 +1,8 @@
-"""The surprisal of every word of some texts: -log2 of its probability, in bits.
+"""The surprisal of every word of some texts: -log2 of the word's probability, in bits.
 
 Words are separated by white space or by a separator: a word includes its punctuation, its apostrophes and all parts of
-a compound. Its surprisal is the sum over its tokens. Every scored token belongs to exactly one word, so the sum over
-the words of a text is minus its score (`ways_of_scoring.WAYS`) in bits.
+a compound with hyphens. Its surprisal is the sum over its tokens. Every scored token belongs to exactly one word, so
+the sum of surprisals over the words of a text is minus the text's score (`ways_of_scoring.WAYS`) in bits.
 """
 
 import math
@@ -22,7 +22,7 @@ from hatchery.evaluation.surprisal.splitting import Words, split_words
 from hatchery.evaluation.ways_of_scoring import WAYS
 
 LONGEST_INPUT_TOKENS = 1024
-"""Longest input, in tokens, of a model without a limit; `windows` splits longer texts."""
+"""Largest number of tokens in an input of a model that has no limit of its own; `windows` splits longer texts."""
 
 SCHEMA = {
     "sentence": pl.UInt32,
@@ -44,7 +44,7 @@ Item = TypeVar("Item")
 
 
 def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield the items in lists of at most TEXTS_AT_ONCE, each with about CHARACTERS_AT_ONCE characters."""
+    """Yield the items in lists of at most TEXTS_AT_ONCE items, each list with about CHARACTERS_AT_ONCE characters."""
     chunk: list[Item] = []
     size = 0
     for item in items:
@@ -59,11 +59,11 @@ def chunks(items: Iterable[Item], characters: Callable[[Item], int]) -> Iterator
 
 @dataclass
 class Alphabet:
-    """The characters in the tokens of a model's vocabulary, and the characters of texts that are in none of them.
+    """The characters in the tokens of a model's vocabulary, and the other characters of texts, which no token contains.
 
-    A byte-level tokenizer can write any character. Its vocabulary has tokens for the frequent characters of the text
-    that it was trained on. A character without a token is rare in that text or absent from it, and its surprisal
-    reflects this, not the word's predictability.
+    A byte-level tokenizer can encode any character. Its vocabulary has tokens for the frequent characters of its
+    training text. A character without a token is rare in that text or absent from it. So the character's surprisal
+    reflects the vocabulary, not the word's predictability.
     """
 
     model: TokenizedModel | BaselineModel
@@ -80,8 +80,8 @@ class Alphabet:
         self._found: dict[str, str] = {}
 
     def rare_characters(self, word: str) -> str:
-        """Return the characters of a word, and of the spaces before it, that no token contains; count the word for
-        each of them."""
+        """Return the characters of a word, and of the spaces before it, that no token contains; add the word to the
+        counts of these characters."""
         if word.isascii():
             return ""
         if word not in self._found:
@@ -95,9 +95,10 @@ class Alphabet:
 
 
 def windows(sentence: EncodedSentence, longest: int) -> Iterator[EncodedSentence]:
-    """Return a text as inputs of at most `longest` tokens, each token scored in exactly one of them.
+    """Divide a text into inputs of at most `longest` tokens; each token is scored in exactly one input.
 
-    From the second input on, the first half is given: so a token of a long text sees at least half an input before it.
+    In every input except the first, the first half is context and is not scored. So a token of a long text is predicted
+    from at least half an input before it.
     """
     length, step = len(sentence.ids), longest - longest // 2
     yield EncodedSentence(sentence.ids[:longest], sentence.words and sentence.words[:longest])
@@ -121,16 +122,17 @@ def word_surprisals(
 ) -> pl.DataFrame:
     """Return a row for each word of the texts with its surprisal, with the columns of SCHEMA.
 
-    A text may come with its words (`Words`); other texts are split, at white space or at `separator`. `scoring` is a
-    scoring method (WAYS). Under `auto`, a causal model predicts a word from earlier words, and a masked or hybrid model
+    A text with known words is a `Words`; other texts are split, at white space or at `separator`. `scoring` is a
+    scoring method (WAYS). With `auto`, a causal model predicts a word from earlier words, and a masked or hybrid model
     predicts each token from the rest of the text; a hybrid model that was loaded for left-to-right use counts as
-    causal. `leading_blank` puts a space in front of every text, unless the model has a setting of its own. `alphabet`
-    counts rare characters; `first` is the index of the first text. `on_texts` is called with the number of texts that
-    were scored since its last call.
+    causal. `leading_blank` adds a space before every text, unless the model has its own setting. `alphabet` counts rare
+    characters; `first` is the index of the first text. `on_texts` is called with the number of texts that were scored
+    since its last call.
 
-    A text that is longer than an input of a causal model is scored in `windows`. Raises EvaluationError, naming the
-    text by `place` of its index, for a text without words, and for a text that is longer than an input of a masked
-    model; ConfigError for an encoder-decoder, and for a scoring method that does not fit the model.
+    A text that is longer than an input of a causal model is scored in `windows`. Raises EvaluationError for a text
+    without words, and for a text that is longer than an input of a masked model; `place` returns the text's name in the
+    message from its index. Raises ConfigError for an encoder-decoder, and for a scoring method that does not fit the
+    model.
     """
     if model.architecture == "encoder_decoder":
         raise ConfigError("surprisals: got an encoder-decoder, expected a causal, masked or hybrid model")
@@ -158,7 +160,7 @@ class _Asked:
     def table(
         self, split: Sequence[Words], first: int, place: Callable[[int], str], on_texts: Callable[[int], None]
     ) -> pl.DataFrame:
-        """Return the rows of the texts of a chunk."""
+        """Return the rows of all words in a chunk of texts."""
         model, way = self.model, WAYS[self.scoring]
         for index, words in enumerate(split, first):
             if not words.spans:
@@ -202,7 +204,8 @@ class _Asked:
 
 
 def _in_texts(total: int, texts: int, on_texts: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a counter of `total` tokens that calls `on_texts` with the corresponding number of texts."""
+    """Return a function that counts scored tokens and calls `on_texts` with the corresponding number of scored texts;
+    `total` tokens correspond to `texts` texts."""
     done = [0, 0]
 
     def count(tokens: int) -> None:
@@ -222,9 +225,8 @@ def _rows(
     unknown: np.ndarray,
     rare: Sequence[bool],
 ) -> dict[str, Iterable[Any]]:
-    """Return the columns of one text: `nats` are the log-probabilities of its tokens, `rare` tells which words have a
-    rare character.
-    """
+    """Return the columns of one text: `nats` and `unknown` have an entry per token, `rare` is true for words with a
+    rare character."""
     word, count = np.array(words.of_tokens(offsets)), len(words.spans)
     is_unknown = np.bincount(word, weights=unknown, minlength=count) > 0
     tokens = np.bincount(word, minlength=count).tolist()

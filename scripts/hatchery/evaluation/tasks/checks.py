@@ -1,4 +1,4 @@
-"""Refuse impossible settings of a task before any data is read: conflicts of its format, layout and head."""
+"""Check the settings of a task for conflicts between its format, layout and head, before any data is read."""
 
 import re
 
@@ -10,7 +10,7 @@ from hatchery.evaluation.tasks.settings import SPAN_HEADS, TaskSettings, label_t
 from hatchery.settings.base import RefusedError, require
 
 PROBING_FORMATS = ("jiant", "conllu", "conll2012", "treebanks")
-# Heads that need no label set.
+# Heads without a label set.
 _REGRESSION, _CHOICE = "regression", "multiple_choice"
 _MARKED = "marked_words_classification"
 

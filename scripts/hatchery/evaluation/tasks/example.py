@@ -1,6 +1,6 @@
 """Rows of every task: texts with a label, questions with choices, sentences with labelled spans.
 
-Readers and layouts create them, encodings and metrics read them; this module knows no file format and no model.
+Readers and layouts create rows; encodings and metrics read them. This module depends on no file format and no model.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ class Example:
     """One labelled unit.
 
     `inputs` holds the segments of every model input: one input of one to three texts, or one input per choice. `label`
-    is the index of a class or of the right choice, or a number (regression). `group` names the group of rows that are
-    judged together (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and stored,
-    but enters no metric (MSGS rows of other conditions). `facts` are further texts that metrics and tables need
-    (ReCoRD's entity and answers, HANS' heuristic); `where` is `file:line` of the row.
+    is the index of a class or of the right choice, or a number (regression). Rows with the same `group` are judged
+    together (the question of MultiRC, the query of ReCoRD). A row that is not `scored` is predicted and stored, but
+    enters no metric (MSGS rows of other conditions). `facts` are further texts that metrics and tables need (ReCoRD's
+    entity and answers, HANS' heuristic); `where` is `file:line` of the row.
     """
 
     inputs: tuple[tuple[str, ...], ...]
@@ -68,8 +68,8 @@ class SpanExample:
 class TaskData:
     """Training rows, and the scored rows by name of the set.
 
-    The first scored set is the main one, called "validation": the test set of the papers, which training and selection
-    never see. `labels` are the label names in the order of their indices; empty for a task without a label set.
+    The first scored set, "validation", is the main one: papers use it as their test set, so training and selection
+    never read it. `labels` are the label names in the order of their indices; empty for a task without a label set.
     """
 
     train: list[Example] | list[SpanExample]

@@ -1,19 +1,21 @@
-"""Formats of records by name: the sets of a task's files, and the reader of a file.
+"""Read records in all file formats of tasks.
 
 The files of a set are those in the source that match the task's patterns. The formats of edge probing (`jiant`,
-`conllu`, `conll2012`) contain sentences with spans; `probing.formats` reads these.
+`conllu`, `conll2012`) contain sentences with spans; `probing.formats` reads these formats. This module reads the
+following formats:
 
 - `rows`: the suffix of the file determines the reader. JSON lines (`.json` or `.jsonl`) are the format of SuperGLUE,
-  BabyLM 2023 and MSGS, Parquet that of data sets of the hub, and tables separated by tabs (`.tsv`, `.txt`) that of the
-  original GLUE and HANS. Spreadsheets save `.csv`: a header line, quotes where a cell needs them, and commas,
-  semicolons or tabs between the cells. Tables separated by tabs have no quoting, unless the names in their header are
-  quoted, as R writes them. CoLA has no header; the task names its columns. In QQP's training file, line breaks inside
-  questions split a few rows; the hub's copy omits these rows, and so does this reader, as long as they are few.
-- `labelled_lines` is for collections without a split, such as the subjectivity data set (Pang and Lee 2004): the
-  validation rows are drawn later with the task's `split_seed`.
-- `rte_xml` are the files of the RTE challenges 1 to 3 (Dagan et al. 2006): `pair` elements with a text `t` and a
-  hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 `entailment="YES|NO"`; both become the labels of
-  GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and reaches no network.
+  BabyLM 2023 and MSGS, Parquet that of data sets of the hub, and tab-separated tables (`.tsv`, `.txt`) that of the
+  original GLUE and HANS. Spreadsheets are saved as `.csv`: a header line, quotes where a cell needs them, and commas,
+  semicolons or tabs between the cells. Tab-separated tables have no quoting, unless the names in their header are
+  quoted, as in tables that R wrote. CoLA has no header; the task names its columns. In QQP's training file, line breaks
+  inside questions split a few rows. The hub's copy omits these rows; this reader also omits them, up to the share
+  MOST_TORN_ROWS.
+- `labelled_lines`: collections without a split, such as the subjectivity data set (Pang and Lee 2004); the validation
+  rows are drawn later with the task's `split_seed`.
+- `rte_xml`: the files of the RTE challenges 1 to 3 (Dagan et al. 2006), `pair` elements with a text `t` and a
+  hypothesis `h`. RTE-1 writes `value="TRUE|FALSE"`, RTE-2 and RTE-3 write `entailment="YES|NO"`; both become the labels
+  of GLUE, `entailment` and `not_entailment`. The parser loads no DTD, expands no entities and downloads nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -92,15 +94,15 @@ def _text(pair: etree._Element, tag: str, where: str) -> str:
 
 
 MOST_TORN_ROWS = 1e-3
-"""Largest share of the rows that may have a wrong number of cells; QQP has one in some ten thousand."""
+"""Largest share of the rows that may have a wrong number of cells; QQP has one wrong row in some ten thousand."""
 
 
 def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a table in order; `columns` names the columns of a file without a header.
 
-    Rows split by a line break are omitted. Quotes are plain characters, as in GLUE. If the header begins with a quote,
-    R wrote the table, and `read_csv` reads it. Raises EvaluationError naming file and line for a header that repeats a
-    name, and for more split rows than MOST_TORN_ROWS.
+    Rows that a line break splits are omitted. Quotes are plain characters, as in GLUE. A header that begins with a
+    quote is that of a table written by R; such a table is read by `read_csv`. Raises EvaluationError naming file and
+    line for a header that repeats a name, and if the share of split rows exceeds MOST_TORN_ROWS.
     """
     names, rows, torn, first_torn = list(columns), 0, 0, ""
     for line, text in decode_lines(source, name):
@@ -126,9 +128,9 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
 def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[Record]:
     """Yield the rows of a table as spreadsheets save it; rows without any text are omitted.
 
-    The separator is the candidate that occurs most often in the header. Raises EvaluationError naming file and line for
-    a row with more cells than the header and, if rows have to be `complete`, with fewer; SourceError for a table that
-    is not well formed or not UTF-8.
+    The separator is the one of comma, semicolon and tab that occurs most often in the header. Raises EvaluationError
+    naming file and line for a row with more cells than the header and, with `complete`, for a row with fewer cells;
+    SourceError for a table that is not well formed or not UTF-8.
     """
     lines = Lines(source, name, has_options=False)
     lines.where, lines.mark = name, ":"
@@ -179,10 +181,10 @@ def is_table(name: str) -> bool:
 def read_rows(source: RawSource, name: str, columns: Sequence[str], wanted: Collection[str] | None) -> Iterator[Record]:
     """Return the records of one file.
 
-    `columns` names the columns of a tab-separated table without a header. `wanted` are the needed fields; other fields
+    `columns` names the columns of a tab-separated table without a header. `wanted` are the fields to read; other fields
     may be skipped. None reads all fields.
 
-    Raises EvaluationError for an unknown ending, and naming file and line for damaged rows.
+    Raises EvaluationError for an unknown suffix, and naming file and line for malformed rows.
     """
     ending = PurePosixPath(name).suffix.lower()
     if ending not in READERS:
@@ -221,8 +223,8 @@ class FormatDefinition:
     """A file format of tasks.
 
     `read` returns the records of one file: `read(source, task, key of the task's files, name, wanted fields)`. `fields`
-    are the default text fields of tasks. If `files_by_label`, the keys of the task's files are its labels, and all of
-    them together are its training set.
+    are the default text fields of tasks. If `files_by_label` is true, each label of the task is a key of its files, and
+    the training set consists of the files of all labels.
     """
 
     read: Callable[[RawSource, TaskSettings, str, str, Collection[str]], Iterator[Record]]
@@ -242,7 +244,7 @@ FORMATS: dict[Format, FormatDefinition] = {
 
 
 def text_fields(task: TaskSettings) -> tuple[str, ...]:
-    """Return the fields or templates that the task names, or the default fields of its format."""
+    """Return the text fields or templates of a task, by default those of its format."""
     return task.fields or FORMATS[task.format].fields
 
 

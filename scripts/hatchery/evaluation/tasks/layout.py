@@ -1,12 +1,14 @@
-"""The record of a layout (`LAYOUT` in its own file of `layouts/`), and the readers of labels, groups and facts.
+"""The type `Layout`, whose instances are the constants `LAYOUT` of the files in `layouts/`, and the readers of labels,
+groups and facts.
 
-A label is the index of a class, the index of a choice, or a number. Spellings differ between releases of one task
-(`entailment` and 0, `true` and 1); `label_values` of the task maps them. Unusable labels have messages of their own:
-hidden labels of test splits (-1), the null of a feature without a role (MSGS controls), and labels of another task.
+A label is the index of a class, the index of a choice, or a number. If releases of a task spell a label differently
+(`entailment` and 0, `true` and 1), the task's `label_values` maps the spellings. Unusable labels have separate error
+messages: hidden labels of test splits (-1), null in a feature without a role (MSGS controls), and labels of another
+task.
 
-A file of another task is recognised by its fields, so that a mix-up ends in one clear error and not in a wrong number.
-Without this check some files would be read silently: an MSGS file has a `sentence` and may have a `label`, as a CoLA
-task expects, and a WiC file has two sentences, as MRPC has. Fields that no other suite has identify these files.
+A file of another task is recognised by its fields, so that a mix-up raises an error instead of giving a wrong number.
+Without this check, a CoLA task would read an MSGS file, which has a `sentence` and may have a `label`, and MRPC would
+read a WiC file, which has two sentences. Fields that no other suite has identify these files.
 """
 
 import json
@@ -19,7 +21,7 @@ from hatchery.evaluation.json_lines import Record, shorten
 from hatchery.evaluation.tasks.example import Example
 from hatchery.evaluation.tasks.settings import LabelValue, TaskSettings, label_text
 
-# Fields by suite or task; the first entry whose fields are all present names the file.
+# Fields by suite or task. A record is attributed to the first entry whose fields it all contains.
 _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
     for suite, fields in (
@@ -44,7 +46,7 @@ _SIGNATURES: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("CoLA or SST-2", "sentence"),
     )
 )
-# Fields that only one suite has. A file with these fields is wrong for a task that uses none of them, even if the
+# Fields that only one suite has. A task that uses none of these fields must not read a file with them, even if the
 # task's own fields are present.
 _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (suite, frozenset(fields.split()))
@@ -78,7 +80,7 @@ def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
 
 
 def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
-    """Return the error for a record without the field `name`, naming the suite that the record seems to belong to."""
+    """Return the error for a record without the field `name`, naming the suite to which the record seems to belong."""
     suite = guess_suite(record.names)
     guess = f"; it looks like a file of {suite}" if suite else ""
     return EvaluationError(
@@ -88,11 +90,12 @@ def missing_field(record: Record, name: str, task_name: str) -> EvaluationError:
 
 
 ReadLabel = Callable[[Record, object], int | float]
-"""Converts the value of a record's label field to a label; the record is for messages only."""
+"""Function that converts the value of a record's label field to a label; the record is for messages only."""
 
 
 def label_reader(task: TaskSettings, choices: int | None = None) -> ReadLabel:
-    """Return the reader of a task's labels: classes if it lists labels, else one of `choices`, else finite numbers.
+    """Return the reader of a task's labels: class indices if the task lists labels, else indices of `choices` choices,
+    else finite numbers.
 
     The reader raises EvaluationError naming file and line, the value and the expected values.
     """
@@ -178,7 +181,8 @@ NO_FACTS: dict[str, str] = {}
 class Context:
     """Parameters of a layout: the task, the normalisation of its texts, and whether its rows are scored.
 
-    Only rows of scored sets are compared with `scored_rows`: the training rows of MSGS have another condition.
+    The setting `scored_rows` selects rows of scored sets only, because the training rows of MSGS have another
+    condition.
     """
 
     task: TaskSettings
@@ -191,7 +195,8 @@ class Context:
         object.__setattr__(self, "label", label_reader(self.task, self.choices))
 
     def traits(self, record: Record) -> tuple[str, bool, dict[str, str]]:
-        """Return group, whether the row is scored, and facts, from the fields that the task names."""
+        """Return the record's group, whether its row is scored, and its facts, from the task's `group_fields`,
+        `scored_rows` and `facts`."""
         task = self.task
         if not (task.group_fields or task.scored_rows or task.facts):
             return "", True, NO_FACTS
@@ -238,7 +243,7 @@ class Layout:
 
 
 def nested(record: Record, value: object, name: str, kind: type) -> object:
-    """Return `value`, called `name` in the record. Raises EvaluationError unless it has the type `kind` (a dict, a
+    """Return `value`, the record's field `name`. Raises EvaluationError unless the value has the type `kind` (dict or
     list)."""
     if not isinstance(value, kind):
         raise EvaluationError(

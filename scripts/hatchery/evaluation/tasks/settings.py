@@ -1,7 +1,7 @@
 """Settings of one task: the sources of its rows, their inputs, and its metrics.
 
-A task is one file in `config/tasks/`; these are its keys after defaults. Impossible values are refused before anything
-is read.
+A task is one file in `config/tasks/`; these classes hold its keys, with default values for missing keys. Impossible
+values raise an error before any data is read.
 """
 
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ class HeadSettings(Settings):
 
 @dataclass(frozen=True)
 class VocabularyFilter(Settings):
-    """Rows are kept only if their words lie in a vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
+    """A filter that drops rows with words outside a vocabulary (docs/papers/reduced-vocabulary.md, "Filtered GLUE")."""
 
     fields: Annotated[tuple[str, ...], MinLen(1)]
     """Fields whose texts are checked, joined by a space; QNLI's question is not checked."""
@@ -81,7 +81,7 @@ class VocabularyFilter(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class NamedVocabularyFilter(VocabularyFilter):
-    """Rows whose words are all in a vocabulary (the reduced-vocabulary study)."""
+    """A filter that drops rows with words outside the named vocabulary (the reduced-vocabulary study)."""
 
     name: VocabularyName
     """Name of the vocabulary."""
@@ -92,7 +92,7 @@ class TransferSettings(Settings):
     """Mapping from the classes of another task's model to the labels of this task (HANS on MNLI models)."""
 
     labels: Annotated[dict[str, Annotated[tuple[LabelValue, ...], MinLen(1)]], MinLen(2)]
-    """For every label of this task, the labels of the other task that count as it."""
+    """For each label of this task, the labels of the other task that are mapped to it."""
     rule: TransferRule = "most_probable"
     """most_probable maps the most probable class; summed_probabilities compares the summed probabilities of the mapped
     classes."""
@@ -110,8 +110,9 @@ class TaskKeys(Settings):
     layout: LayoutName = "segments"
     """Conversion of a row into inputs."""
     files: Annotated[dict[str, Files], MinLen(1)]
-    """Files by set: train, validation and other scored sets, each a file, a pattern or a list. Tasks that are only
-    transferred to have no train. labelled_lines has one entry for each label, treebanks one for each language."""
+    """Files by set: train, validation and other scored sets, each a file, a pattern or a list. A task that only scores
+    models of other tasks (HANS) has no train. labelled_lines has one entry for each label, treebanks one entry for each
+    language."""
     columns: tuple[str, ...] = ()
     """Column names of .tsv files without a header."""
     fields: Annotated[tuple[str, ...], MaxLen(3)] = ()
@@ -176,7 +177,8 @@ def label_text(value: LabelValue) -> str:
 
 
 def settings_of(task: TaskSettings) -> Mapping[str, Any]:
-    """Return the settings that determine a task's rows, without head, metrics and transfer."""
+    """Return the settings of a task that determine its rows: all settings except name, suite, head, metrics and
+    transfer."""
     left_out = ("name", "suite", "metrics", "head", "transfer")
     return {key: value for key, value in vars(task).items() if key not in left_out}
 
@@ -241,8 +243,8 @@ class ProtocolSettings(Settings):
     seeds: Annotated[tuple[Natural, ...], MinLen(1), Unique()] = (12, 642, 369, 1267, 2395)
     """Random seeds; each seed is a separate fine-tuning."""
     edition: Edition = 2023
-    """Edition of BabyLM whose fine-tuning is reproduced. Since 2025, the encoder keeps the dropout of its pretraining;
-    tokenizers of others add only their own template to a text, and no token types; scored rows are evaluated in batches
+    """Year of BabyLM whose fine-tuning is reproduced. Since 2025, the encoder keeps the dropout of its pretraining;
+    external tokenizers add only their own template to a text, and no token types; scored rows are evaluated in batches
     of 64 in file order; predictions.json has the predictions of the first seed and rate in the server's format. 2026
     pads texts at their start."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
@@ -256,9 +258,8 @@ class ProtocolSettings(Settings):
 
     @property
     def has_template(self) -> bool:
-        """True if a tokenizer of others frames texts only by its template, and predictions.json is written (since
-        2025).
-        """
+        """True if only its template frames the texts of an external tokenizer, and predictions.json is written (since
+        2025)."""
         return self.edition != 2023
 
     def __post_init__(self) -> None:
@@ -269,7 +270,7 @@ class ProtocolSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolChoice(ProtocolSettings):
-    """Settings of a fine-tuning protocol. Experiments, their tasks and named protocols contain only the keys that
+    """Settings of a fine-tuning protocol. Experiments, their tasks and named protocols list only the keys whose values
     differ from these defaults."""
 
     base: Annotated[str, Reference("protocol", inherited=True)] | None = None
@@ -280,7 +281,7 @@ class ProtocolChoice(ProtocolSettings):
 
 @dataclass(frozen=True)
 class FinetuneSettings(Settings):
-    """A task, a protocol, and the tasks that the fine-tuned models are also scored on (HANS)."""
+    """A task, a protocol, and the transfer tasks, on which the fine-tuned models are scored without training (HANS)."""
 
     task: TaskSettings
     protocol: ProtocolSettings

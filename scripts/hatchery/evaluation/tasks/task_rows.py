@@ -1,8 +1,8 @@
 """Read a labelled task as lists of examples: with layout, vocabulary filter, limits and checks.
 
-The validation rows are the test set of the papers: training and selection never see them. If a task has only training
-files, the validation rows are drawn from these files. The report has the numbers of rows that were read, kept by the
-filter, used and scored.
+The validation rows are the test set of the papers: training and selection never read them. If a task has only training
+files, the validation rows are drawn from these files. The `ReadReport` counts the rows that were read, within the
+vocabulary, used and scored.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class SetReport:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """Row counts by name of the set, "train" first. A validation set drawn from "train" counts 0 as `read`."""
+    """Row counts by name of the set, "train" first. For a validation set that is drawn from "train", `read` is 0."""
 
     sets: dict[str, SetReport]
 
@@ -65,7 +65,7 @@ class ReadReport:
         return ReadReport(sets)
 
     def measures(self) -> dict[str, int]:
-        """Return flat numbers for a manifest: `read_validation`, `kept_validation`, …"""
+        """Return the counts as one mapping for a manifest: `read_validation`, `kept_validation`, …"""
         return {
             f"{name}_{set_name}": value
             for set_name, report in self.sets.items()
@@ -75,15 +75,16 @@ class ReadReport:
 
 Labelled = TypeVar("Labelled", Example, SpanExample)
 
-# A passage is repeated for each question or entity; the normalisations of this many texts are cached.
+# Number of normalised texts in the cache: a passage is repeated for each question or entity.
 _REMEMBERED_TEXTS = 20_000
 
 
 def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None) -> TaskData:
     """Read a task's rows and apply its filter and limits.
 
-    Raises EvaluationError naming file and line for wrong data: missing fields, unknown, hidden or null labels, a file
-    of another suite, a wrong number of rows; and naming the set that is empty or has one label only.
+    Raises EvaluationError naming file and line for wrong data: missing fields; unknown, hidden or null labels; a file
+    of another suite; a wrong number of rows. Also raises EvaluationError naming a set that is empty or has only one
+    label.
     """
     return read_task_with_report(source, task, vocabulary)[0]
 
@@ -91,7 +92,7 @@ def read_task(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] 
 def read_task_with_report(
     source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | None = None
 ) -> tuple[TaskData, ReadReport]:
-    """Return the task's rows, and the number of rows that were read, kept, used and scored in every set."""
+    """Return the task's rows, and a report on the number of rows in each set."""
     if task.vocabulary is not None and vocabulary is None:
         raise EvaluationError(f"{source.root}: the task {task.name!r} is filtered by a vocabulary, but none was given")
     task = with_sorted_labels(source, task)
@@ -136,7 +137,8 @@ def _texts(source: RawSource, task: TaskSettings, vocabulary: frozenset[str] | N
 def _read_set(
     source: RawSource, task: TaskSettings, name: str, within: Within | None
 ) -> tuple[list[Example], int, set[object]]:
-    """Return the examples of a set that the filter keeps, the number of all examples, and the labels of all."""
+    """Return the examples of a set that the filter keeps, the number of all its examples, and the labels of all its
+    examples."""
     used = used_fields(task)
     lay_out = make_layout(task, scored_set=name != "train")
     checked = task.vocabulary.fields if task.vocabulary else ()
@@ -156,10 +158,10 @@ def _read_set(
 
 
 def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> None:
-    """Read and check the rows of a task's files without keeping them, and without the vocabulary filter.
+    """Read and check the rows of a task's files without storing them, and without the vocabulary filter.
 
-    `most_rows` limits the rows of a file; None reads all. Raises EvaluationError like `read_task`; labels missing from
-    the training rows and wrong numbers of rows are reported if all rows were read.
+    `most_rows` returns the number of rows to read of a file, None for all rows. Raises the EvaluationErrors of
+    `read_task`; missing training labels and wrong numbers of rows are errors only if all rows were read.
     """
     used = used_fields(task)
     by_label = FORMATS[task.format].files_by_label
@@ -188,10 +190,10 @@ def read_through(source: RawSource, task: TaskSettings, most_rows: MostRows = la
 
 
 def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRows = lambda name: None) -> TaskSettings:
-    """Return the task; if `sorted_labels` is set, its labels are those of its training rows, sorted as texts.
+    """Return the task; with `sorted_labels`, its labels are set to those of its training rows, sorted as texts.
 
-    If `most_rows` limits a file, labels of all sets are taken, so that no label of a row is unknown. Raises
-    EvaluationError naming file and line for a label that is neither a text nor a number.
+    If `most_rows` limits a file, the labels of all sets are used, so that no row has an unknown label. Raises
+    EvaluationError naming file and line for a label that is neither a text nor a whole number.
     """
     if not task.sorted_labels:
         return task
@@ -209,7 +211,8 @@ def with_sorted_labels(source: RawSource, task: TaskSettings, most_rows: MostRow
 
 
 def check_rows(source: RawSource, task: TaskSettings, most_rows: MostRows) -> None:
-    """Check the rows of a task like `read_through`; in formats other than `rows`, only if all files may be read."""
+    """Check the rows of a task as `read_through` does. In formats other than `rows`, the check runs only if all files
+    may be read completely."""
     if task.format == "rows":
         read_through(source, task, most_rows)
     elif all(most_rows(name) is None for key in task.files for name in task_files(source, task, key)):
@@ -225,7 +228,8 @@ def used_fields(task: TaskSettings) -> frozenset[str]:
 
 
 def make_layout(task: TaskSettings, scored_set: bool) -> LayOut:
-    """Return the layout of the task with its normalisation, which caches repeated texts."""
+    """Return the function that converts records to examples, with the task's normalisation; normalised texts are
+    cached."""
     normalise = NORMALISATIONS[task.normalisation]
     if task.normalisation != "none":
         normalise = lru_cache(_REMEMBERED_TEXTS)(normalise)
@@ -254,7 +258,8 @@ def limited(examples: Sequence[Labelled], limit: int | None, seed: int, purpose:
     """Return at most `limit` examples drawn with `seed`, in their original order; a smaller draw is part of a larger
     one.
 
-    Groups (questions) are drawn whole, as many as fit within the limit, and at least one.
+    A group (the answers to a question) is drawn completely or not at all. At least one group is drawn, even if it
+    exceeds the limit.
     """
     if limit is None or limit >= len(examples):
         return list(examples)
@@ -285,7 +290,7 @@ def _check_number(task: TaskSettings, name: str, n_rows: int, where: str) -> Non
 
 
 def check_label_set(labels: set[object], task: TaskSettings, where: str) -> None:
-    """Raise EvaluationError for training files that lack a label of the task, such as RTE's files for MNLI."""
+    """Raise EvaluationError if the training files lack a label of the task, as RTE's files do for MNLI."""
     if len(labels) == 1:
         raise _one_label(labels, task, where)
     missing = [name for index, name in enumerate(task.label_names) if index not in labels]

@@ -1,21 +1,22 @@
 """The texts of a task: their spelling before tokenisation, and the filter of rows by vocabulary.
 
-Spelling is as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` strips,
-replaces a text that is only one bracket or quote of the Penn Treebank by that character, normalises punctuation as
-Moses does, repairs encodings and strips. `ltg_detokenised`, for SST-2, MRPC, HANS and WSC, which are distributed as
-tokens separated by spaces, applies these steps to every token and then joins the tokens. The rules for punctuation,
-encodings, contractions and spaces are those of the corpora.
+Spelling is as LTG-BERT normalises GLUE and similar tasks (docs/papers/ltg-bert.md, "Fine-tuning"). `ltg` strips the
+text, replaces a text that is only one bracket or quote token of the Penn Treebank by that character, normalises
+punctuation as Moses does, repairs encodings and strips the text again. SST-2, MRPC, HANS and WSC are distributed as
+tokens separated by spaces; for them, `ltg_detokenised` applies these steps to every token and then joins the tokens.
+The rules for punctuation, encodings, contractions and spaces are those of the corpora.
 
 Words are compared with a vocabulary in two ways (docs/papers/reduced-vocabulary.md, "Comparison of words" and "Filtered
-GLUE"). as_published: the texts joined by a space are split at single spaces. A token with an upper-case letter is
-skipped as a name unless it is the very first. Digits and the listed symbols are deleted from other tokens at any
-position; the rest must be in the vocabulary in lower case, unless it is empty or a remainder of a contraction. Other
-symbols stay, so a token with `%` or `/` fails, and there is no rule for links.
+GLUE").
 
-corrected removes the differences between that comparison and the one that selected the pretraining text: words,
-contractions, numerals, hyphens and links are those of the corpora's corrected comparison. Names are skipped as
-published, but only where a capital letter marks a name: the first word of every text and of every sentence is looked
-up.
+- as_published: the texts, joined by a space, are split at single spaces. A token with an upper-case letter is skipped
+  as a name unless it is the first token. Digits and the listed symbols are deleted from all other tokens at any
+  position. The remaining characters, in lower case, must be a word in the vocabulary, unless they are empty or the
+  remainder of a contraction. Other symbols are not deleted, so a token with `%` or `/` fails; there is no rule for
+  links.
+- corrected: words, contractions, numerals, hyphens and links are compared as in the corrected comparison of the
+  corpora, which selects the pretraining text. Names are skipped as published, but only where a capital letter marks a
+  name: the first word of every text and of every sentence must be in the vocabulary.
 """
 
 import re
@@ -57,8 +58,8 @@ def detokenise(text: str) -> str:
 
 
 def repair_free_quotes(text: str, mark: str) -> str:
-    """Adjust the spaces around those quotes `mark` that touch a space or an edge of the text, opening and closing in
-    turn.
+    """Adjust the spaces around opening and closing quotes; only quotes `mark` next to a space or an edge of the text
+    count, and opening and closing quotes alternate.
 
     Quotes inside words (apostrophes) do not count. An odd number of quotes is left unchanged, because the quotes cannot
     be paired.
@@ -103,14 +104,14 @@ DELETED_SYMBOLS = "!:&“”—-_,@#$?;’.'()\""
 """Symbols that the published filter deletes, besides the digits."""
 
 LEFTOVERS = frozenset({"", "nt", "s", "re", "t", "d", "ll"})
-"""Remainders of a token that the published filter skips."""
+"""Parts of contractions that the published filter skips, after its deletions."""
 
 _DELETED = str.maketrans("", "", DELETED_SYMBOLS + "0123456789")
 _WORD = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*")
 
 
 def make_filter(settings: VocabularyFilter, vocabulary: Set[str]) -> Within:
-    """Return a function that returns whether the texts of a row, in their order, are within `vocabulary`."""
+    """Return a function that tests whether all texts of a row, in their order, are within `vocabulary`."""
     if settings.reading == "as_published":
         return lambda texts: _as_published(" ".join(texts), vocabulary)
     known = KnownWords(vocabulary, COMPARISONS["corrected"])

@@ -1,6 +1,6 @@
 """MultiRC: (paragraph, question, answer), one example per answer (docs/papers/ltg-bert.md, "Fine-tuning").
 
-The group is the question: paragraph and question index. Rows are flat, as in the hub's copy, or nested, as in
+Answers to the same question of a paragraph are a group. Rows are flat, as in the hub's copy, or nested, as in
 SuperGLUE's own release: a passage per line, with its questions and answers inside.
 """
 
@@ -24,7 +24,7 @@ def lay_out_answers(context: Context) -> LayOut:
     def lay_out(record: Record) -> Iterator[Example]:
         for row in _answers(record):
             paragraph, question = (context.text(row, name) for name in FIELDS[:2])
-            # Read answers that may be empty, because a few of the published ones are.
+            # An answer may be empty, because a few published answers are.
             answer = context.normalise(context.string(row, "answer"))
             group = f"{row.value('idx.paragraph')}/{row.value('idx.question')}"
             _, scored, facts = context.traits(row)

@@ -23,9 +23,8 @@ _ENDS = (".", "?", "!", '"', "'")
 def lay_out_entities(context: Context) -> LayOut:
     """Return a function from a record to examples with three segments.
 
-    The `facts` of an example are entity and answers (a JSON list) as written, its `group` is the query.
-
-    The text around the placeholder and the entity are normalised separately, so that each is normalised once.
+    The `facts` of an example are entity and answers (a JSON list) as in the file; its `group` is the query. The query
+    and the entity are normalised before the entity is inserted, so that no text is normalised twice.
     """
 
     def lay_out(record: Record) -> Iterator[Example]:

@@ -1,8 +1,8 @@
-"""One input of one to three texts, each a field of the record or a template over its fields.
+"""One input of one to three texts; each text is a field of the record or a template over its fields.
 
-`question` is a field, `"Question: {question} Answer: {answer}"` a template, with which BabyLM 2023 joins question and
-answer of MultiRC and builds the query of WSC (docs/papers/babylm-evaluation.md, "Tasks"). The content of a field is
-never read as a template.
+For example, `question` is a field, and `"Question: {question} Answer: {answer}"` is a template. BabyLM 2023 joins
+question and answer of MultiRC with templates, and builds the query of WSC (docs/papers/babylm-evaluation.md, "Tasks").
+The content of a field is never interpreted as a template.
 """
 
 import re
@@ -20,7 +20,7 @@ PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 def lay_out_segments(context: Context) -> LayOut:
     """Return a function from a record to an example with the task's `fields` as segments.
 
-    A text may be empty (QQP has empty questions) where another text of the same input is not.
+    A text may be empty (QQP has empty questions) if another text of the same input is not empty.
     """
     task, label = context.task, context.label
     fields = text_fields(task)
@@ -37,7 +37,7 @@ def lay_out_segments(context: Context) -> LayOut:
 
 
 def field_names(field: str) -> list[str]:
-    """Return the record's fields that a field or template of a task names."""
+    """Return the names of the record's fields in a field or template of a task."""
     return PLACEHOLDER.findall(field) if "{" in field else [field]
 
 

@@ -14,10 +14,10 @@ FIELDS = ("sentence1", "sentence2", "start1", "start2", "end1", "end2")
 
 
 def lay_out_wic(context: Context) -> LayOut:
-    """Return a function from a record to an example with two segments and, for a head that reads them, two marked
-    spans.
+    """Return a function from a record to an example with two segments and, for a head that reads marked words, two
+    marked spans.
 
-    Raises EvaluationError for a span outside its sentence.
+    The function raises EvaluationError for a span outside its sentence.
     """
     marks_words = context.task.head.kind == "marked_words_classification"
 
