@@ -111,8 +111,8 @@ class ScoredTexts:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The scoring method, the model's architecture, and the numbers of texts, missing cells, words, tokens, words with
-        unknown tokens, and words with rare characters; `rare_characters` counts the words with each character."""
+        """The scoring method, the model's architecture, and the numbers of texts, missing cells, words, tokens, words
+        with unknown tokens, and words with rare characters; `rare_characters` counts the words with each character."""
         return {
             "scoring": scoring_name(self._settings.scoring, self._model.architecture),
             "architecture": self._model.architecture,

@@ -128,9 +128,9 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
 def read_csv(source: RawSource, name: str, complete: bool = False) -> Iterator[Record]:
     """Yield the rows of a table as spreadsheets save it; rows without any text are omitted.
 
-    The separator is the one of comma, semicolon and tab that occurs most often in the header. Raises EvaluationError
-    naming file and line for a row with more cells than the header and, with `complete`, for a row with fewer cells;
-    SourceError for a table that is not well formed or not UTF-8.
+    The separator is the delimiter (comma, semicolon, tab or `|`) that occurs most often in the header. Raises
+    EvaluationError naming file and line for a row with more cells than the header and, with `complete`, for a row with
+    fewer cells; SourceError for a table that is not well formed or not UTF-8.
     """
     lines = Lines(source, name, has_options=False)
     lines.where, lines.mark = name, ":"
