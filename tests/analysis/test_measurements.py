@@ -11,7 +11,7 @@ from measured_experiment import PRETRAINING
 from measured_rows import replaced
 
 from hatchery.analysis.compute_optimal import distinct_runs
-from hatchery.analysis.measurements import development_basis, learning_measurements
+from hatchery.analysis.measurements import development_basis, development_measurements, learning_measurements
 from hatchery.analysis.read_tables import read_runs
 from hatchery.analysis.scores import direction
 from hatchery.analysis.settings import baseline_runs
@@ -214,6 +214,15 @@ def test_a_baseline_under_the_name_of_a_model_is_refused(name: str) -> None:
         baseline_runs([name], [SeededRun.from_seed("elc", 1)])
 
 
+def test_the_last_measured_development_values_count_and_not_the_lowest() -> None:
+    columns = ("development_loss", "development_perplexity", "development_bits_per_byte")
+    curve = [dict(zip(columns, values, strict=True)) for values in ((2.0, 8.0, 1.0), (3.0, 21.0, 1.5), (None,) * 3)]
+    found = development_measurements(curve, unigram_loss=4.0, per_byte=0.25)
+    # One nat per byte is log2(e) = 1.442695 bits per byte.
+    expected = {"loss_nats": (3.0, 4.0), "perplexity": (21.0, 54.59815), "bits_per_byte": (1.5, 1.442695)}
+    assert {row["metric"]: pytest.approx((row["value"], row["blind_guess"])) for row in found} == expected
+
+
 def learning(*points: tuple[int, float], steps: int = 100) -> dict[tuple[str, str], float | None]:
     curve = [{"step": step, "loss": 1.0} | {"development_bleu": score} for step, score in points]
     found = learning_measurements([*curve, {"step": 1000, "development_bleu": None}], steps)
@@ -229,8 +238,8 @@ BEST, AREA = ("development", "best_bleu"), ("first_100_steps", "alc_bleu")
     [
         # Trapezoids of 50 steps: (0 + 10) / 2 and (10 + 20) / 2; the later score counts for the highest alone.
         ([(0, 0.0), (50, 10.0), (100, 20.0), (150, 90.0)], {BEST: 90.0, AREA: 10.0}),
-        # 0 to 15 over 100 steps, where the line from 10 at step 50 to 20 at step 150 has 15.
-        ([(0, 0.0), (50, 10.0), (150, 20.0)], {BEST: 20.0, AREA: 8.75}),
+        # At step 100, the line from 10 at step 60 to 20 at step 160 has 14: (60 * 5 + 40 * 12) / 100.
+        ([(0, 0.0), (60, 10.0), (160, 20.0)], {BEST: 20.0, AREA: 7.8}),
         # Curves that do not cover the first steps, and that of a model that translates nothing.
         ([(0, 1.0), (50, 2.0), (99, 3.0)], {BEST: 3.0}),
         ([(25, 1.0), (50, 2.0), (100, 3.0)], {BEST: 3.0}),

@@ -57,7 +57,12 @@ def rows(suites=(), tasks=()):
         ("minimal_pairs", f"x_{name}", "pair_average", "average", "accuracy_percent", value) for name, value in suites
     ]
     found += [
-        ("minimal_pairs", f"x_{name}", "paradigm_average", "average", "accuracy_percent", 1.0) for name, _ in suites
+        ("minimal_pairs", f"x_{name}", task, "average", metric, 1.0)
+        for name, _ in suites
+        for task, metric in (
+            ("paradigm_average", "accuracy_percent"),
+            ("pair_average", "accuracy_ties_correct_percent"),
+        )
     ]
     found += [("finetuning", "tuned", f"y_{name}", "task", "accuracy_percent", value) for name, value in tasks]
     return pl.DataFrame(found, schema=columns, orient="row")

@@ -163,7 +163,7 @@ def test_a_model_that_was_not_trained_has_a_row_and_no_curve(experiment: Any) ->
 
 def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_curve_of_its_run(experiment: Any) -> None:
     rows = [
-        {"step": step, "tokens": 100 * step, "loss": 5.0 - step}
+        {"step": step, "tokens": 100 * step, "words": 70 * step, "loss": 5.0 - step}
         | ({"development_loss": 6.0 - step, "development_perplexity": 9.0 - step} if step % 2 == 0 else {})
         for step in (1, 2, 3, 4)
     ]
@@ -184,13 +184,14 @@ def test_a_milestone_has_the_steps_losses_and_operations_of_its_place_in_the_cur
     table = experiment.collected()
     found = {row["model"]: row for row in read_runs(RUNS.in_folder_of(table))}
     half = found["half"]
-    assert (half["steps"], half["tokens"], half["loss"], half["development_loss"]) == (2, 200, 3.0, 4.0)
+    assert (half["steps"], half["tokens"], half["words"]) == (2, 200, 140)
+    assert (half["loss"], half["development_loss"]) == (3.0, 4.0)
     assert (half["training_flops"], half["sequences"]) == tuple(
         found["whole"][key] / 2 for key in ("training_flops", "sequences")
     )
     assert found["whole"]["seconds"] == 90 and found["whole"]["day"]
     kept = found["whole-step2"]
-    for key in ("steps", "tokens", "loss", "development_loss", "training_flops", "sequences", "seconds"):
+    for key in ("steps", "tokens", "words", "loss", "development_loss", "training_flops", "sequences", "seconds"):
         assert kept[key] == half[key], key
     assert (kept["label"], kept["run"], kept["seconds"], kept["day"]) == ("whole, step 2", "whole-s1-step2", None, None)
     third = found["whole-step3"]

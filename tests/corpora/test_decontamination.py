@@ -69,9 +69,20 @@ def test_case_and_punctuation_do_not_count_but_order_and_length_do() -> None:
     found = Contamination(["The cat -- sat ON it"], 5)
     assert found.shares("and “the Cat sat: on it” too") and not found.shares("the cat sat on")
     assert not found.shares("the sat cat on it") and not Contamination(["too short"], 3).keys
+    # An underscore is no letter, and a small ß is SS in capitals.
+    assert found.shares("the_cat sat on_it") and Contamination(["die Straße ist"], 3).shares("DIE STRASSE IST")
     assert found.cleaned("first\nthe cat sat on it\n\nthe cat sat on it\n\nlast\n") == ("first\n\nlast", 2)
     unchanged = "odd  blanks \n\n\n stay\n"
     assert found.cleaned(unchanged) == (unchanged, 0)
+
+
+def test_a_json_file_may_have_several_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "pairs.json").write_text(json.dumps(PAIR, indent=1), encoding="utf-8-sig")
+    register_source("data", tmp_path / "data", tmp_path / "data.json")
+    found = Contamination.read({"data": tmp_path / "data.json"}, 5)
+    # The sentence has 8 words, the text in the list 6: 4 and 2 runs of 5 words.
+    assert found.shares("the cat sat on a mat") and len(found.keys) == 6
 
 
 def test_data_that_is_not_text_and_settings_without_data_are_refused(tmp_path: Path) -> None:

@@ -53,6 +53,15 @@ def test_margins_below_four_times_the_largest_error_of_the_sample_are_computed_a
     }
 
 
+@pytest.mark.parametrize(("items", "sampled"), [(63, 63), (2_000, 100), (11_000, 512)])
+def test_the_sample_is_a_twentieth_of_the_items_at_least_64_and_at_most_512(items: int, sampled: int) -> None:
+    half, full = suite_of([5.0] * items, [0.0] * items)
+    found, asked = screen(half, full)
+    assert [len(numbers) for numbers in asked] == [sampled] and found.bound == 0
+    other = screened(half, [2] * items, lambda numbers: full[numbers], seed=1)
+    assert (other.in_fp32 == found.in_fp32).all() == (sampled == items), "the seed draws the sample"
+
+
 def test_an_error_above_the_bound_raises_it_and_selects_further_items() -> None:
     """The drawn sample has no error. A close item has one, which decides items beyond the first bound anew."""
     half, full = suite_of([5.0] * 400, [0.0] * 400)

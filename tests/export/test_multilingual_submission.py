@@ -48,7 +48,7 @@ def evaluated(tmp_path: Path) -> Evaluated:
         rows += [("suite", of, 0.9), ("suite", f"{of}_by_phenomenon", 0.8), ("suite", f"{of}_by_pair", by_pair)]
         return pl.DataFrame(rows, schema=["level", "name", "accuracy"], orient="row")
 
-    def tuned(*sets: tuple[str, float]) -> pl.DataFrame:
+    def tuned(*sets: tuple[str, float | None]) -> pl.DataFrame:
         # The first run's F1 and accuracy, and the accuracy of a second run.
         metrics = ("f1", "accuracy", "accuracy")
         rows = [row for name, value in sets for row in zip([name] * 3, metrics, (0.1, value, 0.2), strict=True)]
@@ -70,7 +70,8 @@ def evaluated(tmp_path: Path) -> Evaluated:
     words = pl.DataFrame(
         {"item": ["1", "1", "2", "1"], "position": [1.0, 2.0, 1.0, 1.0], "surprisal_nats": [0.5, None, 2.5, 9.0]}
     )
-    sets = (("validation", 0.95), ("en", 0.9), ("nl", 0.8), ("zh", 0.7), ("test_en", 0.1))
+    # On Dutch, the first run diverged.
+    sets = (("validation", 0.95), ("en", 0.9), ("nl", None), ("zh", 0.7), ("test_en", 0.1))
     tested = [(f"test_{one}", row, True, tag) for one in ("en", "nl", "zh") for row, tag in enumerate(("X", "NOUN"))]
     return Evaluated(
         zero_shot={
@@ -110,7 +111,7 @@ def test_the_first_file_has_accuracies_without_hanzi(evaluated: Evaluated) -> No
         "blimp": {"blimp": 0.625},
         "global_piqa_parallel_zh": {"global_piqa_parallel_zh": 0.25},
         "arc": {"nl": 0.375},
-        "pos": {"en": 0.9, "nl": 0.8, "zh": 0.7},
+        "pos": {"en": 0.9, "nl": 0.0, "zh": 0.7},
     }
 
 

@@ -111,8 +111,8 @@ def test_development_scores_milestones_and_the_exported_model_are_those_of_weigh
     [
         # Steps 6 to 10 of 10; the mean of five.
         ({"weights": "equal", "from_fraction": 0.5}, [6, 7, 8, 9, 10], [0.2] * 5),
-        # Every third step, counted back from the last.
-        ({"weights": "equal", "from_fraction": 0.3, "every_steps": 3}, [4, 7, 10], [1 / 3] * 3),
+        # Every third step, counted back from the last and not from the third, which is the first to be averaged.
+        ({"weights": "equal", "from_fraction": 0.2, "every_steps": 3}, [4, 7, 10], [1 / 3] * 3),
         # The first averaged weights, then two updates by a half.
         ({"decay": 0.5, "from_fraction": 0.7}, [8, 9, 10], [0.25, 0.25, 0.5]),
     ],

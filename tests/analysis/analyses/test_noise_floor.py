@@ -9,7 +9,7 @@ import pytest
 from hatchery.analysis.analyses import noise_floor
 from hatchery.analysis.analyses.analysis import Findings, Study
 from hatchery.analysis.analyses.noise_floor import NoiseFloorSettings, paired_difference
-from hatchery.analysis.data_factors import fit_data_curve
+from hatchery.analysis.data_factors import different_amounts, fit_data_curve
 from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, write_rows
 from hatchery.errors import ConfigError, EvaluationError
 from hatchery.experiment.seeded_run import SeededRun
@@ -97,6 +97,9 @@ def test_a_loss_is_worth_the_text_of_the_curve_per_word_and_per_second(study: St
     assert rows["one/better"]["seconds_ratio"] == 2.0
     assert rows["one/better"]["factor_per_second"] == pytest.approx((3 / 2.01) ** 2 / 2, rel=2e-3)
     assert rows["one/better"]["extrapolated"] is False
+    # Without the baseline of 40 million words, the largest amount is 20 million.
+    (fewer,) = (row for row in found(study, curve=CURVE[:2]).rows if row["model"] == "one/better")
+    assert fewer["worth_words"] > 20_000_000 and fewer["extrapolated"] is True
     assert set(rows) == {"one/better", "one/worse", "one/near", "one/few"}
 
 
@@ -139,6 +142,9 @@ def test_the_fitted_curve_is_the_law_of_its_points_and_its_inverse() -> None:
     # Two points have a law without a limit: 8 and 4 at 1 and 4 are 8 D^-0.5.
     two = fit_data_curve([1.0, 4.0], [8.0, 4.0])
     assert (two.limit, two.amount(2.0)) == (0.0, pytest.approx(16.0))
+    # 8 and 4, times and divided by 1.25: residuals 2, -1.6, 1 and -0.8.
+    four = fit_data_curve([1.0, 1.0, 4.0, 4.0], [10.0, 6.4, 5.0, 3.2])
+    assert four.deviation == pytest.approx(((4 + 2.56 + 1 + 0.64) / 4) ** 0.5)
 
 
 def _study_with_half_the_words(folder: Path) -> list[Any]:
@@ -217,6 +223,8 @@ def test_amounts_of_seeds_that_differ_by_a_few_words_are_one_amount() -> None:
     # 4.5 to 3.983 for twice the text, so that 3.89 needs more text than 3.983.
     assert curve.exponent == pytest.approx(np.log(4.5 / 3.983) / np.log(2), rel=0.01)
     assert curve.amount(3.89) == pytest.approx(199_500 * (3.983 / 3.89) ** (1 / curve.exponent), rel=0.01)
+    # A twentieth more is one amount.
+    assert [different_amounts([100.0, more]) for more in (105.0, 105.1)] == [1, 2]
     with pytest.raises(EvaluationError, match="got 1 different amounts"):
         fit_data_curve([199_521, 199_388], [4.0, 3.9])
 
