@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hatchery.errors import ConfigError
-from hatchery.training.data_order import DataOrder
+from hatchery.training.data_order import DataOrder, epochs_of
+from hatchery.training.objectives import objective_of
 from hatchery.training.objectives.hybrid import HybridSettings
 from hatchery.training.objectives.masked import MaskedSettings
 from hatchery.training.optimizer_settings import OptimizerSettings
@@ -156,6 +157,8 @@ def test_a_new_length_goes_on_where_the_old_one_stopped_within_an_epoch() -> Non
                 place = index * step.sequence_length
                 read.update(range(place, place + step.sequence_length))
     assert read == Counter(range(64 * 8))
+    # 32 of 64 short and 8 of 16 long sequences.
+    assert order.epochs() == epochs_of(objective_of(MaskedSettings()), Grid(64 * 8, 8), plan) == 1
 
 
 def test_each_kind_goes_on_with_its_own_text_where_the_length_changes_in_a_later_epoch() -> None:
