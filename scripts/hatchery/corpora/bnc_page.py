@@ -5,8 +5,7 @@ and the limits of libxml2 on depth (256 elements) and on text nodes (10 million 
 instructions are dropped. Unreadable input gives one error with file and line.
 
 Source of the rules: docs/papers/ltg-bert.md, "Elements of the BNC". A block (a paragraph, heading, list item or turn)
-is a prefix, sentences (one per line) and a suffix; only the first line has the prefix. Elements that contain words and
-are left out are counted.
+is text with a prefix, sentences (one per line) and a suffix. Elements that contain words and are left out are counted.
 """
 
 import re
@@ -135,8 +134,8 @@ class Page:
         return clean(text, self._rules)
 
     def sentence(self, element: etree._Element) -> str:
-        """Return the characters of one `s`, not yet cleaned. `corrected` replaces a line break inside a word with a
-        space.
+        """Return the characters of a sentence (element `s`) before cleaning. `corrected` replaces a line break inside a
+        word with a space.
         """
         text = characters(element)
         return text.replace("\n", " ") if self.corrected and "\n" in text else text
@@ -163,8 +162,10 @@ class Page:
             self.blocks.append(f"{prefix}{'#' * level} {name}{suffix}")
 
     def block(self, sentences: Sequence[str], prefix: str, suffix: str, keep: Callable[[str], bool] = bool) -> bool:
-        """Clean the sentences together, and add them as one block if `keep` is true of the cleaned text; return whether
-        the block was added."""
+        """Clean the joined sentences, and add the result as a text block if `keep` returns True for it.
+
+        Return True if the block was added.
+        """
         text = self.clean("\n".join([sentence for sentence in sentences if sentence])) if sentences else ""
         if kept := keep(text):
             self.blocks.append(f"{prefix}{text}{suffix}")
@@ -228,12 +229,11 @@ _STATEMENT = re.compile(r"\s*\bSample containing about\b.*", re.DOTALL)
 
 
 def title_of(header: etree._Element, page: Page, text_id: str = "") -> str:
-    """Return the title of a text, without the statement in it about the BNC's sample. Raises SourceError if the header
-    has no title.
+    """Return the title of a text, without the statement about the BNC's sample that the title contains.
 
-    `corrected` finds the statement by its words; the published rule, which searches for full stops, empties a title
-    without and truncates a title with a full stop. If no title has a word, the result is `text_id`, because a later
-    stage does not recognise a text without a title as an article.
+    `corrected` finds this statement by its words. The published rule searches for full stops: it empties a title
+    without a full stop, and truncates a title with one. If no title contains a word, the result is `text_id`, because
+    later stages only recognise texts with a title as articles. Raises SourceError if the header has no title.
     """
     source = header.find("fileDesc/sourceDesc")
     children = [] if source is None else list(source)
@@ -255,7 +255,7 @@ def _finished(title: str, page: Page) -> str:
 
 
 class Speakers:
-    """The names of the speakers by the attribute `who`.
+    """The names of speakers by identifier, the value of the attribute `who` of a turn.
 
     `draw` returns a random first name; a speaker who is not listed in the header gets a name at the first turn.
     """

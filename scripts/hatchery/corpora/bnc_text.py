@@ -1,32 +1,35 @@
 """The BNC XML Edition: one document per text, as Markdown with a title, headings and named speakers.
 
-Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). `as_published`
-gives that converter's bytes, as far as the golden texts and that page show; conclusions from its rules alone are marked
-"inferred". `corrected` keeps the rules and fixes these defects:
+Source: LTG-BERT, Section 3.1, and its converter (docs/papers/ltg-bert.md, "Conversion of the BNC"). The reading
+`as_published` reproduces the converter's output byte by byte, as far as the golden texts and that page show; behaviour
+that is only concluded from its rules is called "inferred". The reading `corrected` fixes these errors of the converter:
 
-- a title without a full stop is emptied and a title with a full stop truncated; an empty title is a `#` that no later
-  stage recognises as an article
-- second heads, heads of poems, a caption that begins the text: lost; now paragraphs
-- stage directions in a paragraph of a speech: lost; now blocks of their own
-- sentences of a head (inferred: also of a label or speaker): joined without a space; now with a space
-- `- x - iv. inner`: item marks pile up; now each item has its mark once, after the marks of a quote around the list
-- `Name::`, colons after nothing (inferred), headings of hash signs only; empty names of speakers (inferred)
-- `Tom' s`, `and' tis`, `U. S. A.`, `... .`, `... ?`, contractions before comma and stop
-- entities cut at their semicolon (`caf&eacute; s`)
-- line breaks inside a word, which end the sentence (inferred)
-- `'##### Chapter'`: the marks of an item, quote or speech are around the heading of a division inside it, and alone at
-  the division's end (`>`, `-`, `BOB: ''`)
+- a title without a full stop is emptied, and a title with a full stop is truncated; an empty title is written as `#`,
+  which no later stage recognises as an article
+- second headings, headings of poems, and a caption at the beginning of a text are lost; `corrected` writes paragraphs
+- stage directions in a paragraph of a speech are lost; `corrected` writes separate blocks
+- sentences of a heading (inferred: also of a label or speaker) are joined without a space
+- item marks accumulate (`- x - iv. inner`); `corrected` writes the mark of each item once, after the marks of a quote
+  around the list
+- `Name::`, colons without text before them (inferred), headings that consist of hash signs, and empty names of speakers
+  (inferred) are written
+- `Tom' s`, `and' tis`, `U. S. A.`, `... .`, `... ?` contain wrong spaces, as do contractions before a comma or full
+  stop
+- entities are split at their semicolon (`caf&eacute; s`)
+- a line break inside a word ends the sentence (inferred)
+- the marks of an item, quote or speech enclose the heading of a division inside it (`'##### Chapter'`), and are
+  repeated without text at the end of the division (`>`, `-`, `BOB: ''`)
 
-In both readings unnamed speakers get names drawn by the text's id (published: one generator over all files, in the
-order of the file system), a `<head>` of a spoken text is read (the published converter stops with an error), any other
-unknown element or `<u>` without `who` is an error with file and line, and elements that are left out by rule (notes,
-references, stage directions between blocks, turns without a letter) are counted. The list of first names is our own
-(the published list is missing).
+In both readings, the names of unnamed speakers are drawn with the text's identifier as seed (the published converter
+uses one generator for all files, in the order of the file system). A `<head>` of a spoken text is read (the published
+converter stops with an error). Any other unknown element, and a `<u>` without `who`, is an error with file and line.
+Elements that the rules leave out (notes, references, stage directions between blocks, turns without a letter) are
+counted. The first names are our own list, because the published list is not available.
 
-Each element of the body has one method; an element that the rules do not allow at its position is an error that names
-the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped; a turn is
-kept when it has a letter or digit after cleaning, and the letters of `[UNK]` count. A `<head>` there names the division
-in first place, and only `corrected` keeps a later one.
+The body classes have one method for each element; an element that the rules do not allow at its position is an error
+that names the element and its line. In spoken texts, pauses, noises and unclear passages outside sentences are dropped.
+A turn is kept if it contains a letter or digit after cleaning, including the letters of `[UNK]`. In spoken texts, a
+`<head>` at the beginning of a division is the heading of the division, and only `corrected` keeps a later one.
 """
 
 import random
@@ -62,11 +65,11 @@ def convert_text(
     reading: ReadingName = "corrected",
     identifier: str = "",
 ) -> str:
-    """Return a text as Markdown with a blank line after every block, also the last block, as the published converter
-    writes it.
+    """Return a text as Markdown; as in the published converter's output, a blank line follows every block, also the
+    last.
 
-    `draw_name` returns a name for an unnamed speaker; `identifier` replaces a missing title. Raises SourceError that
-    begins with the line if the header or the body is missing, or an element is not expected at its position.
+    `draw_name` returns a name for an unnamed speaker; `identifier` replaces a missing title. Raises SourceError, which
+    begins with the line, if the header or the body is missing, or for an element at a wrong position.
     """
     if root.tag != "bncDoc" or not len(root) or root[0].tag != "teiHeader":
         raise SourceError("line 1: expected <bncDoc> with <teiHeader> as its first child")
@@ -114,12 +117,12 @@ def name_drawer(seed: str, names: Sequence[str]) -> Callable[[], str]:
     return lambda: rng.choice(names)
 
 
-# Elements between text blocks whose content is left out.
+# The content of these elements is left out if they are between text blocks.
 _SILENT = frozenset({"note", "bibl", "pb", "gap"})
 
 
 class WrittenBody:
-    """Converts the body of one written text to text blocks, which it adds to a `Page`."""
+    """Converts the body of one written text to text blocks, and adds these to a `Page`."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -208,7 +211,7 @@ class WrittenBody:
         self._count_unused(label, len(self._page.blocks))
 
     def _count_unused(self, name: etree._Element | None, start: int) -> None:
-        """Count a label or speaker as left out if no block from index `start` on contains it."""
+        """Count a label or speaker as left out if no text block from index `start` on contains the name."""
         if name is not None and not any(self._page.name(name) in block for block in self._page.blocks[start:]):
             self._page.leave_out(name, f"<{name.tag}> without text behind it left out")
 

@@ -14,20 +14,21 @@ from hatchery.corpora.typography import normalise_punctuation, repair_encoding
 _OTHER_SPACE = re.compile("[\t\r\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _SPACE_RUN = re.compile(r"[^\S\n]+")
 _OPENING = frozenset("‘([{")
-# Rules 1-6 apply to a punctuation mark that is directly followed by another character, and depend on this character. A
-# closing quote, the most frequent mark, matters only to rule 3, which requires three full stops before it.
+# Rules 1-6 apply to a punctuation mark directly before another character. A closing quote, the most frequent mark, is
+# matched only after three full stops, because only rule 3 applies to it.
 _MARK = re.compile(r"""[.?!…’,;)\]}%:](?=[^\s’'"]|(?<=\.\.\.)[’'"])""")
-# Rule 7: no space after an opening bracket.
+# Rule 7 removes a space after an opening bracket.
 _AFTER_OPENING = re.compile(r"([(\[{]) ")
-# Rule 8. After three or more full stops, rule 3 inserts again the space that rule 8 has deleted, unless the text begins
-# with exactly three. After a fourth full stop, the placeholder of an inserted space is in the middle of the three.
+# Rule 8 removes a space before a punctuation mark. After three or more full stops, rule 3 inserts this space again,
+# unless the text begins with exactly three full stops. After a fourth full stop, the tab that represents an inserted
+# space precedes the last full stop.
 _UNLESS_BEHIND_STOPS = r"(?:(?<!\.\.\. )(?<!\t\. )|(?<=^\.\.\. ))"
 _BEFORE_MARK = {
     (brace, whole): re.compile(f" (?=[.;:?!…,’)\\]{'}' * brace}])" + ("" if whole else _UNLESS_BEHIND_STOPS))
     for brace in (False, True)
     for whole in (False, True)
 }
-# Rules 9 and 10.
+# Rule 9 removes the space after a currency sign, rule 10 the space before a percent sign.
 _AFTER_CURRENCY = re.compile(r"([$£€]) (?=(\S))")
 _BEFORE_PER_CENT = re.compile(r"(\S) (?=%)")
 _APART = re.compile(" [nN]?'")
@@ -83,10 +84,10 @@ def collapse_spaces(text: str) -> str:
 def repair_spaces(text: str, rules: CleaningRules = BNC_PUBLISHED_RULES) -> str:
     """Apply rules 1-10 of the whitespace repair (docs/papers/ltg-bert.md, "Cleaning of text").
 
-    The published procedure scans from right to left, edits in place and never reads a space again that it has inserted.
-    Each decision depends on the original text only, except for a space that is deleted and inserted again after full
-    stops. So one pass for each kind of edit gives an identical result. Inserted spaces are tabs until the end, which
-    distinguishes them from the spaces of the text; after the collapse there are no other tabs.
+    The published procedure scans from right to left and edits in place. Its decisions depend only on the original text,
+    except for a space after full stops that one rule deletes and another rule inserts. So one pass per type of edit
+    gives an identical result. Until the end, a tab represents an inserted space; the text contains no other tabs,
+    because white space was collapsed before.
     """
     # Line breaks at the ends stay for now: a contraction or three full stops before a line break are not at the end of
     # the text.
@@ -133,7 +134,7 @@ def _inside_abbreviation(text: str, stop: int) -> bool:
 
 
 def join_contractions(text: str, ends: str = " ") -> str:
-    """Join contractions in lower or upper case that one of `ends` follows: "do n't go" becomes "don't go"."""
+    """Join a contraction with the previous word if a character of `ends` follows: "do n't go" becomes "don't go"."""
     if "'" not in text or not _APART.search(text):
         return text
     for end in ends:

@@ -1,11 +1,11 @@
-"""Conversion of raw sources to document shards: files are read in parallel, and their documents are merged in order,
-assigned to splits, and counted.
+"""Conversion of raw sources to document shards: read files in parallel, merge their documents in order, assign splits,
+and count.
 
-Files are grouped to about GROUP_BYTES, so that four thousand small texts are not four thousand tasks. With several
-processes, a large file that its reader can divide is several tasks. One process reads each task to one file of
-documents. The documents in the shards are ordered by source, as configured, and by file name, for any number of
-processes, so the same sources give the same bytes. Memory stays constant: a process holds one row group of documents.
-A killed conversion continues with the missing files; a damaged source leaves no shard and no table.
+Small files are grouped into tasks of about GROUP_BYTES. With several processes, a large file is divided into several
+tasks if its reader supports this. Each task writes its documents to one temporary file. Shards contain the documents
+ordered by source, as configured, and by file name, so equal sources produce equal bytes for any number of processes.
+Memory is constant: a process holds one row group of documents. A killed conversion continues with the missing tasks; a
+damaged source leaves no shard and no table.
 """
 
 import shutil
@@ -89,7 +89,7 @@ class FileGroup:
         return [(file, *raw.files[file]) for file in _with_others(self.source, raw, self.files)]
 
     def key(self) -> list[Any]:
-        """Return the values that determine the part: the reader's settings and the content of the files."""
+        """Return the values that determine the task's result: the reader's settings, and the content of the files."""
         return [
             asdict(self.source),
             self._content(),
@@ -114,7 +114,7 @@ def has_licences(options: Any) -> bool:
 
 
 def files_of(source: SourceSettings, raw: RawSource) -> list[str]:
-    """Return all files that are read of a source. Raises SourceError if its reader finds no file."""
+    """Return the names of all files that the reader of a source reads. Raises SourceError if there is no file."""
     reader, options = reader_of(source)
     return _with_others(source, raw, reader.files(raw, options))
 
@@ -227,7 +227,7 @@ def convert(
     workers: int = 1,
     evaluation: Mapping[str, Path] = MappingProxyType({}),
 ) -> None:
-    """Convert the sources of a corpus; see the stage `convert_corpus`."""
+    """Convert the sources of a corpus into shards and tables; the stage `convert_corpus` calls this function."""
     names = [each.name for each in settings.sources]
     if set(names) != set(source):
         raise ConfigError(f"source: got {', '.join(sorted(source))}, expected the settings' {', '.join(sorted(names))}")
@@ -255,8 +255,10 @@ def convert(
 
 
 def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
-    """Read all groups to files of documents in `folder`; return these parts. A MemoryError becomes a CorpusError that
-    names source and files."""
+    """Read all groups, write the documents of each group to a file in `folder`, and return these files.
+
+    A MemoryError becomes a CorpusError that names source and files.
+    """
     sizes = [group.bytes // 1000 for group in groups]
     parts = []
     with Progress(sum(sizes), "read sources", "kB") as progress:

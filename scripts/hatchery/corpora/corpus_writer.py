@@ -56,10 +56,10 @@ class OneDocumentError(CorpusError):
 
 
 class Splitter:
-    """Assigns splits by the draws of documents (`point` of seed and text). `points` are all draws, in any order.
+    """Assigns splits by the draws of documents (`point` of seed and text); `points` are the draws of all documents.
 
-    `points` must be None if a source of the corpus already marks development documents. Raises CorpusError, with a
-    remedy, if there are fewer documents than the development split needs, or if the only text would be held out.
+    `points` must be None if a source already marks development documents. Raises CorpusError, with a remedy, if the
+    corpus has fewer documents than the development split needs, or only one distinct text.
     """
 
     def __init__(self, settings: SplitSettings, points: npt.NDArray[np.uint64] = _NO_POINTS, remedy: str = "") -> None:
@@ -81,8 +81,8 @@ class Splitter:
             # The limit includes the last draw, so copies of the last development document are development documents,
             # too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0
-        # Draws of the test split are above those of the development split, so an exact number of development documents
-        # does not change the share of the test split.
+        # The test split uses the draws above those of the development split. So an exact number of development
+        # documents does not change the fraction of the test split.
         self._test = self._development + int(settings.test_fraction * _POINTS)
 
     def __call__(self, place: int) -> Split:
@@ -109,8 +109,7 @@ LICENCES = "licences.csv"
 MEASURES = ("documents", "sentences", "words", "characters")
 ASSUMED = "assumed.csv"
 _TABLES = ("statistics.csv", "rejected.csv", "samples.csv", ASSUMED, DUPLICATES, LICENCES)
-# Number of texts offered to the choice of samples at once; choosing after every document would hash the chosen texts
-# each time.
+# Samples are chosen after this number of new texts, because each choice hashes the chosen texts.
 _SAMPLED_AT_ONCE = 1000
 
 
@@ -118,7 +117,7 @@ OF_LICENCE = ("documents", "words", "characters")
 
 
 def schema_of(with_licences: bool) -> pa.Schema:
-    """Return the columns of the shards of a corpus."""
+    """Return the schema of a corpus's shards, optionally with a column of licences."""
     return SCHEMA.append(LICENCE) if with_licences else SCHEMA
 
 
@@ -270,6 +269,6 @@ class CorpusWriter:
 def write_csv(run: StageRun, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table into the run's folder atomically and record it as an output."""
     path = run.folder / name
-    # The card of the corpus reads the samples again in this encoding.
+    # Cells are written unescaped, because the card of the corpus reads the samples again.
     write_text(path, csv_text(header, rows, as_they_are=True))
     run.add_output(path)

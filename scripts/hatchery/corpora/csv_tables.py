@@ -2,10 +2,10 @@
 
 Four deviations from RFC 4180 are accepted:
 
-- blank rows, and Excel's line `sep=;`, above the header;
-- the header of R's `write.table`, which has no name for the column of row names;
-- quotes inside a quoted cell with a backslash before them, as R also writes; - in tab-separated tables, quotes that are
-ordinary characters.
+- blank rows, and Excel's line `sep=;`, before the header
+- the header of R's `write.table`, in which the column of row names has no name
+- quotes in a quoted cell that are escaped by a backslash, as R writes them
+- in tab-separated tables, quotes that are ordinary characters
 """
 
 import csv
@@ -42,10 +42,11 @@ class TableHead(NamedTuple):
 
 
 def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
-    """Return the header of a table, also if `lines` begin inside the table.
+    """Return the header of a table, even if `lines` begin at a later line of the file.
 
     A line `sep=;` sets the delimiter; otherwise the delimiter is `delimiter` or, if this is None, the most frequent
-    delimiter in the header. Raises SourceError for a header that is not well formed or has two columns of one name.
+    delimiter in the header. Raises SourceError for a header that is not well formed or has two columns with the same
+    name.
     """
     all_lines = Lines(lines.source, lines.name, lines.encoding, has_options=lines.has_options)
     all_lines.where, all_lines.mark = lines.where, lines.mark
@@ -69,12 +70,13 @@ def read_head(lines: Lines, delimiter: str | None = None) -> TableHead:
 def csv_rows(
     lines: Lines, delimiter: str | None = ",", head: TableHead | None = None
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield pairs of a position for messages (file and line) and a row of a table with a header; see `has_surplus`.
+    """Yield pairs of a position for messages (file and line) and a row of a table with a header; a row may have surplus
+    fields (`has_surplus`).
 
     `delimiter` is as in `read_head`, whose result may be passed as `head`. The position and `lines.record_line` refer
     to the first line of the row. In tab-separated tables, quotes are special only if they enclose a cell within its
     line, and every line is a row. Raises SourceError for a table that is not well formed, for example if it ends inside
-    quotes or has two columns of one name.
+    quotes or has two columns with the same name.
     """
     head = head or read_head(lines, delimiter)
     if not lines.offset:
@@ -83,8 +85,8 @@ def csv_rows(
     columns = head.columns
     missing = [None] * len(columns)
     for cells in _records(lines, head.delimiter, len(columns)):
-        # A row that is longer than the header begins with a row name only if the header was extended above; otherwise
-        # it has surplus fields.
+        # If the header lacks a name for row names, it was extended above. So a row that is still longer than the header
+        # has surplus fields.
         row: dict[Any, Any] = dict(zip(columns, [*cells, *missing[len(cells) :]], strict=False))
         if len(cells) > len(columns):
             row[SURPLUS] = cells[len(columns) :]
@@ -155,11 +157,11 @@ def _with_ends(lines: Lines, delimiter: str) -> Iterator[str]:
 
 
 def _with_doubled_quotes(line: str, delimiter: str) -> str:
-    r"""Return the line with `""` for each `\"`, if its quotes are escaped by backslashes.
+    r"""Return the line with `""` for each `\"`, if backslashes escape the quotes in its cells.
 
-    In RFC 4180, a backslash before a quote is the last character of a quoted cell, so a delimiter or the end of the
-    line follows the quote. If another character follows such a quote anywhere in the line, all quotes of the line are
-    taken as escaped by backslashes. A line that has only quotes after backslashes has no quoted cell.
+    In RFC 4180, a backslash before a quote is the last character of a quoted cell, so a delimiter or the line end
+    follows. Backslashes are taken as escapes if another character follows such a quote anywhere in the line, and the
+    line also contains quotes without a backslash, which enclose cells.
     """
     if '\\"' not in line:
         return line
@@ -178,10 +180,11 @@ def _check_columns(columns: Sequence[str], place: str, delimiter: str, has_optio
 
 
 def _lacks_name_of_row_names(header: str, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> bool:
-    """Return whether all rows have one cell more than the header, and their first cells are distinct numbers or names.
+    """Return whether the header lacks a name for the column of row names.
 
-    Unquoted commas in texts also make rows longer than their header. So the first cells must be integers, as R writes
-    by default, or the header must be quoted, as in R's tables.
+    Then all rows have one cell more than the header, and the first cells are different. Because unquoted commas in
+    texts also make rows longer than the header, the first cells must be integers, as R writes by default, or the header
+    must be quoted, as in R's tables.
     """
     if not rows or any(len(row) != len(columns) + 1 for row in rows):
         return False

@@ -1,7 +1,7 @@
 """The documents that readers produce from raw inputs, and the interface of readers: text form, rejections, readers.
 
 The text of a document has one sentence per line and one blank line between paragraphs; headings, lists and quotes may
-carry Markdown marks if the source had these.
+have Markdown marks if the source has such elements.
 
 A reader is an object `READER` of the class `Reader` in its own file of `readers/`, with its options and the keys of its
 source. It lists the files of a source that are read, and streams the documents of one file. Files are read in different

@@ -1,18 +1,19 @@
-"""Grouping of sentences and spans into sequences that fill a model's input: order, and greedy grouping by number of
+"""Grouping of sentences and spans into sequences that fill a model's input: ordering, and greedy grouping by number of
 words.
 
-Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are concatenated, in order,
-while their number of words, times 1.2 tokens per word, stays below the 128 tokens of the input. `as_published`
-reproduces the authors' code: an item is added with a space after it, and words are counted as the pieces between
-spaces, so the last space adds one empty piece, and a sequence has at most 105 words; if the first item does not fit, an
-empty sequence is written before it; the last, partial sequence is lost; sequences run across corpora (inferred).
-`corrected` counts words, writes no empty sequence and loses no sequence, ends a sequence with its selection, and
-separates the items by newlines, so that sentence boundaries survive. In both readings, an item longer than a sequence
-(a span of 110 words) becomes a separate sequence.
+Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping"). Items are concatenated in order,
+while their number of words, times 1.2 tokens per word, is below the input length of 128 tokens.
 
-The authors' code puts the texts of a save unit ("Selection of text") through a set, which leaves them in an order that
-no seed determines; here the order is a seeded permutation. Memory is constant for units of any size, because sorted
-runs are stored on disk and merged.
+The reading `as_published` reproduces the authors' code. A space is added after each item, and words are counted as the
+pieces between spaces, so the last space adds one empty piece, and a sequence has at most 105 words. If the first item
+does not fit, an empty sequence is written before it. The last, partial sequence is lost, and sequences continue from
+one corpus to the next (inferred). The reading `corrected` counts words, writes no empty sequence and loses no sequence.
+A sequence ends with its selection, and newlines separate its items, so that sentence boundaries are kept. In both
+readings, an item longer than a sequence (a span of 110 words) is a separate sequence.
+
+The authors' code puts the texts of each save unit (the texts that it writes together; see "Selection of text") into a
+Python set, whose order no seed determines. Here the order is a seeded permutation. Memory is constant for units of any
+size, because sorted runs are stored on disk and merged.
 """
 
 import heapq
@@ -50,8 +51,9 @@ class Sequence(NamedTuple):
 def grouped(
     items: Iterable[Item], length: SequenceLength, reading: ReadingName, lost: Callable[[Item], None]
 ) -> Iterator[Sequence]:
-    """Yield the sequences of the items of one level, in order; `lost` is called for every item that is in no
-    sequence."""
+    """Yield the sequences of the items, which are all sentences or all spans; call `lost` for items that are in no
+    sequence.
+    """
     if reading == "as_published":
         yield from _as_published(items, length, lost)
         return
@@ -61,7 +63,8 @@ def grouped(
 
 def _as_published(items: Iterable[Item], length: SequenceLength, lost: Callable[[Item], None]) -> Iterator[Sequence]:
     group: list[Item] = []
-    # Splitting an empty text at spaces gives one piece: the empty piece after the last space.
+    # An empty sequence counts as one piece, because the text ends in a space, after which splitting yields an empty
+    # piece.
     pieces = 1
     for item in items:
         size = item.text.count(" ") + 1
@@ -100,7 +103,7 @@ def _corrected(items: Iterable[Item], length: SequenceLength, lost: Callable[[It
 RUN_CHARACTERS = 32 << 20
 _POINTS_PER_BLOCK = 1 << 20
 _ROWS_PER_BATCH = 1000
-# Bytes that Python needs for a short text in addition to its characters.
+# Approximate number of bytes that Python needs for a short text, in addition to its characters.
 _OVERHEAD = 200
 _RUN_SCHEMA = pa.schema([("point", pa.uint64()), ("index", pa.int64()), ("text", pa.string())])
 Keyed = tuple[int, int, str]
@@ -123,8 +126,8 @@ def drawn(points: "array[int]", *numbers: int) -> np.ndarray:
 
 
 def point_of_the_last(points: Iterable[int], number: int) -> int:
-    """Return the `number`-th smallest of the points (1 for the smallest), in memory for about three times `number`
-    points.
+    """Return the `number`-th smallest of the points (1 for the smallest), while storing at most about three times
+    `number` points.
 
     Raises ValueError if there are fewer points.
     """
@@ -140,10 +143,11 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
 
 
 def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folder: Path) -> Iterator[str]:
-    """Yield the texts of each unit in a random order; units keep their order. `texts` are pairs of unit and text.
+    """Yield the texts of each unit in random order; `texts` are pairs of unit and text, and the order of the units is
+    kept.
 
-    The order depends on `seed`, `name`, unit and position within the unit. Runs of large units are stored in `folder`
-    meanwhile.
+    The order depends on `seed`, `name`, unit and position within the unit. Large units are sorted with temporary files
+    in `folder`.
     """
     for unit, group in groupby(texts, key=itemgetter(0)):
         keyed = ((point("order", seed, name, unit, index), index, text) for index, (_, text) in enumerate(group))
@@ -152,7 +156,9 @@ def shuffled_units(texts: Iterable[tuple[int, str]], seed: int, name: str, folde
 
 
 def _sorted(keyed: Iterable[Keyed], folder: Path) -> Iterator[Keyed]:
-    """Yield the texts sorted by their points; if they exceed memory, sorted runs are stored in `folder` and merged."""
+    """Yield the texts sorted by their points; large inputs are sorted in runs, which are stored in `folder` and
+    merged.
+    """
     runs: list[Path] = []
     held: list[Keyed] = []
     characters = 0

@@ -86,8 +86,8 @@ def parquet_rows(
 ) -> Iterator[PlacedRow]:
     """Yield pairs of a position for messages (file and row) and a row of a Parquet file, or of its piece.
 
-    Only the columns in `wanted` are read; the others have the value `UNREAD`. `wanted=None` reads all columns, of any
-    type. Columns of texts and numbers go through NumPy, several times as fast as Arrow's own conversion. Raises
+    Only the columns in `wanted` are read; other columns have the value `UNREAD`. `wanted=None` reads all columns, of
+    any type. Columns of texts and numbers go through NumPy, several times as fast as Arrow's own conversion. Raises
     SourceError naming file and row for a damaged file, and naming a wanted column for values that are neither text nor
     numbers, such as bytes and dates.
     """

@@ -17,9 +17,10 @@ Delimiter = Annotated[str, Text('^[^"\r\n]$', 'one character, such as ";" or "\\
 
 @dataclass(frozen=True)
 class PlainTextOptions(ProseOptions):
-    """Format of your own files. The keys from `paragraphs` to `cut_files`, and `tagged`, apply to running text; those
-    from `delimiter` to `licence_column`, and both keys of punctuation, apply only to tables (.csv, .tsv, .jsonl,
-    .parquet). Most text needs no key; a table needs `column` unless the column's name is `text`."""
+    """Format of your own files. The keys from `paragraphs` to `cut_files`, and `tagged`, apply to running text. The
+    keys from `delimiter` to `licence_column`, and `punctuation_column` and `punctuation`, apply only to tables (.csv,
+    .tsv, .jsonl, .parquet). Most text needs no key; a table needs `column` unless the column's name is `text`.
+    """
 
     cleaning: Literal["none", "encoding", "minimal", "full"] = "encoding"
     """Cleaning of the text. encoding only repairs wrong decodings. minimal also makes quotes straight, and unifies
@@ -48,10 +49,10 @@ class PlainTextOptions(ProseOptions):
     """Column that identifies documents: rows of a file with the same value form one document. null makes each row a
     document."""
     keep: dict[str, Patterns] = dataclasses.field(default_factory=dict)
-    """Columns with the values that are kept: a row needs one of the listed values in every column."""
+    """Rows to keep, as lists of values by column: a kept row has one of the listed values in every listed column."""
     leave_out: dict[str, Patterns] = omitted_at_default({})
-    """Columns with the values that are dropped: a row with a listed value in any column is dropped. * matches any text:
-    category: ["padding*"]."""
+    """Rows to drop, as lists of values by column: a row with a listed value in any listed column is dropped. * matches
+    any text: category: ["padding*"]."""
     licence_column: str | None = omitted_at_default(None)
     """Column of each row's licence, which is recorded with the document and summarised on the corpus card; null records
     no licences."""

@@ -4,17 +4,17 @@ documents.
 The readers of unprocessed text (`plain_text`, `raw_text`) share this module. Options set the end of a paragraph and the
 repairs. Tagged text follows the Brown corpus (Francis and Kucera 1979) as distributed with NLTK.
 
-For the user's own text without an option for its lines, the beginning of a file decides: its lines are sentences or
-utterances, paragraphs, or lines of hard-wrapped paragraphs. A text counts as wrapped if many lines reach a common
-margin in the middle of a sentence: the line has no final punctuation mark, the first word of the next line would not
-have fitted, and this word has no capital. If most of the text is in lines longer than a sentence, the lines are
-paragraphs. In doubt, lines stay unchanged.
+If no option sets the role of lines in the user's own text, it is recognised from the beginning of a file: lines are
+sentences (or utterances), paragraphs, or lines of hard-wrapped paragraphs. A text counts as wrapped if many lines reach
+a common margin in the middle of a sentence: the line has no final punctuation mark, the first word of the next line
+would not have fitted, and this word has no capital. If most of the text is in lines longer than a sentence, the lines
+are paragraphs. In doubt, lines stay unchanged.
 
-The thresholds were measured. The share of lines that break off at a margin is at most 0.07 in captions, dialogue, lists
-of titles, ads and treebanks, at most 0.22 in transcripts without punctuation marks, which have short lines, and at
-least 0.32 in wrapped prose in five languages, at widths from 55 to 120. At least half of the text is in lines of more
-than 200 characters in 121 of 124 speeches with a paragraph per line, and otherwise only in a tenth of 2,000 short film
-reviews.
+The thresholds were chosen from measurements. The fraction of lines that break off at a margin is at most 0.07 in
+captions, dialogue, lists of titles, ads and treebanks, at most 0.22 in transcripts without punctuation marks, which
+have short lines, and at least 0.32 in wrapped prose in five languages, at widths from 55 to 120. At least half of the
+text is in lines of more than 200 characters in 121 of 124 speeches with a paragraph per line, but only in a tenth of
+2,000 short film reviews.
 """
 
 import re
@@ -155,14 +155,15 @@ class ProseOptions(Settings):
 def paragraphs_of(
     lines: Iterable[str], options: ProseOptions, split_sentences: Callable[[str], list[str]]
 ) -> Iterator[Paragraph]:
-    """Yield the paragraphs of a text given as lines, each a list of sentences, streamed."""
+    """Yield the paragraphs of a text, each as a list of sentences; `lines` are streamed."""
     for block in blocks_of(lines, options.paragraphs == "line"):
         yield split_sentences(finished(" ".join(block), options))
 
 
 def blocks_of(lines: Iterable[str], every_line: bool, longest: int | None = None) -> Iterator[list[str]]:
-    """Yield the lines of each paragraph: up to a blank line, or with `every_line` one line each; a paragraph also ends
-    after `longest` lines.
+    """Yield the lines of each paragraph.
+
+    A paragraph ends at a blank line, after `longest` lines and, with `every_line`, after each line.
     """
     block: list[str] = []
     number = 0
@@ -227,11 +228,11 @@ def pieces(
     before: int = 0,
     size: Callable[[Iterable[Paragraph]], int] = _one,
 ) -> Iterator[Named]:
-    """Yield the document called `key`, or numbered pieces of `lines_per_document` lines (groups of paragraphs) of it.
+    """Yield the document with the name `key`, or its numbered parts of `lines_per_document` lines each.
 
-    Pieces are streamed; only one of them is in memory. A text without a line is one empty piece, so that it is counted.
-    `before` is the number of earlier lines of the text, a multiple of `lines_per_document`; `size` returns the number
-    of lines of one paragraph.
+    `lines` are groups of paragraphs, and `size` returns the number of lines of a group. `before` is the number of
+    earlier lines of the text, a multiple of `lines_per_document`. Only one part is in memory. A text without lines is
+    one empty document, so that it is counted.
     """
     first = index = before // (lines_per_document or 1)
     held = 0

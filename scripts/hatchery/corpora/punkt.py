@@ -1,12 +1,14 @@
-"""NLTK's Punkt sentence tokenizer with identical results, many times faster and independent of the clock.
+"""NLTK's Punkt sentence tokenizer with identical results, but many times faster and independent of the clock.
 
-The algorithm is the library's (Kiss and Strunk, Computational Linguistics 32, 2006), which looks at every `.`, `?` and
-`!` that other punctuation or white space follows, takes a context of one word before and one word after, tokenises it
-and annotates the tokens. After `?` and `!`, and after a full stop after a plain word that is neither an abbreviation
-nor the first half of a collocation, the outcome is always a break; only the other contexts (abbreviations, initials,
-numbers, odd characters) are handed to NLTK. NLTK cancels a regular expression after five seconds of wall time; here the
-patterns, which are linear, run without that limit (except one of NLTK's, of a single character), so no result depends
-on the load of the machine.
+NLTK's algorithm (Kiss and Strunk, Computational Linguistics 32, 2006) considers every `.`, `?` and `!` before other
+punctuation or white space, and annotates the tokens of the words before and after this mark. In many contexts, the
+outcome is known to be a break: after `?` and `!`, and after a full stop after a plain word that is neither an
+abbreviation nor the first half of a collocation. Only the other contexts (abbreviations, initials, numbers, unusual
+characters) are passed to NLTK.
+
+NLTK cancels a regular expression after five seconds of wall time. Here the patterns run without this limit, so results
+do not depend on the load of the machine; except for one pattern of a single character, which keeps NLTK's limit, all
+take linear time.
 """
 
 import importlib.util
@@ -59,7 +61,7 @@ _CONTEXT_CHARACTERS = 60
 
 
 class UntimedLanguage(PunktLanguageVars):
-    """The library's patterns without their time limit."""
+    """NLTK's patterns without their time limit."""
 
     __slots__ = ()
 
@@ -73,7 +75,7 @@ class UntimedLanguage(PunktLanguageVars):
 
 
 class UntimedToken(PunktToken):
-    """The library's token with patterns without their time limit."""
+    """NLTK's token class, with patterns without their time limit."""
 
     __slots__ = ()
 
@@ -84,15 +86,16 @@ class UntimedToken(PunktToken):
 
 
 class OrthographicContexts(dict[str, int]):
-    """The orthographic-context flags of word types; 0 for unknown types, without adding them as the library's
-    defaultdict does."""
+    """Orthographic-context flags by word type; unknown types have 0 and, unlike in NLTK's defaultdict, are not
+    added.
+    """
 
     def __missing__(self, word_type: str) -> int:
         return 0
 
 
 def untimed_tokenizer(parameters: PunktParameters) -> PunktSentenceTokenizer:
-    """Return the library's tokenizer with these parameters and without its time limits."""
+    """Return NLTK's tokenizer with `parameters`, without its time limits."""
     tokenizer = PunktSentenceTokenizer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     tokenizer._params.abbrev_types = parameters.abbrev_types
     tokenizer._params.collocations = parameters.collocations
@@ -109,7 +112,7 @@ class SentenceSpans:
         parameters = punkt._params
         self._special = frozenset(parameters.abbrev_types) | {first for first, _ in parameters.collocations}
         if "." in self._special:
-            # The empty word represents a full stop between spaces in the contexts below.
+            # In the contexts below, the empty word represents a full stop between spaces.
             self._special |= {""}
         self._context = punkt._lang_vars.period_context_re()
         self._closing = punkt._lang_vars.re_boundary_realignment
@@ -184,7 +187,9 @@ class SentenceSpans:
         return [text[start:end] for start, end in self.spans(text)]
 
     def _breaks(self, text: str, position: int, run_start: int, next_start: int) -> bool:
-        """Return Punkt's decision at one candidate; only contexts that are not plain are handed to Punkt."""
+        """Return Punkt's decision whether the mark at `position` ends a sentence; only unusual contexts are passed to
+        Punkt.
+        """
         # A control character is a word to NLTK's expression and space to Python, so only Punkt can decide.
         if not text[next_start].isspace():
             if text[position] != ".":
@@ -224,14 +229,14 @@ class SentenceSpans:
 
 
 def _run_start(text: str, previous: int, position: int, previous_start: int) -> int:
-    """Return the start of the run without ASCII white space that ends before `position`, as Punkt determines it.
+    """Return the start of the run without ASCII white space that ends before `position`; equals Punkt's result.
 
-    `previous` is the candidate considered before and `previous_start` the start of its run.
+    `previous` is the previous candidate, and `previous_start` the start of its run.
     """
     space = -1
     for character in _ASCII_SPACES:
         space = max(space, text.rfind(character, max(previous, space) + 1, position))
     if space < 0:
         return previous_start
-    # Punkt takes the index 0 for "none".
+    # Punkt treats the index 0 as if there were no space.
     return space + 1 if space > 0 else 0

@@ -31,7 +31,7 @@ def where_in(source: RawSource, name: str) -> str:
 
 @contextmanager
 def _zstd(raw: IO[bytes]) -> Iterator[Any]:
-    # Planning imports this module but opens no file.
+    # The import is inside the function, because planning imports this module and does not need pyarrow.
     import pyarrow as pa
 
     try:
@@ -167,8 +167,8 @@ class Piece:
 def cut_text(blocks: Iterable[bytes], offset: int = 0) -> Iterator[Cut]:
     """Yield the documents of a text given in blocks of any size; the first block begins at `offset`.
 
-    ASCII bytes must stand for nothing but their characters in the encoding. White space between documents is dropped;
-    an empty text is one empty document.
+    In the text's encoding, every ASCII byte must represent its character (`is_direct`). White space between documents
+    is dropped; an empty text is one empty document.
     """
     buffer, begin, has_document = b"", 0, False
     for block in chain(blocks, [None]):

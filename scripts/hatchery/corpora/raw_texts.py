@@ -2,7 +2,8 @@
 
 The vocabulary filter and the reader `raw_text` both use this module. A format is a function from the lines of a file to
 its texts; `field` names the field or column of the texts. No format cleans, lower-cases, splits or silently drops
-texts. `by_suffix` is for corpora that exist in two forms: as Parquet on the hub, or as the authors' files.
+texts. The format `by_suffix` is for corpora that are distributed in two formats: as Parquet on the hub, and as the
+authors' files.
 """
 
 import html
@@ -26,7 +27,7 @@ BY_SUFFIX = "by_suffix"
 # WikiExtractor's files are named wiki_00. The suffix .txt is not in this table, because its files may contain a text,
 # sentences or books.
 _SUFFIXES = {".json": "json_lines", ".jsonl": "json_lines", ".parquet": "parquet", "": "wikiextractor"}
-# `by_suffix`, and the names of FORMATS.
+# The allowed values are `by_suffix` and the names of FORMATS.
 RawFormat = Literal["cbt", "json_lines", "parquet", "sentences", "text", "wikiextractor", "by_suffix"]
 Patterns = Annotated[tuple[str, ...], MinLen(1)]
 
@@ -83,7 +84,7 @@ def texts_in(lines: Lines, options: RawTextOptions) -> Iterator[RawText]:
 
 
 def raw_lines(source: RawSource, file: str, options: RawTextOptions, piece: Piece | None = None) -> Lines:
-    """Return the lines of a file, or of a piece of it, as input for a format."""
+    """Return the lines of a file, or of a piece of the file, which a format function reads."""
     is_json = format_of(source, file, options) == "json_lines"
     return (json_lines_of if is_json else Lines)(source, file, options.encoding, piece)
 
@@ -101,7 +102,7 @@ def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
 
 def parquet(lines: Lines, field: str) -> Iterator[RawText]:
     """Yield a text per row of a Parquet file, from one column, as data sets of the Hugging Face hub are stored."""
-    # Planning imports this module but opens no file.
+    # The import is inside the function, because planning imports this module and does not need pyarrow.
     from hatchery.corpora.parquet_files import texts_of_column
 
     return (RawText(index_key(row), text) for row, text in texts_of_column(lines, field))
@@ -113,7 +114,7 @@ def text(lines: Lines, field: str) -> Iterator[RawText]:
 
 
 def sentences(lines: Lines, field: str) -> Iterator[RawText]:
-    """Yield each line that is not blank as a text; the keys are their numbers from 0.
+    """Yield each line that is not blank as a text; the key is the index of the line, from 0.
 
     Source: BookCorpus on the hub, one tokenised lower-case sentence per row, saved as text.
     """
@@ -175,13 +176,14 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 def wikiextractor(lines: Lines, field: str) -> Iterator[RawText]:
     """Yield articles in WikiExtractor's format: `<doc id=... url=... title=...>` blocks, or one JSON object per line.
 
-    Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., perhaps compressed), used for
-    the Wikipedia part of LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper. The key is the
-    number of the page, the title is stored apart from the text, which is empty for redirects; `&lt;`, `&gt;` and
-    `&amp;`, the tool's escapes, are decoded. Lines of the dump's own markup, which the tool copies from an empty page
-    to the beginning of the next article, are left out. A line outside of blocks that begins with a brace is an article
-    in JSON with its text in `field`. Raises SourceError naming file and line for a block that is not closed, text
-    outside of blocks, or a damaged line.
+    Source: WikiExtractor 3 on a pages-articles dump (files AA/wiki_00, AA/wiki_01, ..., possibly compressed), as for
+    Wikipedia in LTG-BERT, Appendix F, and for Simple Wikipedia in the reduced-vocabulary paper.
+
+    The key is the number of the page. The title is stored separately from the text; redirects have no text. The escapes
+    `&lt;`, `&gt;` and `&amp;` are decoded. Markup of the dump that WikiExtractor copies from an empty page to the
+    beginning of the next article is left out. A line outside of blocks that begins with a brace is a JSON object with
+    its text in `field`. Raises SourceError naming file and line for a block that is not closed, text outside of blocks,
+    or a damaged line.
     """
     article: list[str] | None = None
     key = title = ""

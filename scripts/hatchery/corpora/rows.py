@@ -1,7 +1,7 @@
 """Rows of raw files (corpora, word lists, tasks, suites of pairs): JSON lines, JSON lists, cells of a row.
 
 Every row has its position, file and line, for messages; `csv_tables` yields rows of tables, `parquet_files` rows of
-Parquet. Memory holds a block of the file and one record, so that files of any size pass.
+Parquet. Files of any size can be read, because memory contains only one row and a part of the file.
 """
 
 import json
@@ -24,7 +24,7 @@ _KINDS = {list: "a list", dict: "an object", bool: "true or false", int: "a numb
 
 
 def json_lines(source: RawSource, name: str, encoding: str = "utf-8", piece: Piece | None = None) -> Lines:
-    """Return the lines of a file with a JSON value on each line; other than in a text, only \\n ends a line."""
+    """Return the lines of a file with one JSON value per line; unlike in a text file, only \\n ends a line."""
     return Lines(source, name, encoding, piece, longest=RECORD_BYTES)
 
 
@@ -45,13 +45,13 @@ def is_json_list(source: RawSource, name: str, encoding: str = "utf-8") -> bool:
 def json_rows(lines: Lines, strict: bool = False, text_field: str | None = None) -> Iterator[PlacedRow]:
     """Yield pairs of a position for messages and the object of each line, or of each item if the file is one list.
 
-    The position is file and line, or file and item; `lines.record_line` is the number of either. Two pandas layouts are
-    read: a list of rows, and an object of columns whose keys are the numbers of the rows. With `text_field`, a line or
-    item that is a text alone is an object with that field. Compressed files are read, too.
+    The position is file and line, or file and item; `lines.record_line` is the line or item number. Two pandas layouts
+    are read: a list of rows, and an object of columns whose keys are the numbers of the rows. With `text_field`, a line
+    or item that is only a text becomes an object with this field. Compressed files are read, too.
 
-    Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Half
-    surrogates, which JSON can spell and Unicode text cannot hold, become U+FFFD; with `strict` they stay, so that the
-    caller can refuse them, and a repeated key in an object is refused.
+    Raises SourceError for a line that is not a JSON object or a damaged archive; blank lines are skipped. Lone
+    surrogates, which JSON can contain but Unicode text cannot, become U+FFFD. With `strict`, they are unchanged, so
+    that the caller can refuse them, and a repeated key in an object is an error.
     """
     for place, value in _json_values(lines, strict):
         if text_field is not None and isinstance(value, str):
@@ -91,10 +91,9 @@ def _json_values(lines: Lines, strict: bool) -> Iterator[tuple[str, Any]]:
 
 
 def _items(lines: Lines, text: str, more: Iterator[str], strict: bool) -> Iterator[Any]:
-    """Yield the items of a list that begins in `text`; memory holds the lines of one item, and at most the same number
-    of lines after it.
+    """Yield the items of a JSON list that begins in `text`; memory contains at most twice the lines of one item.
 
-    Text is not copied for each item, and an incomplete item is decoded again only after its number of lines has
+    Items are decoded in place, and decoding of an incomplete item is repeated only after its number of lines has
     doubled.
     """
     decoder = json.JSONDecoder(object_pairs_hook=unique_keys if strict else None)
@@ -200,7 +199,8 @@ def _without_half_surrogates(value: Any) -> Any:
 def cell(row: Mapping[str, Any], column: str, place: str) -> str | None:
     """Return the value in a column as text, or None if the row has no value there.
 
-    Raises SourceError naming the existing columns if this column is missing, and for a list or an object.
+    Raises SourceError naming the existing columns if the column is missing, and for a value that is a list or an
+    object.
     """
     value = field(row, column, place)
     if isinstance(value, list | dict):

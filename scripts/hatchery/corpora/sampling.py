@@ -5,9 +5,10 @@ reaches the BNC's. A document's rank comes from the SHA-256 of the seed and its 
 shards, order or other documents. The document that reaches the number is included whole, so the sample exceeds the
 wanted number of characters by less than one document.
 
-A mixture of languages has parts instead, each with some sources of the corpus and a maximum number of bytes (BabyLM's
-multilingual track, docs/babylm.md, "The multilingual track"). In a part, the document that would exceed the maximum and
-all later ones are left out, so a part is less than one document below its maximum.
+A corpus of several languages has parts instead of a number of characters; each part names some sources of the corpus
+and a maximum number of bytes (BabyLM's multilingual track, docs/babylm.md, "The multilingual track"). In a part, the
+document that would exceed the maximum and all later documents are left out, so the size of a part is less than one
+document below the maximum.
 """
 
 from array import array
@@ -40,7 +41,7 @@ class Drawing:
     points: "array[int]" = field(default_factory=lambda: array("Q"))
     """Rank in the drawing: documents with the smallest points are drawn first."""
     sizes: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Number of characters of each document; for a mixture, number of bytes."""
+    """Number of characters of each document; with `parts`, number of bytes."""
     sources: "array[int]" = field(default_factory=lambda: array("H"))
     """Index in `names` of each document's source."""
     names: list[str] = field(default_factory=list)
@@ -54,8 +55,9 @@ class Drawing:
         self.sources.append(self.names.index(source))
 
     def of_size(self, characters: int) -> np.ndarray:
-        """Return which documents are drawn to reach this number of characters, bool [documents]. Raises CorpusError if
-        the corpus is smaller.
+        """Return a mask bool [documents] of the documents that are drawn to reach this number of characters.
+
+        Raises CorpusError if the corpus is smaller.
         """
         points, sizes, _ = self._arrays()
         order = np.argsort(points, kind="stable")
@@ -70,7 +72,7 @@ class Drawing:
         return drawn
 
     def of_parts(self, parts: Mapping[str, SamplePart]) -> np.ndarray:
-        """Return which documents are drawn, bool [documents]: for each part, its documents in the order of their ranks,
+        """Return a mask bool [documents] of the drawn documents: for each part, documents in the order of their ranks,
         up to the part's number of bytes.
 
         Raises ConfigError for a missing source, CorpusError for a part with too little text.
@@ -102,8 +104,9 @@ class Drawing:
         return {name: int(sizes[drawn & np.isin(sources, of)].sum()) for name, of in numbers.items()}
 
     def shown(self, drawn: np.ndarray) -> set[int]:
-        """Return the indices of a few documents of each source that are not drawn, with the next ranks, to show as
-        samples."""
+        """Return the indices of a few documents of each source that are not drawn, with the smallest ranks, as
+        samples.
+        """
         points, _, sources = self._arrays()
         chosen: set[int] = set()
         for source in range(len(self.names)):
@@ -144,8 +147,8 @@ def draw_sample(settings: SampleSettings, corpus: Manifest, size_of: Manifest | 
         for _, batch in _batches(corpus, ["doc_id", "source", "text"], settings.drawn_splits):
             sizes = measure(batch.column("text")).to_pylist()
             for doc_id, source, size in zip(*_lists(batch, "doc_id", "source"), sizes, strict=True):
-                # The name "sample" makes these ranks independent of the draws for splits: otherwise the first drawn
-                # documents would all be development documents.
+                # The name "sample" makes the ranks independent of the draws for splits; otherwise, the sample would
+                # begin with all development documents.
                 drawing.add(point("sample", settings.seed, doc_id), size, source)
             progress.update(batch.num_rows)
     drawn = drawing.of_size(wanted) if wanted is not None else drawing.of_parts(parts or {})
@@ -196,7 +199,7 @@ def _lists(batch: pa.RecordBatch, *columns: str) -> list[list[Any]]:
 def _batches(
     corpus: Manifest, columns: list[str] | None, splits: Sequence[str] = SPLITS
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the documents of some splits in the order of all splits, with their split, a few hundred at a time."""
+    """Yield (split, batch of documents) of the given splits, in the order train, dev, test."""
     for split in SPLITS:
         if split in splits:
             for path in corpus.files(".parquet", f"{split}-"):

@@ -2,12 +2,12 @@
 
 The papers use NLTK's English Punkt (docs/papers/elc-bert.md, "Sentences"; docs/papers/reduced-vocabulary.md, "Selection
 of text"). Its published parameters cannot be shipped; ours, in `punkt_english/`, are learned by
-`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the boundaries equal the
-papers' boundaries, also for NLTK's other languages.
+`scripts/train_sentence_splitter.py`. With NLTK's parameters as the source of `sentence_model`, the boundaries equal
+those of the papers; other languages of NLTK are also available.
 
-`as_published` returns NLTK's pieces. NLTK also splits without white space: before the last mark of `Stop!!` at the end
-of a text, or in `"No."And`. `corrected` (the default) splits at white space only, so no word is split and the
-sentences, joined by single spaces, are the paragraph.
+`as_published` returns NLTK's pieces. NLTK also splits without white space: before the last punctuation mark of `Stop!!`
+at the end of a text, or in `"No."And`. `corrected` (the default) splits at white space only, so no word is split and
+the sentences, joined by single spaces, are the paragraph.
 """
 
 import re
@@ -111,10 +111,9 @@ class SentenceSplitter:
 
 
 def as_they_stand(sentences: list[str], text: str) -> list[str]:
-    """Return the sentences of a splitter with their original white space in `text`, which is split only between these
-    sentences.
+    """Return the sentences of a splitter as they are in `text`, with the original white space between their words.
 
-    A text is never split at a no-break space, because its author excluded a break there.
+    Two sentences with a no-break space between them are joined, because the author excluded a break there.
     """
     words = [match.span() for match in _WORD.finditer(text)]
     sentences_in_text: list[str] = []

@@ -3,10 +3,10 @@ sequences.
 
 Source: the reduced-vocabulary paper (docs/papers/reduced-vocabulary.md, "Grouping", "Sequences" and "Unconstrained
 windows"). Sentences and spans are grouped separately, and the development and test sequences are drawn at random from
-each level in exact numbers (75,000 + 25,000). The unconstrained comparison set has quotas and takes the development and
-test sequences of the constrained corpus (`held_out`). Sequences keep the order of grouping, which the data order of
-pretraining shuffles. Memory holds a few numbers per item or sequence, never the texts; no output depends on the
-division of the selections into shards.
+each level in exact numbers (75,000 + 25,000). The unconstrained corpus, for comparison, has quotas, and uses the
+development and test sequences of the constrained corpus (`held_out`). Sequences keep the order of grouping, which the
+data order of pretraining shuffles. Memory holds a few numbers per item or sequence, never the texts; no output depends
+on the division of the selections into shards.
 """
 
 import shutil
@@ -65,8 +65,7 @@ def group(
 
 
 class _Grouping:
-    """The grouping of one level (sentences or spans): its items in order, its sequences in a file, and the
-    rejections."""
+    """Groups all sentences or all spans (one level): stores the sequences in a file, and counts the rejections."""
 
     def __init__(
         self, group: SequenceGroup, settings: SequenceSettings, selections: Mapping[str, Manifest], folder: Path
@@ -116,7 +115,7 @@ class _Grouping:
                 yield Item(name, text)
 
     def _selected(self, name: str) -> Iterator[tuple[int, str]]:
-        """Yield (save unit, text) of the texts of a selection that its quota draws, in document order."""
+        """Yield (save unit, text) of the texts that the quota of a selection draws, in document order."""
         manifest, quota = self.selections[name], self._group.quotas.get(name)
         last_point = None if quota is None else self._last_point(name, quota)
         taken = index = 0
@@ -147,7 +146,9 @@ class _Grouping:
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
-        """Yield (name, selection, split, text) of every sequence; the split of a sequence set aside is None."""
+        """Yield (name, selection, split, text) of every sequence; the split of an unused sequence (`set_aside`) is
+        None.
+        """
         total = self.sequences
         amounts = {key: getattr(self._group, key) for key in ("development", "test", "set_aside")}
         numbers = {key: number_of(amount, total) for key, amount in amounts.items()}

@@ -55,14 +55,14 @@ class Sharded(Settings):
 
 @dataclass(frozen=True)
 class SourceSettings(Settings):
-    """One source of a corpus and how it is read."""
+    """One source of a corpus, and the reader of its files."""
 
     name: str
-    """Name of the source in the corpus; `source` of the stage says where its manifest lies."""
+    """Name of the source in the corpus; the stage's input `source` has the path of its manifest."""
     reader: str
     """Name of the reader."""
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Options of that reader."""
+    """Options of the reader."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +70,10 @@ class DecontaminationSettings(Settings):
     """Training text without the lines that share a run of words with evaluation data."""
 
     data: Annotated[tuple[DataName, ...], MinLen(1), Unique()]
-    """Raw inputs with evaluation data, entries under `data` of config.yaml: all strings of JSON files, all lines of
-    other files."""
+    """Raw inputs with evaluation data, by their names under `data` in config.yaml. All strings of JSON files and all
+    lines of other files are evaluation text."""
     words: Annotated[int, Range(ge=2)] = 13
-    """Number of consecutive words that a line must share; case and punctuation do not count. Shorter texts of the data
+    """Number of consecutive words that a line must share; case and punctuation do not count. Shorter evaluation texts
     have no effect."""
 
 
@@ -112,9 +112,9 @@ class ConvertSettings(ConversionKeys):
     """A corpus: its sources, splits and shard size."""
 
     sources: Annotated[tuple[SourceSettings, ...], MinLen(1)]
-    """The sources, in the order of the documents."""
+    """Sources, in the order in which the corpus contains their documents."""
     sentence_model: str | None = None
-    """Name of a source with Punkt parameters; null takes the model that comes with Hatchery."""
+    """Name of a source with Punkt parameters; null selects the model that comes with Hatchery."""
     languages: tuple[str, ...] | None = None
     """Languages of the user's own text; empty if they are unknown, null if the corpus has no text of the user."""
 
@@ -131,35 +131,36 @@ def refuse_repeated_names(sources: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SampleKeys(Settings):
-    """The drawing of documents from another corpus up to a number of characters."""
+    """Settings of a sample: documents drawn from another corpus, up to a number of characters."""
 
     size_of_splits: Splits = ("train", "dev", "test")
     """Splits of the corpus `size_of` whose characters are counted."""
     seed: Natural = 0
     """Random seed of the sample."""
     drawn_splits: Splits = omitted_at_default(("train", "dev", "test"))
-    """Splits from which documents are drawn; the other splits stay whole. With [train], samples of several sizes have
-    the same development text."""
+    """Splits from which documents are drawn; all documents of other splits are kept. With [train], samples of several
+    sizes have the same development text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplePart(Settings):
-    """Sources that are drawn from together, and their number of bytes."""
+    """One part of a sample: some sources of the corpus, and the number of bytes to draw from them."""
 
     sources: Annotated[tuple[str, ...], MinLen(1), Unique()]
-    """Names of sources of the corpus."""
+    """Names of sources of the corpus; documents of these sources are drawn together."""
     bytes: Count
-    """The most bytes (UTF-8) that are drawn."""
+    """Maximum number of bytes (UTF-8) to draw."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSettings(SampleKeys, Sharded):
-    """The amount of a sample, and the splits of its documents."""
+    """Settings of a sample: its size, and the splits of its documents."""
 
     characters: Count | None = None
-    """Number of characters to reach; null uses that of the corpus `size_of`."""
+    """Number of characters to draw; null uses the number of characters of the corpus `size_of`."""
     parts: dict[str, SamplePart] | None = None
-    """Instead of a number of characters, the number of bytes of some of the sources; other sources are left out."""
+    """Parts of the sample by name, with a number of bytes each, instead of a number of characters; sources in no part
+    are left out."""
     split: SplitSettings | None = None
     """New splits for the drawn documents; null keeps their splits."""
 
@@ -178,24 +179,24 @@ def number_of(amount: float, total: int) -> int:
 
 @dataclass(frozen=True)
 class SequenceLength(Settings):
-    """Maximum length of a sequence, in subwords, and subwords per word."""
+    """Maximum length of a sequence: number of tokens, and mean number of tokens per word."""
 
     tokens: Count = 128
     """Length of the model's input in tokens."""
     tokens_per_word: Positive = 1.2
-    """Mean number of subwords per word, as the study estimates it."""
+    """Mean number of subwords per word, as estimated in the reduced-vocabulary paper."""
 
     def holds(self, words: int) -> bool:
-        """Return whether this number of words fits."""
+        """Return whether a sequence can have this number of words."""
         return words * self.tokens_per_word < self.tokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceGroup(Settings):
-    """One level: selections whose items are grouped together, separately from other levels."""
+    """One group of sequences: selections of sentences or of spans whose items are grouped together."""
 
     level: Literal["sentence", "span"]
-    """Unit that is grouped."""
+    """Unit of the items: sentence or span."""
     selections: Annotated[tuple[str, ...], MinLen(1), Unique()]
     """Names of the selections, in grouping order."""
     quotas: dict[str, Count] = dataclasses.field(default_factory=dict)

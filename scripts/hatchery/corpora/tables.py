@@ -1,6 +1,7 @@
-"""Conversion of the user's tables, JSON lines and Parquet files to documents, from the rows that options keep.
+"""Conversion of the user's tables, JSON lines and Parquet files to documents; options select the rows.
 
-Each row is a document, or all rows of a file with equal values in a column are one document (a transcript, a book).
+Each row is a document or, with `document_column`, all rows of a file with equal values in this column are one document
+(a transcript, a book).
 """
 
 import json
@@ -54,7 +55,7 @@ def _rows(
         return lines, json_rows(lines)
     lines = Lines(source, file, options.encoding, piece)
     if kind == "parquet":
-        # Planning imports this module but reads no file.
+        # The import is inside the function, because planning imports this module and does not need pyarrow.
         from hatchery.corpora.parquet_files import parquet_rows
 
         named = {options.column, options.document_column, options.punctuation_column, options.licence_column}
@@ -64,7 +65,7 @@ def _rows(
 
 
 def texts_of_table(source: RawSource, file: str, options: "PlainTextOptions") -> Iterator[str]:
-    """Yield the texts of the rows that are kept."""
+    """Yield the texts of the rows that the options keep."""
     for place, row in _rows(source, file, options)[1]:
         text, problem = _text_or_reason(row, place, options)
         if text is not None and not problem:
@@ -94,9 +95,7 @@ def _parquet_pieces(source: RawSource, file: str, options: "PlainTextOptions", p
 
 
 def _closed_pieces(rows: Iterator[PlacedRow], lines: Lines, column: str, piece_bytes: int) -> Iterator[Piece]:
-    """Yield the pieces of a table with documents of several rows: a piece begins where all earlier documents are
-    complete.
-    """
+    """Yield the pieces of a table whose documents have several rows; every document is completely inside one piece."""
     last: dict[str, int] = {}
     begins = array("Q")
     offset, line, number = 0, 0, 0
@@ -130,8 +129,8 @@ def documents_of_table(
         kept = (paragraphs for _, paragraphs, _ in rows if paragraphs is not None)
         yield from pieces((), kept, options.lines_per_document, context.before)
         return
-    # In Parquet all rows are numbered, also rejected rows, because the rows before a piece are known without reading
-    # them.
+    # In Parquet, numbers of documents also count rejected rows, because the number of rows before a piece is known
+    # without reading them.
     all_count = format_of(file, options) == "parquet"
     number = context.before
     for _, paragraphs, licence in _row_paragraphs(source, file, context, form):

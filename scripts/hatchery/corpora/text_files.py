@@ -51,11 +51,11 @@ def text_blocks(
     end: int | None = None,
     has_options: bool = True,
 ) -> Iterator[bytes]:
-    """Yield the bytes `start` to `end - 1` of a text, in blocks: unchanged if the encoding is direct (`is_direct`),
-    else converted to UTF-8.
+    """Yield the bytes `start` to `end - 1` of a text in blocks, converted to UTF-8 unless the encoding is direct
+    (`is_direct`).
 
-    Messages name the option `encoding` only with `has_options`. Raises the errors of `Lines`, except that the caller
-    has to decode a direct encoding.
+    Messages name the option `encoding` only with `has_options`. Raises the errors of `Lines`, except for invalid bytes
+    of a direct encoding, which the caller decodes.
     """
     if is_direct(encoding):
         stream = blocks(source, name, start)
@@ -80,7 +80,8 @@ def _after(stream: Iterator[bytes], start: int) -> Iterator[bytes]:
 
 
 def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, content: bytes) -> list[str]:
-    """Return the lines of a part of `text_blocks` that begins at `offset`, without their ends and a byte-order mark.
+    """Return the lines in `content`, bytes from `text_blocks` that begin at `offset`, without line ends and byte-order
+    mark.
 
     Raises SourceError naming the file and the offset of the first byte that is invalid in the encoding.
     """
@@ -92,9 +93,7 @@ def decoded_lines(source: RawSource, name: str, encoding: str, offset: int, cont
 
 
 def first_lines(source: RawSource, name: str, encoding: str) -> list[str]:
-    """Return the lines in the first megabyte of a text, for a preview; other errors are reported by the reader of the
-    whole file.
-    """
+    """Return the lines in the first megabyte of a text, for a preview; invalid bytes are replaced."""
     block = next(text_blocks(source, name, encoding), b"")
     end = max(block.rfind(b"\n"), block.rfind(b"\r"))
     return with_unified_ends(block[: end if end > 0 else None].decode(_codec(encoding), "replace")).split("\n")
@@ -107,10 +106,10 @@ def _codec(encoding: str) -> str:
 
 
 class Lines:
-    """The lines of a member without their ends (\\n, \\r\\n or \\r), without a byte-order mark, in flat memory.
+    """Iterates over the lines of a file, without line ends (\\n, \\r\\n or \\r) and byte-order mark, in constant memory.
 
     With `piece`, only the lines of this piece are read. `offset` and `line` are the numbers of bytes and lines read so
-    far, so that a text can be divided after a record. If `longest` is set, only \\n ends a line, and a line of more
+    far, so that a text can be divided between records. If `longest` is set, only \\n ends a line, and a line of more
     bytes is an error.
 
     Reading raises SourceError naming the file and the offset of the first byte that is invalid in the encoding, or the
@@ -143,12 +142,14 @@ class Lines:
 
     @property
     def first(self) -> int:
-        """Return the number of records in the file before these lines."""
+        """Return the number of kept records of the file before these lines."""
         return 0 if self.piece is None else self.piece.first
 
     @contextmanager
     def put_back(self) -> Iterator[None]:
-        """Within this context, put the current line back, so that the next record begins with this line."""
+        """Return a context in which `offset` and `line` are those before the current line, so that a piece can begin at
+        it.
+        """
         self.offset, self.line = self.offset - self._length, self.line - 1
         yield
         self.offset, self.line = self.offset + self._length, self.line + 1
@@ -236,8 +237,8 @@ def _unknown_encoding(encoding: str) -> ConfigError:
     return ConfigError(f"encoding: there is no encoding called {encoding!r}")
 
 
-# First bytes of files that are not text in the expected encoding. UTF-16 has a byte-order mark, or every second byte of
-# its ASCII characters is 0.
+# First bytes of files that are not text in the expected encoding. UTF-16 is recognised by its byte-order mark, or
+# because every second byte of ASCII text is 0.
 _BEGINNINGS = {
     b"\x1f\x8b": "compressed with gzip; let its name end in .gz",
     b"BZh": "compressed with bzip2; let its name end in .bz2",
@@ -255,7 +256,7 @@ _TOLD_FROM = 16
 
 
 def _check_text(source: RawSource, name: str, block: bytes, has_options: bool) -> None:
-    """Raise SourceError for a file of another kind, by its first bytes; a NUL byte alone is no error."""
+    """Raise SourceError if the first bytes show that the file is not text; a NUL byte alone is no error."""
     head, encoding = block[:_LOOKED_AT], "utf-16"
     kinds = (kind for beginning, kind in _BEGINNINGS.items() if head.startswith(beginning))
     kind = next(kinds, None) if b"\0" in block or not _is_utf8(head) else None
@@ -286,10 +287,10 @@ def _wrong_encoding(
 
 
 def pieces_between(records: Iterable[bool], lines: Lines, piece_bytes: int, every: int = 1) -> Iterator[Piece]:
-    """Divide a file into pieces of about `piece_bytes` at the beginnings of documents: at each `every`-th kept record.
+    """Divide a file into pieces of about `piece_bytes`; every piece begins at the first record of a document.
 
-    `records` yields for each record read from `lines` whether it is kept; `lines` then has the position of the record's
-    end. So pieces never begin inside a quoted field or an article.
+    A document has `every` kept records. `records` yields, for each record read from `lines`, whether the record is
+    kept; `lines` is then at the end of this record. So pieces never begin inside a quoted field or an article.
     """
     start = end = (lines.offset, lines.line)
     first = kept = 0

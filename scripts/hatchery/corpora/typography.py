@@ -1,8 +1,9 @@
 """Punctuation in a uniform spelling, and repair of characters that an earlier conversion damaged.
 
-Source: docs/papers/ltg-bert.md, "Cleaning of text". Repair is the ftfy library's. The Moses punctuation normaliser for
-English is our own copy of its rules: the library runs some forty regular expressions over every block, most of which
-find nothing. Both functions return the libraries' results; tests compare them on arbitrary text.
+Source: docs/papers/ltg-bert.md, "Cleaning of text". Repair is the ftfy library's. The rules of the Moses punctuation
+normaliser for English are reimplemented here, because the library sacremoses runs about forty regular expressions on
+every text, most of them without a match. Both functions return the libraries' results; tests compare them on arbitrary
+text.
 """
 
 import re
@@ -98,8 +99,8 @@ def _single_spaces(text: str) -> str:
     return _MANY_SPACES.sub(" ", text) if "  " in text else text
 
 
-# Characters beyond ASCII that ftfy leaves alone between ASCII characters. Excluded are control characters, « », and Â
-# and Ã, which ftfy takes for mojibake even before a space.
+# Non-ASCII characters that ftfy does not change between ASCII characters. Control characters, « » and Â and Ã are
+# excluded, because ftfy treats them as mojibake even before a space.
 SAFE_CHARACTERS = "¡¢£§©®°±·¿ÀÁÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÖØÙÚÛÜßàáâãäåæçèéêëìíîïñòóôöøùúûüÿ²³¼½¾×÷–—…€"
 CURLY_QUOTES = {"‘": "'", "’": "'", "“": '"', "”": '"'}
 _NOT_ASCII = SAFE_CHARACTERS + "".join(CURLY_QUOTES)

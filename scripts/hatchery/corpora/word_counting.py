@@ -1,4 +1,4 @@
-"""The rules that count the words of a text if a budget, a checkpoint or a track limits them.
+"""The rules that count the words of a text for budgets in words, checkpoints at word milestones, and track limits.
 
 Source: docs/babylm.md, "Words of every language". `white_space` is the rule of BabyLM's strict tracks (`str.split()`).
 `adjusted` is the rule of its multilingual track: 543 MB of English text (UTF-8) count as 100 million words, and the
@@ -50,11 +50,11 @@ class WordCounting(Settings):
     """The rule that counts the words of a corpus."""
 
     word_count: WordCountName = omitted_at_default("white_space")
-    """The rule."""
+    """Rule that counts words."""
     byte_premium: PremiumValue | None = omitted_at_default(None)
-    """With adjusted: the premium of all sources that `byte_premiums` does not name."""
+    """With the rule adjusted: byte premium of all sources that `byte_premiums` does not name."""
     byte_premiums: dict[str, PremiumValue] = omitted_at_default({})
-    """With adjusted: premiums by the name of the source."""
+    """With the rule adjusted: byte premiums by name of the source."""
 
     def premium(self, source: str) -> float:
         """Return the byte premium of a source. Raises ConfigError if it has none."""

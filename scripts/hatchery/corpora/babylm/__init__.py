@@ -1,9 +1,10 @@
 """The ten corpora of BabyLM 2023: a normaliser for each corpus, and the steps that several normalisers share.
 
-Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". `as_published` gives the bytes of
-the published scripts, including their lost text and errors, as far as the golden files and that page show; `corrected`
-fixes these. Where a docstring says "inferred", the scripts' behaviour is concluded only from the order of their steps.
-In both readings, every line of text that a normaliser leaves out is counted.
+Source: docs/papers/elc-bert.md, "Cleaning of text" and "Treatment of the corpora". A normaliser has two versions
+(option `reading`). `as_published` reproduces the output of the published scripts byte by byte, including their errors,
+as far as the golden files and that page show. `corrected` fixes these errors. Where a docstring says "inferred", the
+scripts' behaviour is concluded only from the order of their steps. Both versions count every line of text that they
+leave out.
 
 A normaliser is a function from the raw lines of a file to output lines, in which an empty line ends a document.
 """
@@ -16,8 +17,9 @@ from hatchery.corpora.cleaning import BABYLM_PUBLISHED_RULES, BABYLM_RULES, clea
 from hatchery.corpora.documents import Rejections
 
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
-# Formatting tags in subtitles: `<i>`, `</i>`, `<font color="red">`. Possessive quantifiers make a hostile line of many
-# `=` take linear time. A space must be followed by an attribute, so `a <b and c> d` has no tag.
+# This pattern matches formatting tags in subtitles: `<i>`, `</i>`, `<font color="red">`. With possessive quantifiers,
+# the match takes linear time even for a line of many `=`. An attribute must follow a space, so `a <b and c> d` contains
+# no tag.
 _SUBTITLE_TAG = re.compile(r"</?(?:b|i|u|s|em|strong|font|span|br)(?:\s[^<>=]*+=[^<>]*+)?\s*/?>", re.IGNORECASE)
 
 
@@ -27,7 +29,7 @@ def collapse(line: str) -> str:
 
 
 def without_dash(line: str) -> str:
-    """Return the line without one leading dash, which marks a new speaker in subtitles."""
+    """Return the line without its leading dash, which marks a new speaker in subtitles."""
     return line[2:] if line.startswith("- ") else line.removeprefix("-")
 
 
@@ -58,11 +60,12 @@ def single_boundaries(lines: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Treatment:
-    """Cleaning functions of one of the two readings (as published, corrected), and a count of the lines that the
-    normaliser leaves out."""
+    """Cleaning functions of one reading (as published or corrected), and counts of the lines that a normaliser leaves
+    out.
+    """
 
     corrected: bool
-    """True if the published losses are fixed; the docstring of each corpus lists the fixes."""
+    """True for the reading `corrected`; the docstring of each corpus lists the fixed errors."""
     rejections: Rejections
     """Collects the lines that are left out, by reason."""
 
@@ -103,8 +106,10 @@ class Treatment:
         self.rejections.count(reason, sample=line)
 
     def without_repeats(self, lines: Iterable[str], across_boundaries: bool = False) -> Iterator[str]:
-        """Yield the lines, and equal consecutive lines only once. Equal lines on both sides of a document boundary are
-        both kept, unless `across_boundaries`."""
+        """Yield the lines without lines that equal the previous line.
+
+        Equal lines before and after a document boundary are both yielded, unless `across_boundaries`.
+        """
         previous = ""
         for line in lines:
             if not line:

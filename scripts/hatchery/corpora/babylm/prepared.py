@@ -1,10 +1,11 @@
-"""The six corpora of BabyLM since 2024: text that the organisers have prepared, read without cleaning.
+"""Normaliser of the six corpora of BabyLM since 2024, whose text the organisers have prepared.
 
-Source: the organisers' preparation scripts of 2024, whose layouts later editions keep: one utterance or paragraph a
-line, `= = = name = = =` before each former file, book or article. Each run of white space becomes one space, mojibake
-is repaired, and quotes, accents and ligatures are made uniform, as in the minimal cleaning of the corpora of 2023.
-Nothing else is changed, so the number of words equals the challenge's count. A header ends a document. The header of an
-article is its title and the first line of its text; headers that name a file are left out.
+Source: the organisers' preparation scripts of 2024, whose file layouts are also used in later years: one utterance or
+paragraph per line, and a header line `= = = name = = =` before each original file, book or article. As in the minimal
+cleaning of the corpora of 2023, each run of white space becomes one space, mojibake is repaired, and quotes, accents
+and ligatures are made uniform. There is no further cleaning, so the number of words equals the challenge's count. A
+header ends a document. The header of an article is its title and the first line of its text; headers that name a file
+are left out.
 """
 
 import re
@@ -14,7 +15,7 @@ from functools import partial
 from hatchery.corpora.babylm import Treatment, collapse
 
 _HEADER = re.compile("= = = (.*) = = =")
-# `*MOT:` in transcripts of CHILDES, `A:` in Switchboard, before a tab.
+# This pattern matches speaker labels: `*MOT:` in CHILDES, and `A:` in Switchboard.
 _SPEAKER = re.compile(r"(?:\*[A-Z0-9]{1,7}|[A-Z]): ")
 
 

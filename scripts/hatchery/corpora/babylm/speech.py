@@ -1,4 +1,4 @@
-"""The corpora of speech: subtitles of films and videos, talk around children, conversations."""
+"""The corpora of speech: subtitles of films and videos, speech to children, conversations."""
 
 from collections.abc import Iterable, Iterator
 
@@ -17,13 +17,13 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     Removes leading dashes, repeated lines and repeated boundaries, and puts quotation marks around speech.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning here, but before
-    the cleaning in QED. We interpret "unless the previous output was already blank" such that equal lines on both sides
-    of a boundary are both kept.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed after the cleaning (in QED, before
+    the cleaning). We interpret the rule "unless the previous output was already blank" to keep equal lines on both
+    sides of a boundary.
 
     Corrected:
-    - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the film;
-    - tags such as <i> are removed, so the entities of their line are decoded (`<i>Tea &amp; cake</i>`).
+    - a subtitle that is only a dash, or is empty after cleaning, is dropped; as published, this subtitle ends the film;
+    - tags such as <i> are removed, so the entities of the line are decoded (`<i>Tea &amp; cake</i>`).
     """
 
     def subtitles() -> Iterator[str]:
@@ -36,18 +36,19 @@ def open_subtitles(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
 
 def qed(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """QED: subtitles of educational videos, with escaped entities and timing debris.
+    """QED: subtitles of educational videos, with escaped entities and timing lines.
 
     Removes dashes, entities, timing lines and repeated lines, and puts quotation marks around speech.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning here, but after
-    the cleaning in OpenSubtitles. The published script tries to drop lines with escaped markup, but the cleaning
-    decodes most of this markup before the test. We interpret "unless the previous was blank" such that equal lines on
-    both sides of a boundary are both kept.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning (in
+    OpenSubtitles, after the cleaning). The published script has a test that drops lines with escaped markup, but most
+    markup is already decoded before this test. We interpret the rule "unless the previous was blank" to keep equal
+    lines on both sides of a boundary.
 
     Corrected:
-    - a subtitle that is only a dash, or has nothing left after cleaning, vanishes; as published it ends the document;
-    - tags such as <i> are removed, so the entities of their line are decoded.
+    - a subtitle that is only a dash, or is empty after cleaning, is dropped; as published, this subtitle ends the
+      document;
+    - tags such as <i> are removed, so the entities of the line are decoded.
     """
 
     def subtitles() -> Iterator[str]:
@@ -88,14 +89,13 @@ def aochildes(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     Capitalises each line, cleans it fully, adds quotation marks, and removes repeated lines.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". Empty lines are skipped in both readings: the release
-    has none, and the published script stops at one with an error.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". Empty lines are skipped; the published script would
+    stop at an empty line with an error, but the release has no empty line.
 
     Corrected:
     - ’ inside or before a word is an apostrophe, not a closing quote (`cat's`, not `cat' s`);
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - an utterance with nothing left after cleaning vanishes, where the published script writes a pair of quotes
-      (inferred).
+    - an utterance that is empty after cleaning is dropped; the published script writes a pair of quotes (inferred).
     """
 
     def utterances() -> Iterator[str]:
@@ -119,7 +119,7 @@ def bnc_spoken(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Corrected:
     - ’ inside or before a word is an apostrophe, not a closing quote (`It's`, not `It' s`);
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - a line with nothing left after cleaning vanishes, where the published script writes a pair of quotes (inferred).
+    - a line that is empty after cleaning is dropped; the published script writes a pair of quotes (inferred).
     """
 
     def turns() -> Iterator[str]:
@@ -141,13 +141,14 @@ def switchboard(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
 
     Removes leading dashes and repeated lines, and adds quotation marks.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning; boundaries are
-    not collapsed.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The dash is removed before the cleaning. Several
+    boundaries in a row are not reduced to one.
 
     Corrected:
-    - a line counts as repeated only within its conversation; as published the first line of a conversation is lost when
-      it equals the last line of the previous conversation;
-    - an utterance that is only a dash, or has nothing left after cleaning, vanishes; as published it is a boundary.
+    - a line counts as repeated only within its conversation; as published the first line of a conversation is lost if
+      this line equals the last line of the previous conversation;
+    - an utterance that is only a dash, or is empty after cleaning, is dropped; as published, this utterance is a
+      boundary.
     """
 
     def utterances() -> Iterator[str]:

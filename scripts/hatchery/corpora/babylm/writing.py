@@ -17,8 +17,8 @@ def gutenberg(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - the last paragraph of a file is kept although no blank line follows it; as published it is lost;
-    - a line with nothing left after cleaning vanishes; as published it counts as a blank line (inferred).
+    - the last paragraph of a file is kept even without a blank line at its end; as published, this paragraph is lost;
+    - a line that is empty after cleaning is dropped; as published, this line counts as a blank line (inferred).
     """
     paragraph: list[str] = []
     lines_of_last = 0
@@ -47,15 +47,15 @@ _MARKER = "[TAB]"
 
 
 def children_stories(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
-    """Children's Stories Text Corpus: stories with a title line each and some indented lines.
+    """Children's Stories Text Corpus: stories with title lines, and with some indented lines.
 
-    Marks indented lines with [TAB] and joins a block of one line (a title) to the next block.
+    Marks indented lines with [TAB] and removes the blank line after a single line (a title).
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". An indented line begins with the marker `[TAB] `, a
-    special token of the tokenizers, in both readings.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora". The marker `[TAB] ` is a special token of the
+    tokenizers.
 
     Corrected:
-    - a line with nothing left after cleaning vanishes; as published it is a boundary, or a marker without text
+    - a line that is empty after cleaning is dropped; as published, this line is a boundary, or a marker without text
       (inferred).
     """
     block = 0
@@ -86,10 +86,10 @@ def cbt(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - a `_BOOK_TITLE_` line is a boundary; as published it is text (a file name) in the middle of a document;
+    - a `_BOOK_TITLE_` line is a boundary; as published, this line is text (a file name) in the middle of a document;
     - ’ inside or before a word is an apostrophe, not a closing quote;
     - `U.S.A.`, `....` and entities stay whole (not `U. S. A.`, `... .`, `&eacute; s`);
-    - a line with nothing left after cleaning vanishes; as published it is a boundary (inferred).
+    - a line that is empty after cleaning is dropped; as published, this line is a boundary (inferred).
     """
     for line in map(str.strip, lines):
         if treatment.corrected and line.startswith("_BOOK_TITLE_"):
@@ -110,14 +110,15 @@ def _as_printed(line: str) -> str:
 
 
 _FILE_OR_CATEGORY_MARK = ("[[Category:", "[[File:")
-# Captions contain links, but these links contain no further links. Possessive, so that hostile brackets take linear
-# time.
+# The pattern also matches a caption that contains links, if these contain no further links. With possessive
+# quantifiers, the match takes linear time even for text with many brackets.
 _FILE_OR_CATEGORY = re.compile(r"\[\[(?:File|Category):[^\[\]]*+(?:\[\[[^\[\]]*+\]\][^\[\]]*+)*+\]\]")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-# Also matches a link without `]]` at its end, whose text is kept and contains no link. Without this match, or without
-# the possessive quantifiers, hostile brackets would take quadratic time.
+# The pattern also matches a link without `]]` at its end; the text of this link is kept. Without this case, or without
+# the possessive quantifiers, text with many brackets would take quadratic time.
 _PUBLISHED_LINK = re.compile(r"\[\[([^|\]]*+)(?:\|[^\]]*+)?+(\]\])?+")
-# Links within links are rare and shallow; without a limit, hostile brackets would take quadratic time.
+# Maximum depth of links within links, which are rare; without a limit, text with many brackets would take quadratic
+# time.
 _DEEPEST_LINK = 3
 _TITLE = re.compile(r"^= = = (?!=)(.*)(?<!=) = = =$")
 _PUBLISHED_TITLE_MARK = "= = = "
@@ -127,19 +128,20 @@ _PUBLISHED_TITLE = re.compile(r"= = = ([^=]*) = = =")
 def wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """English Wikipedia: articles under `= = = Title = = =` lines, with links, citations, file and category lines.
 
-    Writes one paragraph per line, a boundary before each title, and links as their text.
+    Writes one paragraph per line and a boundary before each title, and replaces links by their text.
 
     Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - a link is replaced by the text that readers see, not by its target. As published, a target runs to the first `|`
-      or `]` and may hold `[`, which splits a link that contains a link: `[[nested [[inner|shown]] tail]]` is `nested
-      [[inner tail]]`, and `nested shown tail` when corrected. That a shown text may hold `[`, too, is inferred;
-    - a file or category link is removed with its caption, but the text around it stays; as published a line that begins
-      with one is lost, and one in the middle leaves its target;
-    - a heading with more or other equals signs starts no document, a title that holds an equals sign does, and loses
-      its marks;
-    - a line with nothing left after cleaning vanishes; as published it is a boundary.
+    - a link is replaced by its displayed text; as published, by its target. As published, a target ends at the first
+      `|` or `]` and may contain `[`, so nested links are split: from `[[nested [[inner|shown]] tail]]`, the published
+      script makes `nested [[inner tail]]`, the corrected reading `nested shown tail`. That displayed text may contain
+      `[` is inferred;
+    - a file or category link is removed with its caption, and the surrounding text is kept; as published, a line that
+      begins with such a link is lost, and a link inside a line is replaced by its target;
+    - a heading with more or fewer equals signs than a title starts no document; a title that contains an equals sign
+      starts a document and loses its equals signs at the ends;
+    - a line that is empty after cleaning is dropped; as published, this line is a boundary.
     """
     corrected = treatment.corrected
     for index, line in enumerate(map(collapse, lines)):
@@ -188,18 +190,17 @@ _STUBS = (
 def simple_wikipedia(lines: Iterable[str], treatment: Treatment) -> Iterator[str]:
     """Simple English Wikipedia: articles of a title line and body lines, with blank lines between articles.
 
-    Removes citations, decodes entities, and drops one-sentence articles about places with their titles.
+    Removes citations, decodes entities, and drops stubs: articles of a title and one sentence about a place.
 
-    Source: docs/papers/elc-bert.md, "Treatment of the corpora". Articles of one sentence about a place are dropped: the
-    sentence, and the title that waits above it.
+    Source: docs/papers/elc-bert.md, "Treatment of the corpora".
 
     Corrected:
-    - the last line of a file is kept; as published it is lost;
-    - a stub sentence removes the title only when nothing else of the article is left; as published it removes the line
-      above it, even the title or a line of a longer article;
-    - an article that ends in a stub sentence still ends there; as published it fuses with the next one;
-    - a line with nothing left after cleaning vanishes; as published it is a boundary (inferred);
-    - entities are decoded to the last level, not to the second.
+    - the last line of a file is kept; as published, this line is lost;
+    - the sentence of a stub removes a title only if the article has no other text; as published, the sentence removes
+      the line above, even if that line belongs to a longer article;
+    - an article that ends in such a sentence still ends there; as published, the next article is appended to it;
+    - a line that is empty after cleaning is dropped; as published, this line is a boundary (inferred);
+    - all levels of entities are decoded, not only two.
     """
     held: str | None = None
     stub_below = False

@@ -1,17 +1,18 @@
-"""Reader of the BabyLM corpora of all editions: raw file, normaliser, documents, sentences.
+"""Reader of the BabyLM corpora of all years: a normaliser cleans a raw file, and its output becomes documents.
 
 Source: docs/papers/elc-bert.md, "Layouts of the raw files" to "Sentences". An empty line of a normaliser's output ends
-a document, a line is a paragraph and is split into sentences.
+a document. Every other line is a paragraph, which is split into sentences.
 
-In both readings, two things differ from the published joined text on purpose. First, files keep their boundaries,
-whereas in `all.txt` the last document of a corpus continues in the first document of the next corpus. Second, corpora
-without boundaries (AO-CHILDES, books) are divided into documents of `lines_per_document` lines, so that they can be
-split, shuffled and read in constant memory; null divides no file.
+In both readings (as published, corrected), two properties differ from the published joined text on purpose. First,
+files keep their boundaries, whereas in `all.txt` the last document of a corpus continues in the first document of the
+next corpus. Second, corpora without boundaries (AO-CHILDES, books) are divided into documents of `lines_per_document`
+lines, so that the corpora can be split, shuffled and read in constant memory; with null, a file is one document.
 
 A source is the folder of one track (`aochildes.train`, ...), the whole release (`babylm_data/babylm_100M/...`), or a
 zip of one of these ("Release of BabyLM 2023"): two tracks for training share one development and one test set. Since
-2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, two of them new; since 2026 the
-files end in `.train.txt`, and none is for development. In the hub's Parquet files, a row of `text` is a line.
+2024 the folders are called `train_10M`, `dev` and so on, and there are six corpora, of which two are new. Since 2026
+the files end in `.train.txt`, and there are no development files. In the hub's Parquet files, a row of `text` is a
+line.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -141,10 +142,10 @@ class BabylmOptions(Settings):
     lines_per_document: Count | None = 200
     """Maximum number of lines in a document; null uses only the boundaries of the text."""
     edition: Literal[2023, 2024] = 2023
-    """Edition of BabyLM. 2023 has ten corpora in their original form; 2024 and all later editions have six prepared
-    corpora."""
+    """Year of the BabyLM release. 2023 has ten corpora in their original form; 2024 stands for 2024 and all later
+    years, which have six prepared corpora."""
     speakers: bool = True
-    """Since 2024: keep the speaker labels of lines (`*MOT:`, `A:`) as text."""
+    """For releases since 2024: keep the speaker labels of lines (`*MOT:`, `A:`) as text."""
 
     def __post_init__(self) -> None:
         corpora = PREPARED if self.edition == 2024 else NORMALISERS
@@ -190,9 +191,9 @@ def files(source: RawSource, options: BabylmOptions) -> list[str]:
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
     """Yield the documents of one file, in its order.
 
-    If development text is read from the source too, all training text is for training; otherwise its documents have no
-    split, and the corpus draws some of them for development. The names of documents do not depend on the file's folder
-    in the release. Raises SourceError, naming the byte, when the file is not UTF-8.
+    If the source also has development text, all training text is for training. Otherwise, training documents have no
+    split, and the conversion draws some of them for development. The names of documents do not depend on the file's
+    folder in the release. Raises SourceError, naming the byte, when the file is not UTF-8.
     """
     options: BabylmOptions = context.options
     path = PurePosixPath(file)
@@ -202,7 +203,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
     treatment = Treatment(options.reading == "corrected", context.rejections)
     raw: Iterable[str] = Lines(source, file)
     if path.suffix == ".parquet":
-        # Planning imports this module but reads no file.
+        # The import is inside the function, because planning imports this module and does not need pyarrow.
         from hatchery.corpora.parquet_files import texts_of_column
 
         raw = (text for _, text in texts_of_column(Lines(source, file), "text"))

@@ -35,7 +35,8 @@ class ParallelTextOptions(Settings):
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Annotated[tuple[str, ...], MinLen(1)]], MinLen(1)]
     """Shell patterns by split: two text files with one sentence per line, first language first, or one table (.tsv,
     .csv, .jsonl, .parquet). If patterns match several files, files whose wildcards match the same text form a pair:
-    `a.de` and `a.en` with `*.de` and `*.en`. The split `any` is divided as `split` sets."""
+    `a.de` and `a.en` with `*.de` and `*.en`. The text of `any` is divided into splits as the corpus's key `split`
+    states."""
     columns: Annotated[tuple[str, ...], MinLen(2), Unique()] | None = None
     """For a table: its two columns or fields, first language first; `translation.de` is a field of an object. Numbers,
     such as ["1", "2"], are columns of tab-separated text without a header. null for text files."""
@@ -80,13 +81,13 @@ def files(source: RawSource, options: ParallelTextOptions) -> list[str]:
 
 
 def companions(source: RawSource, file: str, options: ParallelTextOptions) -> list[str]:
-    """Return the file of the second language that belongs to a file of the first; empty for a table."""
+    """Return the second-language file that belongs to a first-language file; empty for a table."""
     partner = _entry(source, file, options)[2]
     return [] if partner is None else [partner]
 
 
 def split_of(source: RawSource, file: str, options: ParallelTextOptions) -> Split | None:
-    """Return the split that the patterns name for a file; None if the corpus draws its held-out pairs."""
+    """Return the split of the patterns that match a file; None for `any`, whose held-out pairs the conversion draws."""
     return _entry(source, file, options)[0]
 
 
@@ -112,7 +113,7 @@ def documents_of(pairs: Pairs, file: str, split: Split | None, context: ReaderCo
 
 
 def _listed(source: RawSource, options: ParallelTextOptions) -> Iterator[tuple[Split | None, str, str | None]]:
-    """Yield (split, file of the first language or table, file of the second language) for every input."""
+    """Yield (split, first-language file or table, second-language file or None) for every input."""
     matched_by: dict[str, str] = {}
     for split, patterns in options.files.items():
         document_split: Split | None = None if split == "any" else split
@@ -189,7 +190,7 @@ def _rows(source: RawSource, file: str, options: ParallelTextOptions) -> Pairs:
     columns = options.columns or ()
     suffix = uncompressed_suffix(file)
     if suffix == ".parquet":
-        # Planning imports this module but opens no file.
+        # The import is inside the function, because planning imports this module and does not need pyarrow.
         from hatchery.corpora.parquet_files import parquet_rows
 
         tops = {column.partition(".")[0] for column in columns}

@@ -1,9 +1,9 @@
 """Plain text that the user brings: a file, folder or zip archive of text files, tables, JSON lines or Parquet.
 
 Text is read unchanged: the role of its lines is recognised (`prose`) unless an option sets it, and each assumption is
-reported. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document; few or long
-files are divided into documents (`raw_files`), so that some can be held out. Encoding, columns and grouping are
-options; input that does not fit the options is an error with its position.
+reported. Tables can be filtered and grouped by a column (a transcript, a book). A text file is a document. Large files,
+and all files if there are only a few, are divided into documents (`raw_files`), so that some documents can be held out.
+Encoding, columns and grouping are options; input that does not fit the options is an error with its position.
 """
 
 import dataclasses
@@ -70,7 +70,9 @@ _DOCUMENTS = (".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub")
 
 
 def _remedy(source: RawSource) -> str:
-    """Return the end of a message: a remedy for a source whose texts are in files of unread kinds."""
+    """Return the remedy at the end of a message, for a source whose files have formats that this reader does
+    not read.
+    """
     names = [str(source.root), *source.names()]
     if any(name.endswith(_DOCUMENTS) for name in names):
         return ", or save documents as plain text (.txt)"
@@ -80,7 +82,7 @@ def _remedy(source: RawSource) -> str:
 
 
 def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
-    """Count the files that are not read by their suffix, unless an option selects files."""
+    """Return the number of unread files by file suffix; empty if the option `files` selects files."""
     if options.files != PlainTextOptions.files:
         return Counter()
     excludes_by_default = options.exclude == PlainTextOptions.exclude
@@ -94,9 +96,9 @@ def skipped(source: RawSource, options: PlainTextOptions) -> Counter[str]:
 
 
 def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDocument]:
-    """Yield the documents of one file, streamed: a divided text file or a table needs the memory of one document.
+    """Yield the documents of one file, streamed: only one document of a divided text file or a table is in memory.
 
-    If other rows separate the rows of one document, all documents that are open at the same time are in memory.
+    If rows of other documents are between the rows of a document, all incomplete documents are in memory.
     """
     options: PlainTextOptions = context.options
     form = form_of(source, file, options, context.english)
@@ -111,7 +113,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 def form_of(source: RawSource, file: str, options: PlainTextOptions, english: bool = False) -> LineForm:
     """Return the form of a file's lines: from the options, or recognised from its beginning.
 
-    `english`, whether the corpus's text is English, matters only to whether lines are split into sentences.
+    `english` is True if the corpus's text is English; it only affects whether paragraphs are split into sentences.
     """
     if options.tagged:
         return LineForm("wrapped")
@@ -138,7 +140,7 @@ def _beginning(source: RawSource, file: str, options: PlainTextOptions) -> Itera
 
 
 def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; no piece for a text that is one document. The file is read once, to its end.
+    """Yield the pieces of a file; yield no piece if the text is one document. The file is read completely.
 
     Raises SourceError if the file cannot be read.
     """
@@ -151,7 +153,7 @@ def divide(source: RawSource, file: str, options: PlainTextOptions, count: int) 
     elif every is not None:
         form = form_of(source, file, options)
         lines = Lines(source, file, options.encoding)
-        # Records are counted: lines if lines are kept, else paragraphs.
+        # The counted unit is a line, or a paragraph if wrapped lines are joined.
         counted = blocks_of(lines, every_line=form.kind != "wrapped")
         yield from pieces_between((True for _ in counted), lines, size, every)
 
@@ -174,7 +176,7 @@ def _text(source: RawSource, file: str, context: ReaderContext, form: LineForm) 
     if form.kind != "lines":
         paragraphs = paragraphs_in(lines, context, form)
         return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before)
-    # A document has `every` lines, so a paragraph must not extend over this boundary.
+    # A document has `every` lines, so a paragraph must end after this number of lines.
     paragraphs = paragraphs_in(lines, context, form, longest=every)
     return pieces((), ([paragraph] for paragraph in paragraphs), every, context.before, size=_lines_of)
 

@@ -1,8 +1,8 @@
 """Large corpora as documents: web pages, articles and books of any raw format, split into paragraphs and sentences.
 
 Source: the Wikipedia and BookCorpus part of LTG-BERT, Appendix F, and C4 as a training corpus. The paper splits
-sentences with spaCy; here the corpus's own splitter is used. A title that the format stores apart from the text becomes
-a Markdown heading.
+sentences with spaCy; Hatchery uses the sentence splitter of the corpus. A title that the format stores apart from the
+text becomes a Markdown heading.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def read(source: RawSource, file: str, context: ReaderContext) -> Iterator[RawDo
 
 
 def divide(source: RawSource, file: str, options: RawTextReaderOptions, count: int) -> Iterator[Piece]:
-    """Yield the pieces of a file; no piece for a file that is a single text. The file is read once, to its end.
+    """Yield the pieces of a file; yield no piece if the file is a single text. The file is read completely.
 
     Raises SourceError if the file cannot be read, and CorpusError for two articles with the same number.
     """

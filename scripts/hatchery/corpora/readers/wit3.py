@@ -2,8 +2,8 @@
 
 Source: "A Natural Bias for Language Generation Models", Section 4.1 (IWSLT'14). Training files have a sentence per line
 between lines in tags (<url>, <talkid>, <speaker>, ...), which describe a talk and are left out; titles and descriptions
-are sentences, too. In held-out files, which are XML, sentences are the segments. Sentences with the same index in both
-languages are a pair, and a document of two lines as in `parallel_text`.
+are sentences, too. In held-out files, which are XML, each `<seg>` element is a sentence. Sentences with the same index
+in both languages form a document of two lines, as in `parallel_text`.
 """
 
 import re
@@ -36,7 +36,8 @@ class Wit3Options(Settings):
 
     files: Annotated[dict[Literal["train", "dev", "test", "any"], Names], MinLen(1)]
     """Shell patterns by split, first language first: `["train.tags.de-en.de", "train.tags.de-en.en"]`, or
-    `["*.de-en.de.xml", "*.de-en.en.xml"]`. The split `any` is divided as `split` sets."""
+    `["*.de-en.de.xml", "*.de-en.en.xml"]`. The text of `any` is divided into splits as the corpus's key `split`
+    states."""
 
     @property
     def as_text(self) -> parallel_text.ParallelTextOptions:
