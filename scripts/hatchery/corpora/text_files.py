@@ -106,7 +106,7 @@ def _codec(encoding: str) -> str:
 
 
 class Lines:
-    """Iterates over the lines of a file, without line ends (\\n, \\r\\n or \\r) and byte-order mark, in constant memory.
+    """Iterates over the lines of a file without line ends (\\n, \\r\\n or \\r) and byte-order mark, in constant memory.
 
     With `piece`, only the lines of this piece are read. `offset` and `line` are the numbers of bytes and lines read so
     far, so that a text can be divided between records. If `longest` is set, only \\n ends a line, and a line of more

@@ -1,6 +1,6 @@
-"""The answer of an experiment in sentences: the leading model on each average, derived from the rows of the summary.
+"""Sentences that answer the question of an experiment: the leading model on each average, from the rows of the summary.
 
-`Scores.best` decides which models lead, here and for the bold numbers of tables, so sentences and tables agree.
+Like the bold numbers of tables, the sentences use `Scores.best` to decide which models lead.
 """
 
 import math
@@ -14,11 +14,11 @@ from hatchery.evaluation.basis import differing
 from hatchery.rendering.escaping import listed
 
 MOST_NAMED = 3
-"""Maximum number of averages or models that a sentence names; of further ones, it gives only the number."""
+"""Maximum number of averages or models that a sentence names; if there are more, only their number is stated."""
 
 
 def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return the sentences on the averages of an experiment; empty if no average was measured for two models."""
+    """Return sentences on the averages `headline` of an experiment; empty if no average was measured for two models."""
     leads: dict[tuple[str, ...], list[str]] = {}
     open_measures: list[str] = []
     single_seeds: list[str] = []
@@ -31,8 +31,8 @@ def answer(scores: Scores, headline: Sequence[Measure]) -> list[str]:
             leaders = tuple(model for model in rows if model in best)
             leads.setdefault(leaders, []).append(f"{measure.label} ({_numbers(scores, measure, rows, leaders)})")
             continue
-        # `best` names leaders only if they have several seeds. `_one_seed_decides` checks whether this requirement is
-        # the only reason that no model leads.
+        # `best` names leaders only if they have several seeds. `_one_seed_decides` checks whether this rule is the only
+        # reason that no model leads.
         seeds = single_seeds if _one_seed_decides(scores, measure, rows) else open_measures
         seeds.append(f"{measure.label} ({_numbers(scores, measure, rows, ())})")
     sentences = []
@@ -67,7 +67,7 @@ def _mean(row: SummaryRow) -> float:
 
 
 def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, SummaryRow]) -> bool:
-    """Return True if a model would lead if each model had several seeds, or if the noise of a single run is unknown."""
+    """Return True if a model would lead if all models had several seeds, or if the noise of a run is unknown."""
     if all(row.seeds > 1 for row in rows.values()):
         return False
     if any(row.noise == math.inf for row in rows.values()):
@@ -77,7 +77,10 @@ def _one_seed_decides(scores: Scores, measure: Measure, rows: Mapping[str, Summa
 
 
 def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
-    """Return a sentence that names the models that no average shows to be better than a blind guess beyond noise."""
+    """Return a sentence that names the models that are not clearly better than a blind guess in any average.
+
+    "Clearly" means by more than the standard deviation over runs.
+    """
     beats: dict[str, list[bool]] = {}
     for measure in headline:
         sign = direction(measure.metric)
@@ -94,7 +97,7 @@ def _guessing(scores: Scores, headline: Sequence[Measure]) -> list[str]:
 
 
 def _few(measures: Sequence[str]) -> str:
-    """Return the undecided averages as a list in words; only their count if there are more than MOST_NAMED."""
+    """Return the names of undecided averages as a phrase, or their number if there are more than MOST_NAMED."""
     return listed(measures) if len(measures) <= MOST_NAMED else f"{len(measures)} averages"
 
 

@@ -1,9 +1,9 @@
 """The static HTML page of an experiment or a study, for readers who did not run it.
 
-The first screen states the comparison, gives the answer in sentences, and draws averages and learning curves. Each of
-our numbers links to its row on the provenance page, which links to manifests and raw files. The page loads no other
-files. Its only script sorts and filters tables; without the script, all content is readable. Equal results produce
-byte-identical pages.
+The first screen states the comparison, gives the answer in sentences, and draws averages and learning curves. Each
+number of our models links to a row of the provenance page, which links to manifests and raw files. The page loads no
+other files. Its only script sorts and filters tables; without the script, all content is readable. Equal results
+produce byte-identical pages.
 """
 
 import json
@@ -71,7 +71,7 @@ SECTIONS = (
 
 
 def compose_page(chosen: PageSettings, inputs: PageInputs, output: Path) -> None:
-    """Compose the page from the inputs of `write_page`."""
+    """Write the page; the stage `write_page` calls this function."""
     notes = read_notes(inputs.notes)
     labels = labels_of(chosen.runs)
     scores = read_scores(inputs.summary, labels, notes.objectives)
@@ -184,7 +184,7 @@ def _parts(settings: PageSettings, inputs: PageInputs, page: Path) -> Table:
 
 
 def _paper_tables(manifest: Path | None, times: str) -> tuple[list[PaperTableView], list[Path]]:
-    """Return the tables of a paper, and their files; `times` is a note below tables that print training times."""
+    """Return the tables of a paper, and their files; the note `times` is added to tables that print training times."""
     if manifest is None:
         return [], []
     made = read_manifest(manifest)

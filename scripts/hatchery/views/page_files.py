@@ -72,11 +72,11 @@ MODELS_SHOWN = 12
 def examples_section(
     written: Mapping[str, Path], runs: Sequence[SeededRun], swatches: Mapping[str, str] | None = None
 ) -> str:
-    """Return tables of sentences written by models as HTML, with a row for each model; empty without sentences.
+    """Return HTML tables of sentences written by models, with a row for each model; empty without sentences.
 
-    `written` are the manifests of `fill_sentences` by name of the run. For a model with several pretraining seeds, only
-    the first seed is shown; of many models, only the first MODELS_SHOWN. `swatches` are colours by label of the model.
-    Raises ManifestError and EvaluationError for a damaged result.
+    `written` are the manifests of the stage `fill_sentences` by run, and `swatches` are colours by label of the model.
+    Only the first seed of a model and the first MODELS_SHOWN models are shown. Raises ManifestError and EvaluationError
+    for a damaged result.
     """
     speakers: dict[str, str] = {}
     for run in runs:

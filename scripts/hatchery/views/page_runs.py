@@ -1,9 +1,9 @@
 """The pretrained models of an experiment on its page: for each, a row from `runs.parquet` and a folded section.
 
-A section contains losses by step, settings, and FLOPs; settings that all trained models share are shown once. The only
-times on the page are the day of training, and the training times below paper tables that print them. All other times,
-and machines, are on the provenance page. Therefore pages of equal results are byte-identical until a model is trained
-again.
+A section contains losses by step, settings, and FLOPs; settings that all trained models share are shown once. The page
+shows only two kinds of times: the day of training, and training times below paper tables that print training times. The
+provenance page shows other times, and machines. Therefore pages of equal results are byte-identical until a model is
+trained again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -43,8 +43,8 @@ def runs(
 ) -> Table:
     """Return a table with the first RUNS_SHOWN runs of `runs.parquet`.
 
-    `details` names the runs with a section on the page. `places` are the digests of the manifests on the provenance
-    page.
+    `details` names the runs with a section on the page. `places` are the digests of the manifests that the provenance
+    page shows.
     """
     shown: list[list[Content]] = []
     for row in islice(rows, RUNS_SHOWN):
@@ -83,7 +83,7 @@ def training_times(rows: Iterable[Mapping[str, Any]]) -> str:
     """
     minutes: dict[str, list[float]] = {}
     for row in rows:
-        # Models that were only initialised, and milestones of other runs, have a training time of 0.
+        # The training time is 0 for models without training steps, and for milestones of other runs.
         if row["seconds"]:
             minutes.setdefault(row["label"], []).append(row["seconds"] / 60)
     means = {label: sum(found) / len(found) for label, found in minutes.items()}
@@ -108,7 +108,9 @@ def _count(value: int | None) -> str:
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
-    """Return the number of tokens of the run and, separately, the number that its initial weights had seen, as text."""
+    """Return the number of training tokens as text; tokens that the run's initial weights had seen are added as "+ n
+    before".
+    """
     if row["initial"] != "weights":
         return _count(row["tokens"])
     earlier = row["earlier_tokens"]
@@ -127,7 +129,9 @@ QUALIFYING_MEASURES = ("initial_model", "early_stopping")
 
 @dataclass(frozen=True)
 class RunDetails:
-    """The folded section of a run: its losses as a drawing (empty without losses), and a table of other values."""
+    """The folded section of a run: a drawing of its losses (empty without losses), and a table of settings and
+    measures.
+    """
 
     name: str
     title: str

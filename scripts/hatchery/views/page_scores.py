@@ -14,7 +14,8 @@ from hatchery.rendering.table import Table, divided
 from hatchery.rendering.templates import render
 from hatchery.views.score_table import ROWS_FROM, SIDE_BY_SIDE, Block, Line, Score, ScoreTable, blind_guesses, table_of
 
-# With more models, the page shows the averages of the first ROWS_SHOWN and the tasks of the first MODELS_OF_MANY.
+# If there are more than MOST_MODELS models, the page shows the averages of the first ROWS_SHOWN models and the tasks of
+# the first MODELS_OF_MANY.
 MOST_MODELS, ROWS_SHOWN, MODELS_OF_MANY = 36, 200, 12
 OVERVIEW = "Suite averages"
 
@@ -30,9 +31,9 @@ class ScoreTables:
     def tables(self, label: str, measures: Sequence[Measure], averages: int = 0) -> list[Table]:
         """Return tables with `measures` as rows and models as columns; with ROWS_FROM or more models, models are rows.
 
-        The first `averages` measures are separated from the rest. The best scores of a measure are bold, and the score
-        of a blind guess is the last column (or row). Of more than MOST_MODELS models, the first MODELS_OF_MANY are
-        shown.
+        A line separates the first `averages` measures from the other measures. The best scores of a measure are bold,
+        and the score of a blind guess is the last column (or row). If there are more than MOST_MODELS models, only the
+        first MODELS_OF_MANY are shown.
         """
         models = self.scores.with_numbers(measures)
         if len(self.scores.models) > MOST_MODELS:
@@ -42,7 +43,10 @@ class ScoreTables:
         return [self._models_as_columns(label, models, measures, averages)]
 
     def overview(self, measures: Sequence[Measure], sets: Mapping[str, str]) -> list[Table]:
-        """Return tables of averages with a caption; of many models, the first ROWS_SHOWN, grouped by their set."""
+        """Return tables of averages with a caption.
+
+        If there are many models, the first ROWS_SHOWN are shown, grouped by their set of a grid.
+        """
         if len(self.scores.models) >= ROWS_FROM:
             return self._models_as_rows(OVERVIEW, self.scores.models[:ROWS_SHOWN], measures, OVERVIEW, sets)
         models = self.scores.with_numbers(measures)
@@ -82,7 +86,9 @@ class ScoreTables:
     def _table(
         self, measures: Sequence[Measure], models: Sequence[str], caption: str
     ) -> tuple[ScoreTable, tuple[Line, ...]]:
-        """Return a table with models as lines, and separately the line of blind guesses (empty without guesses)."""
+        """Return a table with models as lines, and a separate line with the scores of blind guesses (empty without
+        guesses).
+        """
         shown = self.scores.present(measures)
         guesses = blind_guesses(self.scores, shown, lambda found: " to ".join(found[:: max(1, len(found) - 1)]))
         return table_of(self.scores, shown, models, caption, best=True), guesses
@@ -91,10 +97,12 @@ class ScoreTables:
         return table.shown(self.cell, label, kind="scores")
 
     def cell(self, score: Score) -> str:
-        """Return a cell as HTML: our number as a link, runs and failures, and the published value with the verdict."""
+        """Return a cell as HTML: our number as a link, numbers of runs and failures, and the published value with its
+        comparison.
+        """
         if (row := score.row) is None:
             return score.without_number
-        # The provenance page contains only the first rows, so other numbers have no link.
+        # Numbers after the first PROVENANCE_ROWS rows have no link, because the provenance page does not contain them.
         address = f"{self._provenance}#{quote(row.anchor)}" if self._places[row.selectors] < PROVENANCE_ROWS else ""
         return render("number.html.j2", score=score, row=row, address=address)
 

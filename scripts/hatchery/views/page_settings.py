@@ -11,7 +11,7 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class Part(Settings):
-    """Description and corpus of an experiment of a study, for the study's page."""
+    """Description and corpus of one experiment in a study, for the study's page."""
 
     description: str
     corpus: str
@@ -19,7 +19,7 @@ class Part(Settings):
 
 @dataclass(frozen=True)
 class PageSettings(Settings):
-    """Texts and order of a page; `runs` are in the order of the models, `parts` are the experiments of a study.
+    """Texts and order of a page; `runs` are ordered by model, and `parts` are the experiments of a study by name.
 
     `style` is the style of the figures; the page shows models in the colours of the figures.
     """
@@ -28,7 +28,7 @@ class PageSettings(Settings):
     description: str
     runs: tuple[SeededRun, ...] = ()
     parts: dict[str, Part] = field(default_factory=dict)
-    # Label of the set of each model of a grid; only given if there are many models.
+    # Set of each model of a grid, only if there are many models.
     sets: dict[str, str] = field(default_factory=dict)
     style: Style = field(default_factory=Style)
 
@@ -40,7 +40,7 @@ class PageInputs:
     summary: Path
     # The summary as text, to which the page links.
     markdown: Path
-    # The notes on the numbers, as data.
+    # The notes on the numbers, as JSON.
     notes: Path
     # The page to which every number links.
     provenance: Path

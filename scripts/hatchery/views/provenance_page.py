@@ -31,7 +31,9 @@ _VOLATILE = ("started", "wall_seconds", "cpu_seconds", "peak_memory_mib", "pytho
 
 
 def places_of(chain: Chain) -> set[str]:
-    """Return the digests of the manifests on the page: all raw sources, and the first MOST_STAGES results of stages."""
+    """Return the digests of the manifests that the page shows: all raw sources, and the first MOST_STAGES results of
+    stages.
+    """
     stages = [digest for digest, node in chain.nodes.items() if node.manifest is not None]
     return {*stages[:MOST_STAGES], *(digest for digest, node in chain.nodes.items() if node.source is not None)}
 
@@ -85,7 +87,7 @@ def _numbers(rows: Sequence[SummaryRow], chain: Chain, places: Collection[str]) 
 
 
 def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dict[str, object]:
-    """Return the template's values for the section of a manifest."""
+    """Return the values that the template needs for the section of a manifest."""
     found: dict[str, object] = {
         "node": node,
         "path": chain.shown(node.path),
@@ -113,7 +115,9 @@ def _section(chain: Chain, node: Node, readers: Mapping[str, list[Node]]) -> dic
 
 
 def _place(chain: Chain, root: Path) -> str:
-    """Return the folder of raw files; outside the project, only the name of the last folder, as `.../name`."""
+    """Return the path of a folder of raw files as text; for a folder outside the project, only its name, as
+    `.../name`.
+    """
     shown = chain.shown(root)
     return f".../{root.name}" if Path(shown).is_absolute() else shown
 

@@ -24,8 +24,8 @@ NO_COLOUR = "currentColor"
 class Dot:
     """The mean of one model: its label and colour, the mean as text, and positions in percent of the row's width.
 
-    `place` is the position of the mean, `published` that of the published mean. `low` and `high` are the ends of the
-    deviation over runs or, for a single run, of the 95 % interval over items. Missing positions are None.
+    `place` is the position of the mean, `published` is the position of the published mean. `low` and `high` are the
+    ends of the deviation over runs or, for a single run, of the 95 % interval over items. Missing positions are None.
     """
 
     model: str
@@ -39,7 +39,9 @@ class Dot:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """The dots of one average; `guess` is the position of the blind guess, None if models have different ones."""
+    """The dots of one average; `guess` is the position of the blind guess, None if the blind guess differs between
+    models.
+    """
 
     label: str
     dots: tuple[Dot, ...]
@@ -75,8 +77,8 @@ class Chart:
 def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[str, str]) -> Chart | None:
     """Return the chart: averages in percent share one axis, each other average has its own axis.
 
-    `colours` are colours by label of the model. Averages of a single model are only drawn if there are no others.
-    Return None if there are no averages, or more than MOST_MODELS models.
+    `colours` are colours by label of the model. Averages that only one model has are drawn only if no average has
+    several models. Return None if there are no averages, or more than MOST_MODELS models.
     """
     known = [measure for measure in scores.present(headline) if scores.with_means(measure)]
     measures = [measure for measure in known if len(scores.with_means(measure)) > 1] or known
@@ -100,7 +102,7 @@ def score_chart(scores: Scores, headline: Sequence[Measure], colours: Mapping[st
 
 
 def _axis(index: int, measure: Measure) -> tuple[bool, int]:
-    """Return a key that is equal for measures that share an axis: those in percent share one."""
+    """Return a key that is equal for measures with a common axis: all measures in percent have a common axis."""
     percent = measure.metric.endswith("_percent")
     return percent, -1 if percent else index
 

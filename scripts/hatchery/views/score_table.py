@@ -1,8 +1,8 @@
 """A table of scores with deviations, numbers of runs, and marks for the best scores.
 
-Summaries, pages and paper tables use it; `ScoreTable.shown` returns the table that is written as Markdown, HTML, LaTeX
-or for a terminal. Displayed numbers are the four decimals of `summary.csv`, rounded by Python's formatting. The best
-number in a paper table is determined from the displayed numbers.
+Summaries, pages and paper tables use these tables; `ScoreTable.shown` returns the table that is written as Markdown,
+HTML, LaTeX or for a terminal. Displayed numbers are the four decimals of `summary.csv`, rounded by Python's formatting.
+The best number in a paper table is determined from the displayed numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,11 +52,12 @@ class Score:
     """One number of a table.
 
     `mean` is None if no run has a number; then `without_number` is displayed. The mean is over `n` runs, of which
-    `n_failed` failed; `n_without_number` further runs have no number. These three are 0 for printed numbers. `note` is
-    the remark on a printed number, or the reason why it is not `comparable`. `best` marks the best number of a column.
-    If a column contains changes from a `reference`, the reference is ranked as a change of 0. For our numbers, `seeds`
-    is the number of pretraining seeds, and `basis` describes conditions that must be equal for comparable numbers.
-    `row` is the number's summary row, if any, with the published value and the verdict.
+    `n_failed` failed; `n_without_number` further runs have no number. These three fields are 0 for printed numbers.
+    `note` is the remark on a printed number, or the reason why it is not `comparable`. `best` marks the best number of
+    a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0. For our
+    numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions that must
+    be equal for comparable numbers. `row` is the summary row of the number, with the published value and the result of
+    the comparison; None for printed numbers.
     """
 
     mean: float | None
@@ -82,7 +83,7 @@ class Score:
 
     @property
     def deviation_text(self) -> str:
-        """Return the displayed deviation; empty if there is none."""
+        """Return the displayed deviation; empty if the deviation is unknown."""
         return "" if self.mean is None or self.deviation is None else self.digits.deviation(self.deviation)
 
     @property
@@ -110,7 +111,9 @@ def score_of(row: SummaryRow, best: bool = False) -> Score:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table: its label, the source of its numbers (published or ours), our model, and the scores."""
+    """One line of a table: its label, the source of its numbers (published or ours), the name of our model, and the
+    scores.
+    """
 
     label: str
     source: str
@@ -119,8 +122,10 @@ class Line:
 
     @property
     def runs(self) -> str:
-        """Return the number of runs of our scores, or its range over the columns, as `5` or `5-9`; empty for printed
-        numbers.
+        """Return the number of runs of our scores, such as `5`, or the range of this number, such as `5-9`, if columns
+        differ.
+
+        Empty for printed numbers.
         """
         counts = [value.n for value in self.values if value is not None and value.n + value.n_without_number]
         if not counts:
@@ -139,7 +144,8 @@ class Block:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """A table of scores; `corner` is the heading of the column of labels, `headings` are those of the scores.
+    """A table of scores; `corner` is the heading of the column of labels, and `headings` are the headings of the
+    columns of scores.
 
     `labels` are display names of our models; they are shown if the table has a column for the source of numbers.
     """
@@ -164,7 +170,8 @@ class ScoreTable:
         return replace(self, corner="measure", headings=labels, blocks=(Block(self.blocks[0].heading, lines),))
 
     def shown(self, cell: Callable[[Score], Content] = Score.cell, label: str = "", kind: str = "") -> Table:
-        """Return the table for display: missing scores are dashes, and there is a column of sources if lines have one.
+        """Return the table for display: missing scores are dashes; if lines have a source, there is a column of
+        sources.
 
         `cell` returns the content of a score's cell.
         """
@@ -178,7 +185,7 @@ class ScoreTable:
         rows: list[list[Content]] = []
         previous = ""
         for line in block.lines:
-            # A label that published and our lines share is only written in the first line.
+            # A published line and our line with the same label are adjacent; only the first line shows the label.
             label, previous = "" if said and line.label == previous else line.label, line.label
             model = self.labels.get(line.model, line.model)
             source = f"{line.source}: {model}" if model and model != line.label else line.source
@@ -212,11 +219,11 @@ class PaperTable(ScoreTable):
 def with_best(lines: Sequence[Line], within_deviation: bool = False) -> list[Line]:
     """Return the lines with the best number of each column marked, separately among printed lines and among ours.
 
-    Numbers with equal displayed digits are equal, and all of several best numbers are marked. With `within_deviation`,
-    numbers are also marked if they are worse than the best by at most the deviation of the best; of several best
-    numbers, the largest deviation counts (in LTG-BERT's Table 3, 92.3 on SST-2 is bold next to 92.8 ± 0.5 and
-    92.8 ± 0.4). The only number of a column is not marked. None of our numbers in a column is marked if they are not
-    comparable, or if a model with one pretraining seed would be the best.
+    Numbers with equal displayed digits count as equal; if several numbers are the best, all are marked. With
+    `within_deviation`, a number is also marked if its distance from the best is at most the deviation of the best; if
+    several numbers are the best, the largest of their deviations is used (in LTG-BERT's Table 3, 92.3 on SST-2 is bold
+    next to 92.8 ± 0.5 and 92.8 ± 0.4). The only number of a column is not marked. In a column, no number of ours is
+    marked if our numbers are not comparable, or if a model with one pretraining seed would be the best.
     """
     columns: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     ours: dict[int, list[tuple[float, Score]]] = {}
@@ -257,7 +264,8 @@ def _strength(value: Score) -> float | None:
 
 BLIND_GUESS = "blind guess"
 """Label in tables for the score of a guess that does not see its items."""
-# Maximum number of columns of a table, and the number of models from which models are rows instead of columns.
+# SIDE_BY_SIDE is the maximum number of columns of a table. With ROWS_FROM or more models, models are rows instead of
+# columns.
 SIDE_BY_SIDE, ROWS_FROM = 6, 5
 COMPARED = ("model", "task", "metric", "ours", "published", "difference", "verdict", "source", "note")
 """Columns of a table that compares numbers with published ones."""
@@ -295,7 +303,7 @@ def compared_cells(
     ours: Content,
     decimals: int | None,
 ) -> list[Content]:
-    """Return the cells of a row that compares our number with the published number; the columns are COMPARED.
+    """Return the cells of a row that compares our number with the published number; COMPARED names the columns.
 
     `remarks` are remarks on published numbers by (model, suite, task, metric). `ours` is the cell of our number, and
     `decimals` the number of decimals of the published number.

@@ -1,9 +1,10 @@
 """Two experiments side by side: the settings in which they differ, and their numbers with intervals.
 
-The interval of a difference is Welch's 95 % interval. The standard error of each side is the deviation over runs
-divided by the square root of the number of pretraining seeds. For a single run, it is the standard error over the
-choice of items; then the interval is too wide if both models have the same items (`minimal_pair_tests` of a study
-compares item by item). If neither is known, there is no interval. Numbers that are not comparable have no difference.
+The interval of a difference is Welch's 95 % interval. The standard error of each mean is the deviation over runs
+divided by the square root of the number of pretraining seeds. For a single run, the standard error over the choice of
+items is used; then the interval is too wide if both models have the same items (`minimal_pair_tests` of a study
+compares item by item). If neither is known, there is no interval. For numbers that are not comparable, no difference is
+shown.
 """
 
 import math
@@ -72,8 +73,8 @@ def difference_of(one: SummaryRow, other: SummaryRow) -> Estimate:
 def _noise(row: SummaryRow) -> tuple[float, float] | None:
     """Return (standard error, degrees of freedom) of a row's mean; None if its noise is unknown."""
     if row.std is not None and row.n > 1:
-        # Fine-tuning runs of one pretraining are not independent samples of a model, so n is the number of seeds. With
-        # one seed, the interval only covers the variation over fine-tuning runs.
+        # Fine-tuning runs of one pretraining are not independent samples of a model, so the number of seeds is used as
+        # sample size. With one seed, the interval covers only the variation over fine-tuning runs.
         independent = row.seeds if row.seeds > 1 else row.n
         return row.std / math.sqrt(independent), independent - 1
     # With hundreds of items, the mean is approximately normal, so the degrees of freedom are practically infinite.
@@ -84,7 +85,7 @@ def side_by_side(project: Project, experiments: tuple[str, str], results: Path, 
     """Return a table of the settings that differ, and of scores: averages and clear differences only, or all scores
     with `everything`.
 
-    Raises ConfigError for an unknown or wrong experiment, ManifestError for an altered table.
+    Raises ConfigError for an unknown or invalid experiment, ManifestError for an altered table.
     """
     for name in experiments:
         project.require("experiment", name, "compare")
@@ -137,7 +138,8 @@ def _setting_row(of: str, found: Any) -> list[str]:
 
 def _common_settings(project: Project, name: str) -> dict[str, Any]:
     block = project.experiment(name)
-    # The contents of corpus and tokenizer are compared, because the name of an inline one is the experiment's name.
+    # Compare the contents of corpus and tokenizer instead of their names, because an inline corpus has the name of its
+    # experiment.
     content = {kind: plain(project.block(kind, getattr(block, kind))) for kind in ("corpus", "tokenizer")}
     return {
         key: {own: inner for own, inner in value.items() if own != "description"} if key in content else value
@@ -160,7 +162,7 @@ def _number_rows(
 ) -> tuple[list[Sequence[str | Cell]], int, dict[str, dict[str, list[str]]], int]:
     """Return (rows, number of omitted differences, incomparable scores, number of rows with a single pretraining seed).
 
-    Incomparable scores are by name, with the differing conditions.
+    Incomparable scores are grouped by name, with the conditions that differ.
     """
     one, other = scores
     headline = {(measure.suite, measure.task, measure.metric) for score in scores for measure in score.headline()}

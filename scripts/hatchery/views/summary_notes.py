@@ -28,10 +28,10 @@ PUBLISHED_AVERAGES = {
 
 @dataclass(frozen=True)
 class SummaryNotes:
-    """Notes on all numbers, sections (one per suite) with their notes, and remarks on published values by our row.
+    """Notes on all numbers, sections (one per suite) with their notes, and remarks on published values by summary row.
 
-    Notes have code in backquotes. The sections contain no measures here. `objectives` are the prediction tasks of the
-    models that were not trained on masked text.
+    Notes have code in backquotes. The sections contain no measures. `objectives` are the prediction tasks of the models
+    that were not trained on masked text.
     """
 
     notes: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def read_notes(path: Path) -> SummaryNotes:
 
 
 def general_notes(summary: Summary) -> list[str]:
-    """Return the notes on all numbers that apply to this summary: on means, failures, and comparisons."""
+    """Return the notes that apply to all numbers of this summary: on means, failures, and comparisons."""
     rows = summary.rows
     suites = {original_suite(task.suite) for task in summary.finetuned}
     text = render(

@@ -1,4 +1,4 @@
-"""The sections of a summary: contents, order and names, which the summaries in Markdown and plain text share.
+"""The sections of a summary: their contents, order and names, which are the same in Markdown and plain text.
 
 A section is a list of measures, and a measure selects one row of the summary per model. The writer of each format
 chooses the layout of a section (models as rows, or as columns).
@@ -30,7 +30,7 @@ from hatchery.views.sections import own_sections
 
 @dataclass(frozen=True)
 class Section:
-    """Measures that are shown together; `note` explains them. On the terminal, sections with `detail` are omitted."""
+    """Measures that are shown together, with an explanatory `note`; the terminal omits sections with `detail`."""
 
     title: str
     note: str
@@ -76,7 +76,9 @@ def _perplexity_per(task: str, summary: Summary) -> str:
 
 
 def _perplexity_per_model(summary: Summary) -> str:
-    """Return the unit of the models' perplexity, such as `per masked token`."""
+    """Return the unit of the models' perplexity, such as `per masked token`; one unit per objective if objectives
+    differ.
+    """
     objectives = objectives_of(summary)
     if len(objectives) == 1:
         return _perplexity_per(objectives[0], summary)
@@ -112,7 +114,9 @@ def _plain_sections(summary: Summary, kind: str, evaluation: Evaluation) -> list
 
 
 def suite_title(evaluation: Evaluation, kind: str, suite: str) -> str:
-    """Return the title of a suite: the title of its kind, followed by its name unless that equals the kind's name."""
+    """Return the title of a suite: the title of its kind and, unless kind and suite have the same name, the suite's
+    name.
+    """
     return evaluation.title if suite == kind else f"{evaluation.title}: {readable(suite)}"
 
 

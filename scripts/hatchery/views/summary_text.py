@@ -2,7 +2,7 @@
 
 On a terminal, measures are rows and models are columns; with ROWS_FROM or more models, models are rows, as on the page.
 Columns that do not fit side by side continue below. The terminal shows only the first metric of each task; summary.md
-also contains the others.
+contains all metrics.
 """
 
 import textwrap
@@ -125,7 +125,7 @@ def text_summary(summary: Summary) -> str:
 
 
 def _texts(line: Line, starred: bool) -> list[str]:
-    """Return the cells of a model; a star marks numbers of which runs failed or have no number.
+    """Return the cells of a model; a star marks numbers for which some runs failed or have no number.
 
     `starred` is True if any cell of the model has a star.
     """

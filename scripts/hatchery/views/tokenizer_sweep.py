@@ -1,8 +1,8 @@
 """The results of a sweep of tokenizers: a table (`selection.md`), and a figure.
 
 The table has the layout of Table 6 of the reduced-vocabulary study. The figure shows word-split ratio and ESMS against
-vocabulary size, with one line per type of tokenizer (BPE, ...). Dashed lines are the reference tokenizers of each type;
-a ring marks the size chosen for each type, a filled star the final choice.
+vocabulary size, with one line per tokenizer algorithm (BPE, ...). Dashed lines are the reference tokenizers of each
+algorithm; a ring marks the size chosen for each algorithm, and a filled star marks the final choice.
 """
 
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ def draw_tokenizer_sweep(rows: Sequence[SelectionRow], choose_by: Esms, style: S
     for place, name in enumerate(types):
         mine = [row for row in rows if row.type == name]
         esms = [(row, getattr(row.measures, choose_by)) for row in mine]
-        # Dashes of each type are in the gaps of the other types' dashes, so that equal references are all visible.
+        # The dash patterns of the types are shifted, so that equal reference lines are all visible.
         dashes = (4.0 * place, (4.0, 4.0 * max(1, len(types) - 1)))
         for axes, values in (
             (ratios, [(row, row.measures.word_split_ratio) for row in mine]),

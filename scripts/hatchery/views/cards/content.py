@@ -1,4 +1,4 @@
-"""The content of a corpus card, section by section; `rendering` defines its look.
+"""The content of a corpus card, section by section; `rendering` defines the layout.
 
 The corpus's sizes, and their comparison with published sizes, are also in CSV files next to the card.
 """
@@ -85,7 +85,9 @@ def size_section(sizes: SizeTable) -> Section:
 
 
 def selection_section(selections: Sequence[Selection]) -> Section:
-    """Return the section on the amounts of selected text, by source and level, before joining to sequences."""
+    """Return the section on the amounts of selected text, by source and level (sentence or span), before texts are
+    joined to sequences.
+    """
     rows = [
         (item.selection, item.source, item.level, count(item.texts), count(item.words), count(item.counted_words))
         for item in selections
@@ -99,7 +101,7 @@ def selection_section(selections: Sequence[Selection]) -> Section:
 
 
 def comparison_table(compared: Sequence[ComparedSize]) -> Table:
-    """Return published sizes next to ours."""
+    """Return a table of published sizes and our sizes."""
     rows = [
         (
             item.table,
@@ -118,7 +120,7 @@ def comparison_table(compared: Sequence[ComparedSize]) -> Table:
 
 
 def comparison_section(compared: Sequence[ComparedSize] | None, corpus: str) -> Section:
-    """Return the section that compares published sizes with ours, or says that no published size exists.
+    """Return the section that compares published sizes with our sizes, or states that no published size exists.
 
     `compared` is None if there is no table of published sizes.
     """
@@ -156,7 +158,9 @@ def length_section(sources: Sequence[str], facts: Mapping[tuple[str, str], Lengt
 
 
 def vocabulary_section(facts: Mapping[str, VocabularyFacts]) -> Section:
-    """Return the section on types, hapaxes and most frequent words: of each source and, if several, of all sources."""
+    """Return the section on types, hapaxes and most frequent words of each source and, if there are several, of all
+    sources.
+    """
     rows = [
         (
             name if found.complete else f"{name} (stopped)",
@@ -196,9 +200,9 @@ RULES = {
 
 
 def rule_section(counting: WordCounting, words: Mapping[tuple[str, str], int]) -> Section:
-    """Return the section on words as budgets and tracks count them, by source and split.
+    """Return the section on the number of words that budgets and tracks count, by source and split.
 
-    Only for corpora whose words are not whitespace-separated.
+    A card has this section only if these words are not whitespace-separated words.
     """
     adjusted = counting.word_count == "adjusted"
     rows = [

@@ -1,11 +1,12 @@
-"""Measures all numbers and samples of a corpus card in one pass over the shards, in memory independent of corpus size.
+"""Measurement of all numbers and samples of a corpus card in one pass over the shards, in memory independent of corpus
+size.
 
 Shards are read in batches and documents in pieces of about a million characters, because a document may be a whole
 corpus. The counts are compared with `statistics.csv`, so a card cannot contradict the counts stored with the corpus.
 
-Samples are chosen by hash, so that the choice depends on neither document order nor a random seed: for each source the
-documents whose names have the smallest SHA-256. The same hash selects the paragraph at which a sample starts, because
-the first lines of a book are rarely typical.
+For each source, the samples are the documents whose names have the smallest SHA-256. So the choice depends neither on
+the order of documents nor on a random seed. The same hash selects the paragraph at which a sample starts, because the
+first lines of a book are rarely typical.
 
 Lengths of sentences and documents are numbers of whitespace-separated words, as in `statistics.csv`. Texts without
 words are not counted.
@@ -81,8 +82,8 @@ class Sample:
 
 @dataclass
 class SampleChoice:
-    """Selects the `number` samples of one source with the smallest keys. Only excerpts are in memory, of up to about
-    `characters`.
+    """Selects the `number` samples of one source with the smallest keys; only excerpts of about `characters` are in
+    memory.
     """
 
     number: int
@@ -94,7 +95,7 @@ class SampleChoice:
         if not self.number:
             return
         key = hashlib.sha256(f"sample/{doc_id}".encode()).hexdigest()
-        # A heap with the largest key first: a new key must be smaller than the largest kept key.
+        # The heap begins with the largest kept key, which a new key must not exceed.
         rank = -int(key, 16)
         if len(self._heap) == self.number and rank <= self._heap[0][0]:
             return
@@ -109,9 +110,9 @@ class SampleChoice:
 
 
 def excerpt(text: str, number: int, characters: int) -> str:
-    """Return an excerpt of about `characters`, which starts at paragraph `number` modulo the number of paragraphs.
+    """Return an excerpt of at most `characters`, which starts at paragraph `number` modulo the number of paragraphs.
 
-    It ends between words.
+    The excerpt ends between words.
     """
     starts = [0]
     while (blank := text.find("\n\n", starts[-1])) >= 0:
@@ -222,9 +223,9 @@ def measure_document(measured: SourceMeasurement, document: Document, pieces: Pi
 
 
 def blocks(text: str, characters: int = BLOCK_CHARACTERS) -> Iterator[str]:
-    """Yield the text in parts of at least `characters` (except the last) that end at line ends.
+    """Yield the text in blocks of at least `characters` (except the last block) that end at line ends.
 
-    Most documents are one part.
+    Most documents are one block.
     """
     start = 0
     while start < len(text):

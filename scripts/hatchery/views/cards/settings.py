@@ -31,8 +31,8 @@ class CardSettings(Settings):
     top_words: int = 20
     """Number of most frequent words listed per source."""
     max_types: int = 3_000_000
-    """Maximum number of distinct words in memory, divided evenly among the sources. If a source reaches its part, its
-    vocabulary is measured on the words up to there."""
+    """Maximum number of distinct words in memory, divided evenly among the sources. If a source reaches its share, only
+    the words counted so far are reported."""
 
     def __post_init__(self) -> None:
         for name, low in (("samples_per_source", 0), ("sample_characters", 20), ("top_words", 0), ("max_types", 1)):

@@ -41,7 +41,7 @@ def running_word(piece: str) -> str:
 def count_pre_tokens(piece: str) -> int:
     """Return the number of pre-tokens in a whitespace-separated piece of text.
 
-    The text is not normalised (Unicode) before, which may add pre-tokens.
+    Unlike in the tokenizer, no Unicode normalisation precedes, so there may be more pre-tokens.
     """
     return 1 if piece.isalpha() else sum(1 for _ in _PRE_TOKEN.finditer(piece))
 

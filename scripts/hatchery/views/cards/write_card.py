@@ -27,7 +27,7 @@ from hatchery.views.cards.vocabulary import VocabularyFacts, facts_of
 def write_card(
     settings: CardSettings, corpus: Manifest, published: Path | None, tokens: Manifest | None, run: StageRun
 ) -> None:
-    """Write the card of a corpus; see the stage `describe_corpus`."""
+    """Write the card of a corpus; the stage `describe_corpus` calls this function."""
     statistics = corpus_statistics.read_statistics(corpus)
     subwords = None if tokens is None else corpus_statistics.read_token_statistics(tokens, corpus)
     rejected, rejected_texts = (
@@ -109,7 +109,7 @@ def _front_matter(settings: CardSettings, sizes: SizeTable) -> list[str]:
 def _vocabularies(
     sources: Sequence[str], measured: Mapping[str, SourceMeasurement], top: int
 ) -> dict[str, VocabularyFacts]:
-    """Return the vocabulary's numbers of each source and, if there are several, of all sources together."""
+    """Return numbers on the vocabulary of each source and, if there are several, of all sources together."""
     found = {source: facts_of([measured[source].vocabulary], top) for source in sources}
     return found if len(sources) < 2 else {**found, "all": facts_of([measured[s].vocabulary for s in sources], top)}
 

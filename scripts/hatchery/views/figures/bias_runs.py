@@ -4,8 +4,8 @@ The score is the Matthews correlation with the linguistic label on the disambigu
 (docs/papers/babylm-evaluation.md, "MSGS"). No learning rate is selected: every run of a task counts
 (docs/papers/elc-bert.md, "Fine-tuning").
 
-Runs without a value are drawn in a separate lane. Overlapping dots are moved apart perpendicular to the axis of scores,
-deterministically.
+Runs without a value are drawn in a separate column on the left. Overlapping dots are moved apart perpendicular to the
+axis of scores, deterministically.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ BiasRuns = Mapping[BiasTask, Mapping[str, pl.DataFrame]]
 
 
 def read_bias_runs(settings: FigureSettings, tables: Tables) -> dict[BiasTask, dict[str, pl.DataFrame]]:
-    """Return the runs of the experiment by task and model.
+    """Return the fine-tuning runs of the experiment by task and model.
 
     Raises ManifestError for an altered table, EvaluationError for a task without Matthews correlation.
     """
@@ -78,9 +78,10 @@ def _place(task: BiasTask, tasks: Sequence[BiasTask]) -> tuple[int, int, int, st
 
 @dataclass(frozen=True)
 class DotScale:
-    """Diameter of the dots of runs: in `points`, in `scores` along the x axis, and in `rows` along the y axis.
+    """Diameter of the dots of runs: `points` in typographic points, `scores` in units of the x axis, `rows` in rows of
+    the y axis.
 
-    Dots are at most `limit` rows above or below the line of their model.
+    Dots are at most `limit` rows above or below the row of their model.
     """
 
     points: float
@@ -90,9 +91,9 @@ class DotScale:
 
 
 def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale: DotScale) -> None:
-    """Draw runs as dots: x is the score, from percent to a fraction; y is near `place`.
+    """Draw runs as dots: x is the score as a fraction, y is near the row `place`.
 
-    Runs without a value are in the lane at x = BIAS_LANE.
+    Runs without a value are at x = BIAS_LANE.
     """
     values = [BIAS_LANE if value is None else value / 100 for value, _ in runs]
     offsets = swarm_offsets(values, scale.scores, scale.rows, scale.limit)
@@ -109,14 +110,14 @@ def draw_bias_runs(axes: Axes, runs: Runs, place: float, look: ModelStyle, scale
 def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: float) -> list[float]:
     """Return the vertical offset of each value's dot: dots in the same bin of width `diameter` alternate up and down.
 
-    Their distance is `step`, or less if the dots of a bin would otherwise exceed -`limit` to `limit`.
+    The distance of dots is `step`, or smaller if the dots of a bin would exceed the range from -`limit` to `limit`.
     """
     bins = [round(value / diameter) for value in values]
     sizes = Counter(bins)
     used: Counter[int] = Counter()
     offsets = []
     for place in bins:
-        # Ranks of the dots of a bin: 0, 1, -1, 2, -2, ...
+        # The ranks of the dots of a bin are 0, 1, -1, 2, -2, ...
         rank = (used[place] + 1) // 2 * (1 if used[place] % 2 else -1)
         used[place] += 1
         largest = sizes[place] // 2
@@ -125,7 +126,7 @@ def swarm_offsets(values: Sequence[float], diameter: float, step: float, limit: 
 
 
 def bias_axis(axes: Axes, lane: bool) -> None:
-    """Draw an axis of Linguistic Bias Scores from -1 to 1, optionally with a lane on the left for runs without a
+    """Draw an axis of Linguistic Bias Scores from -1 to 1, optionally with a column on the left for runs without a
     value.
     """
     names = list(BIAS_TICKS.values())

@@ -89,10 +89,10 @@ DOTS, DOTS_HALF = 0.33, 0.13
 
 @dataclass(frozen=True)
 class Violin:
-    """One row: the runs of a model on the ambiguous tasks of a suite, scores in percent.
+    """One row of the figure: the runs of a model on the ambiguous tasks of a suite, with scores in percent.
 
     `mean` is the mean of the task means, None if a task has no value; `published` is the paper's mean, None if the
-    paper averages other tasks.
+    paper averages over different tasks.
     """
 
     model: str
@@ -184,7 +184,7 @@ def kernel_density(values: Sequence[float], places: np.ndarray) -> np.ndarray:
 
 
 def _densest(panel: Sequence[Violin]) -> float:
-    """Return the highest density of a panel; all violins are scaled by it, so that they have the same area."""
+    """Return the highest density of a panel, which scales all violins of the panel, so that they have the same area."""
     places = np.linspace(-1.0, 1.0, GRID_POINTS)
     drawn = [violin.scores for violin in panel if len(violin.scores) >= FEWEST_RUNS_OF_A_VIOLIN]
     return max((float(kernel_density(values, places).max()) for values in drawn), default=1.0)

@@ -12,7 +12,7 @@ from hatchery.views.figures.registry import declared_figures, tables_of
 
 
 def draw(settings: FigureSettings, tables: Mapping[str, Path], output: Path) -> None:
-    """Draw the figure of `settings`; see the stage `draw_figure`."""
+    """Draw the figure of `settings`; the stage `draw_figure` calls this function."""
     declared = declared_figures()[settings.figure]
     if lacking := [table for table in tables_of(declared) if table not in tables]:
         raise ConfigError(f"tables: {' and '.join(lacking)} missing; the figure {settings.figure} needs them")

@@ -64,7 +64,8 @@ Source: `measurements.parquet`.
 
 
 def draw(settings: FigureSettings, tables: Tables) -> Figure:
-    """Return the figure: for each suite a grid of linguistic and surface features; missing pairs are empty panels.
+    """Return the figure: for each suite a grid of linguistic and surface features; for a missing pair of features, the
+    panel is empty.
 
     Raises ManifestError for an altered table.
     """

@@ -62,7 +62,7 @@ class LayerPanel:
 
     @property
     def consumers(self) -> int:
-        """Number of rows (equal to that of columns): the layers, and the model's output if it has layer weights."""
+        """Number of rows and of columns: the layers, and the model's output if it has layer weights."""
         return max(self.table.scaled)[0]
 
 
@@ -74,8 +74,8 @@ def draw(settings: FigureSettings, tables: Tables) -> Figure:
 def panels_of(settings: FigureSettings, tables: Mapping[str, LayerWeights]) -> list[LayerPanel]:
     """Return panels of weights averaged over the seeds of each model, in the order of the configuration.
 
-    Models without layer weighting look equal, so all of one depth share a panel, before the other panels. Raises
-    EvaluationError if two seeds of a model differ in their layers.
+    Models without layer weighting have equal weights, so models of equal depth share a panel; these panels come first.
+    Raises EvaluationError if two seeds of a model differ in their layers.
     """
     plain: dict[int, list[str]] = {}
     weighted = []

@@ -2,7 +2,7 @@
 
 The training loss of single steps is noisy, so steps are grouped into at most 200 equal intervals, and the mean of each
 interval is drawn. Development losses are drawn as measured. A model with several pretraining seeds is one line, the
-mean over seeds, with a band.
+mean over seeds, with a band for the spread.
 """
 
 import math
@@ -202,9 +202,9 @@ def draw_learning_curves(
 
 
 def _groups(settings: FigureSettings, untrained: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the legend's label of each group of models, and the group of each model.
+    """Return the legend's label of each group of models, and the group of each model; a group has one colour.
 
-    A group has one colour: it is a model or, if the models are in sets of a grid, a set.
+    A group is a single model or, for models of a grid with sets, one set.
     """
     if not settings.sets:
         return models_with_counts(settings.runs), {model: model for model in models_in_order(settings.runs)}

@@ -1,7 +1,8 @@
 """Plot markers and lines: single runs, means of models, published values, and lines of means with their bands.
 
 A run is a dot: filled if it succeeded, hollow if it failed. Published values that are comparable with ours are open
-diamonds. Other published values are only in the summary, with the reason. The band of a line is the spread over seeds.
+diamonds. Published values that are not comparable appear only in the summary, with the reason. The band of a line is
+the spread over seeds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -116,7 +117,7 @@ def published_handle(style: Style) -> Line2D:
 
 @dataclass(frozen=True)
 class MeanRow:
-    """A row of a panel of means: its name, its look, and (mean, spread), None if the mean is unknown."""
+    """A row of a panel of means: its name, its style, and (mean, spread); None for an unknown mean."""
 
     name: str
     look: ModelStyle
@@ -126,7 +127,7 @@ class MeanRow:
 def draw_means(axes: Axes, title: str, rows: Sequence[MeanRow], size: float, least: int = 1) -> None:
     """Draw a panel with a row per model from top to bottom: a dot at the mean, and a bar for the spread.
 
-    The panel has space for at least `least` rows.
+    The panel has the height of at least `least` rows.
     """
     for place, row in enumerate(reversed(rows)):
         if row.mean is not None:
@@ -153,9 +154,9 @@ def point_of(
     values: Sequence[float],
     of: Callable[[Sequence[float]], tuple[float | None, float | None]] = mean_and_deviation,
 ) -> Point:
-    """Return the point at x = `place` of `values`, of which there is at least one.
+    """Return the point at x = `place` for the mean and spread of at least one value.
 
-    `of` computes mean and spread; by default the spread is the sample standard deviation.
+    `of` computes mean and spread; by default, the spread is the sample standard deviation.
     """
     mean, spread = of(values)
     assert mean is not None
@@ -182,7 +183,7 @@ def up_to(highest: float | None, mean: float, spread: float) -> float:
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel: a column of `curves.parquet`, a title, and (`marks_minimum`) whether each line's minimum has a dot."""
+    """A panel: its column in `curves.parquet`, its title, and whether a dot marks the minimum of each line."""
 
     column: str
     title: str

@@ -1,7 +1,8 @@
-"""The kinds of results that figures draw (`NEEDS`), each with its table and a check whether an experiment has them.
+"""The kinds of results that figures need (`NEEDS`): for each kind, its table, and a check whether an experiment has
+such results.
 
-A figure may also need an analysis; then only studies whose configuration has this analysis have the figure. A figure
-that needs more than tables has additional settings (`Asks`), which its kind of results declares.
+A figure may also need an analysis; then only studies whose configuration contains this analysis have the figure. Some
+kinds of results require further settings of the figure (`Asks`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asks:
-    """Additional settings of the figures of a kind of results.
+    """Additional settings of figures that need a kind of results.
 
     `settings` is the settings class of these figures. `values` returns the additional settings for an experiment or
     study and the runs that the figure draws. `models` returns the drawn models, if not all models are drawn.
@@ -49,8 +50,9 @@ class Need:
 
 @dataclass(frozen=True)
 class RegularisedStart(Settings):
-    """Strength of the penalty for predictions near the unigram distribution, and the number of steps with it; 0 and 0
-    without penalty.
+    """Strength of the penalty for predictions near the unigram distribution, and the number of steps with the penalty.
+
+    Both are 0 for a start without the penalty.
     """
 
     penalty: float
@@ -59,7 +61,8 @@ class RegularisedStart(Settings):
 
 @dataclass(frozen=True)
 class SweptValues(Settings):
-    """Values of the configuration keys that a sweep varies, for one run; runs equal in all other keys share `line`.
+    """Values of the configuration keys that a sweep varies, for one run; runs that are equal in all other keys have the
+    same `line`.
 
     `sized` is True for runs of a grid, which differ in their numbers of parameters.
     """
@@ -73,7 +76,8 @@ class SweptValues(Settings):
 class SweptFigure(FigureSettings):
     """Settings of a figure of models that sweeps or grids define.
 
-    `objectives` names the prediction task in which held-out text is measured, by model, if the models differ in it.
+    `objectives` names, by model, the prediction task by which perplexity is measured; empty if all models have the
+    same.
     """
 
     swept: dict[str, SweptValues] = field(default_factory=dict)
@@ -99,7 +103,7 @@ class MilestonesFigure(FigureSettings):
 def regularised_starts(experiment: "Experiment") -> dict[str, RegularisedStart]:
     """Return penalty and steps of each run that starts from a run with `unigram_penalty`.
 
-    Runs that are otherwise equal, but start without such a run, follow with the values 0 and 0. Empty if no run starts
+    Next come runs that are equal except that they start without such a run; their values are 0. Empty if no run starts
     from a run with `unigram_penalty`.
     """
     found, compared, runs = dict[str, RegularisedStart](), [], experiment.runs
@@ -159,7 +163,7 @@ def _regularised(project: "Project", experiment: str) -> Mapping[str, Regularise
 
 def _swept(project: "Project", experiment: str) -> Mapping[str, Mapping[str, object]]:
     found = project.for_members(experiment, lambda part: project.expansion(part).swept_values())
-    # Names of lines start with the name of their experiment, as those of models in a study do.
+    # As in the names of a study's models, the names of lines begin with the experiment.
     return {
         model: {**values, "line": f"{model.removesuffix(model.rpartition('/')[2])}{values['line']}"}
         for model, values in found.items()
@@ -172,7 +176,7 @@ def _swept_with_objectives(project: "Project", experiment: str, runs: Sequence[S
     return {"swept": _swept(project, experiment), "objectives": asked if len(set(asked.values())) > 1 else {}}
 
 
-# Needs in the order of their figures on the page.
+# Kinds of results, in the order of their figures on the page.
 NEEDS = {
     "runs": Need("runs", "pretrained models"),
     "curves": Need("curves", "pretrained models"),

@@ -86,9 +86,10 @@ AVERAGE_GAP = 0.6
 
 @dataclass(frozen=True)
 class SuiteBars:
-    """One panel: a metric in percent by (phenomenon, model), phenomena from top to bottom, averages last.
+    """One panel: values of a metric in percent by (phenomenon, model); phenomena are ordered from top to bottom, and
+    averages are last.
 
-    `published` contains the paper's values, if any, also by (phenomenon, model).
+    `published` are the paper's values by (phenomenon, model).
     """
 
     suite: str

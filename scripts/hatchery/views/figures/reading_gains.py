@@ -1,6 +1,6 @@
 """Log-likelihood gains of regressions of reading times, against the model's perplexity and against words seen.
 
-Each table of reading times, and each of its responses, has a row of two panels.
+Each response (a column of reading times) of each table has a row of two panels.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,8 +57,10 @@ Source: `measurements.parquet`, `runs.parquet`.
 
 @dataclass
 class Gains:
-    """Points of one row of panels, by model and milestone: for each seed (perplexity, words seen, gain, deviation of
-    the gain). Unknown values are None.
+    """Points of a row of panels by model and milestone: (perplexity, words seen, gain, deviation of the gain) of each
+    seed.
+
+    Unknown values are None.
     """
 
     points: dict[str, dict[str, list[tuple[float | None, float | None, float, float | None]]]] = field(
@@ -105,7 +107,9 @@ def draw(settings: MilestonesFigure, tables: Tables) -> Figure:
 
 
 def rows_of(runs: Iterable[SeededRun], words: Mapping[str, int | None], measured: pl.DataFrame) -> dict[str, Gains]:
-    """Return the rows of the figure by title, in the order of the table; `words` is the number seen by run."""
+    """Return the rows of the figure by title, in the order of the table; `words` is the number of words seen,
+    by run.
+    """
     named = {run.name: run for run in runs}
     trainings = {run.name: run.model for run in named.values() if not run.milestone_of}
     perplexity = {

@@ -25,7 +25,7 @@ If the figure needs an analysis, the manifests of its entries in a study have th
 
 PUBLISHED = "published"
 
-# Legend entries of plot markers, which the page explains.
+# Labels of plot markers in the legend; the page explains these markers.
 PUBLISHED_LABEL, FAILED_LABEL = "published mean", "failed run"
 
 BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"
@@ -35,12 +35,15 @@ BEGINNING, END = "\nFIGURE = Declaration(\n", "\n)\n"
 class Declaration:
     """Declaration of a figure for other modules; the name of the figure is the name of its file.
 
-    `title` is the title in the SVG file. `caption` is the text below the figure on pages, and its alternative text for
-    screen readers; sentences of `also` are appended if they apply. `explanation` is unfolded below the caption: its
-    paragraphs, with code in backquotes. `published` is True if the figure marks published values. `needs` are the kinds
-    of results that it draws (`NEEDS`). By default, a figure draws only the first models of an experiment with many;
-    with `all_models` it draws all models, with `by_set` all models if they are in sets of a grid, coloured by set.
-    Increase the version when the code of the figure changes its drawing.
+    - `title`: title in the SVG file
+    - `caption`: text below the figure on pages, and alternative text for screen readers
+    - `also`: sentences that are appended to the caption if they apply
+    - `explanation`: paragraphs of a folded text below the caption, with code in backquotes
+    - `published`: True if the figure shows published values
+    - `needs`: kinds of results that the figure draws (`NEEDS`)
+    - `all_models`: True if the figure draws all models, even if there are many; by default, only the first ones
+    - `by_set`: True if the figure draws all models of a grid with sets, coloured by set
+    - `version`: increase this number when the code of the figure changes the drawing
     """
 
     title: str
@@ -54,7 +57,7 @@ class Declaration:
     also: Mapping[str, str] = field(default_factory=dict)
 
     def caption_with(self, *true: str) -> str:
-        """Return the caption, followed by the sentences of `also` with the keys `true`."""
+        """Return the caption, followed by the sentences of `also` with the given keys."""
         return " ".join([self.caption, *(self.also[name] for name in true)])
 
     @property
@@ -89,7 +92,7 @@ def _literal(keyword: ast.keyword, path: Path) -> Any:
 
 
 def numbers_of(tables: Tables, analysis: str) -> dict[str, list[dict[str, str]]]:
-    """Return the rows of `numbers.csv` of an analysis, by its entries in a study. Raises ManifestError."""
+    """Return the rows of `numbers.csv` by entry of an analysis in a study. Raises ManifestError."""
     parts = {name: name.partition("/") for name in tables}
     return {parts[name][2]: read_numbers(path) for name, path in tables.items() if parts[name][0] == analysis}
 

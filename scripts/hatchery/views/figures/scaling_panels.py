@@ -41,8 +41,9 @@ class LawPanel:
 
 
 def law_panels(entries: Mapping[str, Rows]) -> list[LawPanel]:
-    """Return a panel for each entry and source of curves with data points; titles name the entry if there are
-    several.
+    """Return a panel for each entry of the analysis and each source of curves with data points.
+
+    Titles name the entry if there are several.
     """
     found = []
     for entry, rows in entries.items():
@@ -61,7 +62,7 @@ def draw_laws(settings: FigureSettings, tables: Tables, axis: str) -> Figure:
 
 
 def draw_entries(settings: FigureSettings, entries: Mapping[str, Rows], axis: str) -> Figure:
-    """Return the figure like `draw_laws`, from the rows of `numbers.csv` by entry of a study."""
+    """Return the figure of `draw_laws`, from the rows of `numbers.csv` by entry of the analysis."""
     style, panels = settings.style, law_panels(entries)
     width, size = style.width_inches, style.font_size
     rows, columns = grid_shape(max(1, len(panels)), 1 if is_narrow(style) else 2)
@@ -110,7 +111,7 @@ def _draw_panel(axes: Axes, panel: LawPanel, axis: str, style: Style) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.grid(visible=True)
-    # Exponents and R² are in the title, because no area inside the panel is free in every study.
+    # The exponents and R² are in the title, because they could cover data inside the panel.
     axes.set_title("\n".join([panel.title, *texts]), loc="left")
     axes.set_xlabel(AXIS_NAMES[axis])
     axes.set_ylabel("development loss (nats)")
@@ -135,7 +136,7 @@ def _shade(axes: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 
 def _laws(panel: LawPanel, axis: str) -> Rows:
-    """Return the fitted laws, without the laws of regions that contain all points."""
+    """Return the fitted laws, except laws of regions that equal the law of all points."""
     laws = [law for law in panel.of_kind("law") if law["axis"] == axis and law["exponent"]]
     every = next((law["points"] for law in laws if law["region"] == WHOLE), "")
     return [law for law in laws if law["region"] == WHOLE or law["points"] != every]

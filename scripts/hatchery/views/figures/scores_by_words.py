@@ -57,8 +57,9 @@ COLUMNS = 3
 
 @dataclass
 class Lines:
-    """A panel: (words, score, sampling deviation) of each seed by model and milestone, and the scores of a blind
-    guess.
+    """A panel: points (words, score, sampling deviation) of each seed, by model and milestone.
+
+    `chance` are the scores of a blind guess.
     """
 
     metric: str

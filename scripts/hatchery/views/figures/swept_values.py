@@ -90,8 +90,8 @@ Values = dict[str, dict[str, float]]
 class SweptPanel:
     """A panel: `axis` is the swept key on the x axis.
 
-    `lines` are points by a label with the values of the other keys. `ticks` are the values on the axis if these are
-    words. `published` are (x, value) of a paper's printed values.
+    `lines` are points by label, which contains the values of the other keys. `ticks` are the values on the axis if they
+    are not numbers. `published` are (x, value) of a paper's printed values.
     """
 
     title: str
@@ -121,9 +121,10 @@ def draw(settings: SweptFigure, tables: Tables) -> Figure:
 
 
 def with_rivals(panels: Sequence["SweptPanel"]) -> list["SweptPanel"]:
-    """Return the panels except those with a single model whose score is not comparable with the other models' scores.
+    """Return the panels without those that show a single model because its score is not comparable with other models'
+    scores.
 
-    If no panel remains, return one panel without lines, whose title lists all scores.
+    If this leaves no panel, return one panel without lines, whose title lists all scores.
     """
     kept = [panel for panel in panels if not panel.apart or sum(map(len, panel.lines.values())) > 1]
     names = list(dict.fromkeys(panel.title.partition("\n")[0] for panel in panels))
@@ -143,7 +144,7 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
     """Return the main scores: perplexities, averages of suites of minimal pairs and of tasks, and BLEU of test sets.
 
     Models with different `objectives` predict different tokens, so their perplexities are separate scores. Scores with
-    different bases (column `basis` of the measurements) are also separate.
+    different comparison bases (column `basis` of the measurements) are also separate.
     """
     found: Values = {}
     bases: dict[str, dict[str, str]] = {}
@@ -165,7 +166,7 @@ def main_values(measured: pl.DataFrame, objectives: Mapping[str, str]) -> Values
 
 
 def _apart(title: str, by_run: dict[str, float], bases: Mapping[str, str]) -> Iterator[tuple[str, dict[str, float]]]:
-    """Yield (title, values by run); if the values have several bases, each basis has a separate title."""
+    """Yield (title, values by run); values with different comparison bases have different titles."""
     for basis, label in distinguishing_labels(bases.values()).items():
         numbers = {run: value for run, value in by_run.items() if bases[run] == basis}
         yield f"{title}{APART}{label}" if label else title, numbers
@@ -185,7 +186,10 @@ def _title(kind: str, suite: str, task: str, metric: str) -> str:
 
 
 def _averages(suite: str, rows: pl.DataFrame) -> Sequence[tuple[str, float]]:
-    """Return (name, average over tasks) of one run; if there is a single task, its name and mean first metric."""
+    """Return (name, average over tasks) for each average of one run.
+
+    If there is a single task, return the name of the task and the mean of its first metric.
+    """
     averages = [
         (average.task, average.aggregate.mean)
         for average in task_averages(suite, rows)

@@ -62,7 +62,7 @@ Source: `measurements.parquet`.
     published=True,
 )
 
-# All metrics are percentages or correlations times 100.
+# Maximum of all metrics, which are percentages, or correlations times 100.
 BEST = 100.0
 # With more scores, the figure would fill several screens, so it shows only averages.
 MOST_SCORES = 300
@@ -80,9 +80,9 @@ class TaskScore:
 
 @dataclass(frozen=True)
 class TaskScores:
-    """The rows of one task by model; `metric` is a name such as `f1_percent`.
+    """The scores of one task by model; `metric` is a name such as `f1_percent`.
 
-    `blind_guess` is only drawn for accuracies; `average` is True if the rows are means over tasks.
+    `blind_guess` is only drawn for accuracies; `average` is True if the scores are means over tasks.
     """
 
     task: str

@@ -91,7 +91,7 @@ def points(
 ) -> Mapping[tuple[str, str, str], list[Point]]:
     """Return points, sorted from rare to frequent tokens, by split, metric (LOG_PROBABILITY, WITHOUT_BIAS) and model.
 
-    `rows` are of single runs: (model, bin, metric, value, number of tokens, standard error over tokens).
+    A row of `rows` is (model, bin, metric, value, number of tokens, standard error over tokens) of a single run.
     """
     bins: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
     for model, task, metric, value, tokens, error in rows:

@@ -87,10 +87,9 @@ def written(position: int, word: str) -> str:
 
 
 def panel_rows(rows: Sequence[tuple[str, str, float, str | None]]) -> list[tuple[str, str, float]]:
-    """Return rows (model, task, surprisal) without the fourth column, the conditions of each surprisal (`basis`).
+    """Return rows (model, task, surprisal), from rows that also contain the comparison basis.
 
-    If the conditions of two models differ, their surprisals do not compare; the difference is then appended to the
-    name of the text in the task.
+    If the comparison bases of two models differ, the difference is appended to the name of the text.
     """
     bases: dict[str, list[str]] = {}
     for _, task, _, basis in rows:

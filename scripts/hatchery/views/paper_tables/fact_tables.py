@@ -1,9 +1,9 @@
 """Paper tables without scores: sizes of corpora, sizes of tasks, contributions of layers.
 
-The tables of corpus sizes are LTG-BERT Table 1 and ELC-BERT Table 6; our sizes come from our corpus cards. The table of
-task sizes is LTG-BERT Table 4; our sizes come from the manifests of fine-tuning. All models of an experiment have the
-same task data, so the manifests of one model suffice. The table of the contributions of layers to probes is LTG-BERT
-Table 5; our contributions come from `layers.parquet`.
+The tables of corpus sizes are LTG-BERT Table 1 and ELC-BERT Table 6; our sizes come from the cards of our corpora. The
+table of task sizes is LTG-BERT Table 4; our sizes come from the manifests of fine-tuning. All models of an experiment
+have the same task data, so the manifests of one model suffice. The table of the contributions of layers to probes is
+LTG-BERT Table 5; our contributions come from `layers.parquet`.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def sizes_table(
 ) -> PaperTable:
     """Return the table of printed sizes and our sizes.
 
-    Raises ConfigError for a printed size that the layout has no cell for, or would show with fewer digits.
+    Raises ConfigError for a printed size without a cell in the layout, or with more digits than the layout shows.
     """
     where = f"{settings.published.paper}, table {number}"
     places = {_place(row, column) for row in layout.rows for column in layout.columns}
@@ -221,8 +221,8 @@ def layers_table(
 ) -> PaperTable:
     """Return the table of printed contributions, with our contributions below each task.
 
-    Models with another number of layers have separate columns. Raises ConfigError if layout and printed table have
-    different cells.
+    If a model has more layers than the printed model, the table has further columns. Raises ConfigError if layout and
+    printed table have different cells.
     """
     own = {key: value for key, value in shares.items() if key[1] in layout.tasks}
     depth = max([layout.layers, *(len(value.percent) for value in own.values())])

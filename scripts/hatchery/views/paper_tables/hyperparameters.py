@@ -23,8 +23,8 @@ def hyperparameters(
 ) -> dict[str, Numbers]:
     """Return the hyperparameters that a paper's layout contains, by run and path; empty if the layout has none.
 
-    `prefix` precedes the paper's names in our task names. Keys that a run does not have are omitted. Raises ConfigError
-    for a path whose first part is not allowed.
+    `prefix` is the prefix of our task names before the paper's names. Keys that a run lacks are omitted. Raises
+    ConfigError for a path whose first part is not allowed.
     """
     tables = (table for table in read_layout(layout).tables.values() if isinstance(table, ScoreLayout))
     columns = [column for table in tables for column in table.resolved_columns() if column.suite == SETTINGS]

@@ -1,6 +1,6 @@
 """The layouts of a paper's tables, read from `config/paper_tables/<paper>.yaml`.
 
-The layout of a table states its number, caption, blocks of published rows, columns as (suite, task, metric), and
+The layout of a table states its number, caption, rows in blocks with headings, columns as (suite, task, metric), and
 digits. There are five kinds of tables: scores, order, layers, sizes, tasks.
 """
 
@@ -272,7 +272,7 @@ def _check_table(layout: TableLayout, where: str) -> None:
 
 
 def _places(layout: TableLayout) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
-    """Yield (key, entries) of the lists of a layout whose entries must be distinct."""
+    """Yield (key, entries) of each list in a layout whose entries must be distinct."""
     if isinstance(layout, ScoreLayout):
         yield "blocks", [(block.track, row.row) for block in layout.blocks for row in block.rows]
         yield "columns", [(column.suite, column.task, column.metric) for column in layout.resolved_columns()]

@@ -1,11 +1,12 @@
 """Matrices of almost stochastic order: ELC-BERT Tables 11 and 12.
 
 Each row has three lines: the printed values, our values with the confidence corrected for the whole matrix, and our
-values computed as the paper's package does. First come our models that replicate a published row, then the others.
+values computed as the paper's package does. Our models that replicate a published row come first, then our other
+models.
 
-The order compares single runs, which a summary does not contain, so they are read from `measurements.parquet`. The
-score of a run is the mean over the tasks in the published average of a suite. A run is identified by its seeds and the
-rank of its learning rate.
+The order compares single runs, so it is computed from `measurements.parquet` and not from the summary. The score of a
+run is the mean over the tasks in the published average of a suite. A run is identified by its seeds and the rank of its
+learning rate.
 """
 
 from collections import Counter
@@ -90,7 +91,7 @@ def order_table(
 
 
 def _firsts(places: Sequence[tuple[Entry, str]]) -> list[str]:
-    """Return the published row of each column; empty if an earlier column has the same published row."""
+    """Return the published row of each column, but an empty text if an earlier column has the same published row."""
     seen: set[str] = set()
     rows = []
     for entry, _ in places:
@@ -158,7 +159,7 @@ def read_runs(settings: PaperTablesSettings, measurements: Path) -> pl.DataFrame
 def tasks_of_average(suite: str, average: str) -> tuple[str, ...]:
     """Return the tasks of a published average.
 
-    Raises ConfigError for an unknown average, or one over several metrics of a task.
+    Raises ConfigError for an unknown average, or an average over several metrics of a task.
     """
     members = PUBLISHED_AVERAGES.get(suite, {}).get(average, ())
     tasks = tuple(task for member in members for task, metric in member if len(member) == 1 and not metric)
@@ -174,7 +175,7 @@ def lists_of_models(
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Return the scores of runs (means over `tasks`) by model, and the reasons why other models have no scores.
 
-    A model that was run on none of the tasks is in neither mapping.
+    Both mappings omit models without any run on the tasks.
     """
     lists: dict[str, list[float]] = {}
     left_out: dict[str, str] = {}
@@ -203,10 +204,10 @@ def lists_of_models(
 def run_scores(runs: pl.DataFrame, tasks: Sequence[str]) -> list[float]:
     """Return the mean over `tasks` of each run of a model that has a value for all tasks; `runs` are its measurements.
 
-    ELC-BERT, Appendix E, does not state the compared scores. Averaging the tasks within each run reproduces the
-    pattern of ELC-BERT's Tables 11 and 12, pooling all scores does not (docs/papers/elc-bert.md, "Significance"). Runs
-    that predict one class for all rows are included, because the order compares whole distributions. Raises
-    EvaluationError if a run lacks a task or has it twice, or if no score is left.
+    ELC-BERT, Appendix E, does not state the compared scores. If tasks are averaged within each run, the pattern of
+    ELC-BERT's Tables 11 and 12 is reproduced; if all scores are pooled, it is not (docs/papers/elc-bert.md,
+    "Significance"). Runs that predict one class for all rows are included, because the order compares whole
+    distributions. Raises EvaluationError if a run lacks a task or has it twice, or if no score is left.
     """
     scores = []
     for (seed, tuned, rate), rows in by_run(runs.sort("seed", "finetuning_seed", "learning_rate", "task")):

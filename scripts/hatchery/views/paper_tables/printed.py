@@ -1,4 +1,4 @@
-"""The printed part of a paper's table: its rows, our models that replicate them, its numbers, and its notes.
+"""The printed part of a paper's table: rows, our models that replicate the rows, printed numbers, and notes.
 
 Each printed number must have a cell in the layout, and each row of the layout a printed number. The notes explain the
 origin of numbers, the kind of deviation, the number of runs, bold face, and numbers that are not comparable.
@@ -37,7 +37,7 @@ class EntryBlock:
 
 
 def check_rows(settings: PaperTablesSettings, numbers: Iterable[PublishedNumber]) -> None:
-    """Raise ConfigError if `published` names an unknown model, track or row."""
+    """Raise ConfigError if the experiment's key `published` names an unknown model, track or row."""
     choice = settings.published
     numbers = list(numbers)
     tracks = {number.track for number in numbers if number.track}
@@ -59,8 +59,8 @@ def entry_blocks(
 ) -> list[EntryBlock]:
     """Return the rows of a table with the models that replicate them; `present` are the models with a number.
 
-    Our models are only in blocks of the experiment's track. Models that replicate no published row come last in the
-    last of these blocks, under their labels. Models that replicate a row of another table are omitted.
+    Our models are only in blocks of the experiment's track. Models that replicate no published row are listed under
+    their labels at the end of the last block of this track. Models that replicate a row of another table are omitted.
     """
     choice = settings.published
     present = set(present)
@@ -220,14 +220,15 @@ def common_notes(
 def remarks(lines: Iterable[Line], headings: Sequence[str], comparable: bool) -> list[str]:
     """Return the remarks on printed numbers, each once, with the rows and columns of these numbers.
 
-    Only remarks on comparable numbers are returned or, if `comparable` is False, only those on other numbers.
+    If `comparable` is True, only remarks on comparable numbers are returned, else only remarks on incomparable numbers.
     """
     places: dict[str, list[str]] = {}
     for line in lines:
         for heading, value in zip(headings, line.values, strict=True):
             if value is None or not value.note or value.comparable != comparable:
                 continue
-            # Remarks on comparable numbers are split at semicolons, because many numbers share a part of a remark.
+            # Remarks on comparable numbers are split at semicolons, because many numbers have only a part of their
+            # remark in common.
             for remark in [value.note] if not comparable else value.note.split("; "):
                 places.setdefault(remark, []).append(f"{line.label}, {heading}")
     return [f"{note} ({_named(where)})" for note, where in places.items()]

@@ -1,7 +1,7 @@
 """Tables of scores: ELC-BERT Tables 1 to 3 and 7 to 10, LTG-BERT Tables 2, 3 and 6 to 8.
 
 Below the printed line of a model are the lines of our models that replicate it, in the same units and digits. If a
-paper has models as columns, each task has a printed line and a line of ours.
+paper has models as columns, each task has a printed line and a line with our score.
 
 Our scores are read from `summary.parquet` under the paper's names. A summary has no rows for two scores that the
 organisers of BabyLM 2023 computed (docs/papers/babylm-evaluation.md, "Leaderboard"): the mean over 17 files of BLiMP
@@ -98,7 +98,7 @@ TRAINING_TIME = ("pretraining", "duration")
 
 @dataclass(frozen=True)
 class _Filler:
-    """Returns the cells of one table, from printed numbers and from our scores."""
+    """Makes the cells of one table, from printed numbers and from our scores."""
 
     layout: ScoreLayout
     columns: tuple[ColumnLayout, ...]
@@ -209,8 +209,8 @@ def _transposed(
 ) -> tuple[tuple[str, ...], list[Line], str]:
     """Return headings and lines with models as columns, and a note that names our model in each printed column.
 
-    Each published model has a column, which also has our first model that replicates it. Further models of ours have
-    separate columns.
+    The column of a published model also contains our first model that replicates it. Our other models have separate
+    columns.
     """
     pairs: list[tuple[Line | None, Line | None]] = []
     for line in lines:

@@ -25,9 +25,9 @@ class OrderSettings(Settings):
 class PaperTablesSettings(Settings):
     """The replicated tables of a paper.
 
-    `prefix` precedes the paper's names in the names of our suites and tasks (`demo_` in a miniature). `suites` maps
-    other names of our suites to the paper's names, and `corpora` maps our corpora to those in the paper. If `caveat` is
-    set, none of our numbers is comparable with the printed numbers, for this reason.
+    `prefix` is the prefix of our suite and task names before the paper's names, such as `demo_`. `suites` maps names of
+    our suites to the paper's names if they differ in other ways, and `corpora` maps our corpora to the paper's corpora.
+    `caveat` is the reason why no number of ours is comparable with the printed numbers, if there is such a reason.
     """
 
     experiment: str

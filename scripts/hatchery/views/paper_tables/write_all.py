@@ -1,8 +1,8 @@
 """All paper tables for which the experiment has numbers, as Markdown to read and as LaTeX to include in a paper.
 
-There is one `.md` and one `.tex` file per table, and `tables.md` with all of them, `tables.tex`, a document that
-includes them (it needs `booktabs`, `graphicx` and `geometry`), and `tables.json` for the page. A table for which we
-have no numbers is not written; `tables.md` lists these tables.
+There is one `.md` and one `.tex` file per table. `tables.md` contains all tables, `tables.tex` is a LaTeX document that
+includes all tables (with the packages `booktabs`, `graphicx` and `geometry`), and `tables.json` is for the page. A
+table for which we have no numbers is not written; `tables.md` lists these tables.
 """
 
 import json
@@ -122,8 +122,8 @@ def write_all(settings: PaperTablesSettings, inputs: TableInputs, run: StageRun)
 
 
 def all_tables(settings: PaperTablesSettings, inputs: TableInputs) -> tuple[list[PaperTable], list[str]]:
-    """Return the tables for which we have numbers, in the order of the layout, and the numbers (1, 2, ...) of the
-    other tables.
+    """Return the tables for which we have numbers, in the order of the layout, and the printed numbers of the other
+    tables.
     """
     layout = read_layout(inputs.layout)
     numbers = read_numbers(inputs.published)
@@ -176,7 +176,7 @@ def _table(
 
 
 def _index(settings: PaperTablesSettings, tables: Sequence[PaperTable], without: Sequence[str]) -> dict[str, str]:
-    """Return texts by file name: all tables as Markdown, as a LaTeX document, and as JSON for the page."""
+    """Return the texts of the files that contain all tables, by file name."""
     heading = f"The tables of the {PAPERS[settings.published.paper]} paper, with {settings.experiment} next to them"
 
     missing = f"Tables that were not written, because the experiment has no numbers for them: {', '.join(without)}."

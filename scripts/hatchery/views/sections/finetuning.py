@@ -48,7 +48,9 @@ def _tuned_suite_sections(summary: Summary, suite: str, title: str, over: str) -
 
 
 def _average_rows(summary: Summary, metrics: tuple[str, ...] = (AVERAGE_METRIC,)) -> list[SummaryRow]:
-    """Return one row for each average over tasks and each of `metrics`; suites are in the configuration's order."""
+    """Return one summary row for each average over tasks and each of `metrics`, ordered by suite as in the
+    configuration.
+    """
     found: dict[tuple[str, str, int], SummaryRow] = {}
     for row in summary.rows:
         if row.metric in metrics:

@@ -33,7 +33,7 @@ def sections(summary: Summary, kind: str, evaluation: Evaluation) -> list[Sectio
 
 
 def _scores_of(rows: Sequence[SummaryRow]) -> str:
-    """Return a sentence that names the metric of a suite of minimal pairs and the score of a blind guess."""
+    """Return a sentence with the metric of a suite of minimal pairs and the score of a blind guess."""
     is_correlation = all(row.metric == CORRELATION for row in rows)
     what = "Spearman's correlation with human preferences" if is_correlation else "Accuracy"
     of_phenomena = [row for row in rows if row.metric in (ACCURACY, CORRELATION) and row.task not in AVERAGES]

@@ -38,8 +38,8 @@ MOST_DRAWN = 40
 def figure_settings(project: "Project", experiment: str, figure: str) -> dict[str, object]:
     """Return the settings of a figure of an experiment or a study; it draws at most the first MOST_DRAWN models.
 
-    Imported models come last; figures of an experiment draw them if they have the needed results. If some experiments
-    of a study lack the needed results, their models are not drawn, and the figure names these experiments.
+    Imported models come last, and are drawn in figures of an experiment if they have the needed results. If some
+    experiments of a study lack the needed results, their models are not drawn, and the figure names these experiments.
     """
     declared, all_runs = declared_figures()[figure], project.shown_runs(experiment)
     needs = [need for need in declared.needs if need in NEEDS]
@@ -63,7 +63,8 @@ def figure_settings(project: "Project", experiment: str, figure: str) -> dict[st
         "published": published_of(project, experiment) if declared.published else ABSENT,
         "left_out": len(drawn[most:]),
         "without": without,
-        # All models are listed so that each keeps its position, and thereby its colour, if others are omitted.
+        # The list of all models determines the colour of each model, so colours do not change if some models are
+        # omitted.
         "all_models": all_models if not sets and models != all_models[: len(models)] else (),
         "sets": sets,
         **{key: value for values in more for key, value in values.items()},

@@ -43,7 +43,7 @@ def sweep_settings(project: "Project", sweep: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files that the sweep reads of the raw input `name`: the list of morphemes or a reference tokenizer."""
+    """Return the files of the raw input `name` that the sweep reads: the list of morphemes or a reference tokenizer."""
     return [source.one_name(MORPHEME_FILE) if name == "morphemes" else source.one_name(*TOKENIZER_FILE)]
 
 

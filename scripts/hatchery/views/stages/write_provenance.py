@@ -43,8 +43,9 @@ def write_provenance(
     """Write the provenance page of the experiment whose summary.parquet is given.
 
     `settings` contains `experiment`; the digests of the manifests on the page are written to `places`. Raises
-    ManifestError if `summary` is missing or is not a summary. The page names missing or damaged manifests, because a
-    result may outlive its inputs. For a large experiment, the page only contains the first rows, and says so.
+    ManifestError if `summary` is missing or is not a summary. The page lists missing and damaged manifests, because
+    inputs may be removed after a result is made. For a large experiment, the page contains only the first rows, with a
+    note.
     """
     from hatchery.analysis.summary_rows import PROVENANCE_ROWS, read_summary
     from hatchery.artifacts.atomic import write_json, write_text
