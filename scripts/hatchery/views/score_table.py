@@ -56,8 +56,8 @@ class Score:
     `note` is the remark on a printed number, or the reason why it is not `comparable`. `best` marks the best number of
     a column. If a column contains changes from a `reference`, the reference is ranked as a change of 0. For our
     numbers, `seeds` is the number of pretraining seeds, and `basis` is the comparison basis: the conditions that must
-    be equal for comparable numbers. `row` is the summary row of the number, with the published value and the result of
-    the comparison; None for printed numbers.
+    be equal for comparable numbers. `row` is the summary row of the number, if there is one, with the published value
+    and the result of the comparison.
     """
 
     mean: float | None
