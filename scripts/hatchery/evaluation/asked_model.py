@@ -44,10 +44,10 @@ _IN_A_GAP = "a"
 class HiddenStates:
     """Hidden states of all layers for one sentence.
 
-    `states` is float32 [L, T, D]: the embedding, then the layers. If the model weights its layers, `states` ends with
-    their weighted sum, the input of task heads. `tokens` are the texts of the T tokens, special tokens included.
-    `attentions` float32 [layers, H, T, T] are the attention weights of each head, summing to 1 over the last axis; None
-    for models of `transformers`.
+    `states` is float32 [L, T, D]: the embedding, then the layers. With the layer weighting `weighted_output`, `states`
+    ends with the weighted sum of all layers, which task heads read. `tokens` are the texts of the T tokens, special
+    tokens included. `attentions` float32 [layers, H, T, T] are the attention weights of each head, summing to 1 over
+    the last axis; None for models of `transformers`.
     """
 
     tokens: tuple[str, ...]
@@ -145,7 +145,7 @@ class AskedModel:
         """Return a causal model's continuation: the most probable token at each step, or tokens sampled with `seed`.
 
         Generation stops at the end of the text or of the paragraph. Raises ConfigError for a model that was not trained
-        as a causal one.
+        as a causal model.
         """
         model = self._model
         if isinstance(model, ModuleModel):

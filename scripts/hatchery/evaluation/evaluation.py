@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 Read = TypeVar("Read", bound=Record)
 Level = Literal["split", "bin", "paradigm", "phenomenon", "suite", "average", "task", "word"]
 TidyRow = dict[str, Any]
-"""A row of a tidy table, or some of its columns."""
+"""A row of `measurements.parquet` or `layers.parquet`, or some of its columns."""
 
 _OF_MOST: TidyRow = {"failed": "", "primary": True, "main": True, "origin": "", "settings": "", "basis": ""}
 
 ONCE = ("",)
-"""Names of an evaluation that has a single result per model: one empty name."""
+"""Value of `asked` for a kind of evaluation with a single result per model: one empty name."""
 
 
 def measured(suite: str, task: str, level: Level, metric: str, value: float | None, **more: Any) -> TidyRow:
@@ -46,10 +46,10 @@ def measured(suite: str, task: str, level: Level, metric: str, value: float | No
 class Evaluated:
     """A finished evaluation: its manifest, its model's manifest, and the name of its suite or task.
 
-    The functions return facts about a split, if known: `unigram_loss` the loss of a unigram baseline in nats per token;
-    `tokens_per_byte` the number of predicted tokens per byte of their text; `n_bytes` the number of bytes of the
-    split's sentences as an external tokenizer encodes them; `text` an identifier of the split's documents that were
-    read.
+    Four fields are functions that return a fact about a split, if known. `unigram_loss`: the loss of a unigram baseline
+    in nats per token. `tokens_per_byte`: the number of predicted tokens per byte of their text. `n_bytes`: the number
+    of bytes of the split's sentences as an external tokenizer encodes them. `text`: an identifier of the split's
+    documents that were read.
     """
 
     manifest: Manifest

@@ -1,12 +1,12 @@
 """A pretrained model's predictions for a word left out of a sentence.
 
-A causal model instead continues the beginning of a sentence, and a translation model translates whole sentences. The
-results page shows these predictions; no table contains them. They are computed on the CPU, so that the page is the same
-on every machine.
+A causal model instead continues the beginning of a sentence, and a translation model translates whole sentences. Only
+the results page shows these predictions; no table contains them. The predictions are computed on the CPU, so that the
+page is the same on every machine.
 
-The sentences come from the development split, on which no model was trained. Of its short sentences, those whose
-SHA-256 digests are smallest are used, so the choice depends on neither order nor chance. The longest word that is one
-token is left out, because long words carry most meaning.
+The sentences come from the development split, on which no model was trained. The short sentences with the smallest
+SHA-256 digests are used, so the choice depends on neither order nor chance. The longest word that is one token is left
+out, because long words carry most meaning.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ from hatchery.translation.translate import translate
 FEWEST_WORDS, MOST_WORDS = 5, 14
 LEAST_LETTERS = 3
 MOST_CHARACTERS = 120
-# Number of candidate sentences. It is larger than the number of shown sentences, because some sentences have no word
-# that is one token.
+# Number of candidate sentences. There are more candidates than sentences on the page, because some sentences have no
+# word that is one token.
 CANDIDATES = 100
 _DOCUMENTS_AT_ONCE = 256
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")

@@ -40,7 +40,7 @@ WRITTEN = ("masked", "causal", "hybrid")
 HYBRID = {"AutoModelForMaskedLM", "AutoModelForCausalLM"}
 """Class names of an exported hybrid model: its masked use and its causal use."""
 MOST_LISTED = 30
-"""Largest number of names in a message; an experiment may have 28 milestones and more."""
+"""Largest number of names in a message; an experiment may have 28 or more word milestones."""
 TOKENIZER_FILE = "tokenizer.json"
 HUB_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Patterns of the downloaded files of a hub model; OTHER_WEIGHTS are downloaded only if there are no safetensors files.
@@ -144,7 +144,7 @@ def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
 
 
 def fetched(name: str) -> Path:
-    """Return the folder of a hub model in the library's cache, after a download if necessary.
+    """Return the folder of a hub model in the local cache, after a download if necessary.
 
     Raises ModelError if the hub has no such model or cannot be reached.
     """

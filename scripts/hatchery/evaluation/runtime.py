@@ -30,9 +30,10 @@ from hatchery.training.ensemble import is_ensemble, load_members
 from hatchery.typed import build, stage_body
 
 COMPILED_FROM_TOKENS = 1 << 26
-"""Number of tokens from which compiling saves time (inferred): compiling itself takes 20 to 40 s, which it saves at
-this number. In training, compiling saves the base model about 2 microseconds per token (docs/gpu.md); an evaluation,
-without a backward pass, saves about a third of that. The 67,000 pairs of BLiMP have a quarter of these tokens."""
+"""Number of tokens from which compiling saves time (inferred): compiling takes 20 to 40 s, and saves about this time at
+this number of tokens. In training, compiling saves the base model about 2 microseconds per token (docs/gpu.md); an
+evaluation, without a backward pass, saves about a third of this time per token. The 67,000 pairs of BLiMP have a
+quarter of these tokens."""
 
 
 def open_trained(trained: Manifest) -> OurModel | ModelOfUser | ModelOfOthers:
@@ -113,8 +114,8 @@ def compilation_in_use(model: SentenceModel) -> Compilation:
 def prepare_device(name: DeviceName, threads: int | None = None, precision: MatrixPrecision = "fp32") -> torch.device:
     """Choose the device and fix the numerics that decide near-ties.
 
-    `auto` is a CUDA device if there is one. `threads` limits the CPU threads of PyTorch; None keeps its default. On
-    CUDA, deterministic algorithms are enabled. Matrix products stay in full float32 unless `precision` is reduced,
+    `auto` is a CUDA device if there is one. `threads` limits the CPU threads of PyTorch; None uses PyTorch's default.
+    On CUDA, deterministic algorithms are enabled. Matrix products stay in full float32 unless `precision` is reduced,
     because reduced precision flips near-ties between two sentences. Raises ConfigError if CUDA is required and missing,
     or if `threads` is not positive.
     """

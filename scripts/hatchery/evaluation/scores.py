@@ -18,7 +18,7 @@ from hatchery.sanitize import csv_text
 
 @dataclass(frozen=True)
 class Parts:
-    """A table in parts, of which only one at a time is in memory; each part is written as a row group."""
+    """A table in parts, of which only one part at a time is in memory; each part is written as a row group."""
 
     schema: pa.Schema
     tables: Callable[[], Iterator[pa.Table]]

@@ -25,7 +25,7 @@ class Answer(Record):
 
 @dataclass(frozen=True)
 class FilledSentence(Record):
-    """The input of a model, the corpus's own continuation, and the model's answers, best first.
+    """The input of a model, the corpus's own continuation, and the model's answers, the most probable answer first.
 
     The input is a sentence with GAP in place of a word, the beginning of a sentence, or a sentence to translate.
     """
@@ -84,8 +84,7 @@ class FilledSentences(Record):
 
 
 def text_of_sentences(manifest: Path) -> str:
-    """Return the name of the text that a manifest's sentences come from. Raises ManifestError for a damaged
-    manifest."""
+    """Return the name of the text that contains a manifest's sentences. Raises ManifestError for a damaged manifest."""
     measures = read_manifest(manifest).measures
     texts = {"dev": "development text", "train": "training text (it has no development text)"}
     text = texts.get(str(measures.get("split")), "text")

@@ -145,8 +145,8 @@ class SuiteSettings(Settings):
     files: str = "*.jsonl"
     """Shell pattern of the files in the source."""
     unit: Unit = "paradigm"
-    """How the rows of the result tables are formed: one per paradigm named in the records, or one per file. BabyLM uses
-    files, in which every example has the same weight."""
+    """Unit of the rows in result tables: a paradigm named in the records, or a file. BabyLM uses files, in which every
+    example has the same weight."""
     leading_blank: bool = False
     """Add a space before every sentence, as the pipeline of BabyLM 2023 does."""
     expected: ExpectedSize | None = None
@@ -157,10 +157,10 @@ class SuiteSettings(Settings):
     """Random seed of the subset, and of the preferred text if several texts have the best score."""
     scoring: ScoringName = "auto"
     """Scoring method. auto is pll for masked models and left_to_right for others. pll reads the prediction of a hidden
-    token at the position for which the model was trained. masked always reads it at the token's own position; mntp at
-    the position before, as in hybrid models. pll_within_word_l2r also masks the later subwords of a word. fused adds
-    pll and left_to_right, for hybrid models. diffusion is the bound of masked diffusion, for models trained with
-    `objective.rates`."""
+    token at the position for which the model was trained. masked always reads the prediction at the token's own
+    position; mntp always reads it at the position before, as in hybrid models. pll_within_word_l2r also masks the later
+    subwords of a word. fused adds pll and left_to_right, for hybrid models. diffusion is the bound of masked diffusion,
+    for models trained with `objective.rates`."""
     precision: MatrixPrecision = "fp32"
     """Precision of matrix products. tf32 is TensorFloat-32 on GPUs that have it; on other devices fp32 is used. tf32
     takes half the time of fp32 and changes the decision for 3 of 6,700 pairs, all of them near-ties. screened computes
@@ -275,7 +275,8 @@ class PerplexityChoice(Settings):
     seed: Natural = 20_231_106
     """Random seed of the sequences, masks and sentences of the pseudo-perplexity."""
     pseudo_perplexity_sentences: Natural = 0
-    """Number of sentences for the pseudo-perplexity, which masks each token separately; 0 skips it."""
+    """Number of sentences for the pseudo-perplexity, which masks each token separately; 0 skips the
+    pseudo-perplexity."""
     frequency_bin_nats: Positive | None = None
     """Width in nats of the frequency bins for the mean log-probability of tokens, measured with and without the bias of
     the output layer. Bins are intervals of the log frequency in the training text. null skips this measurement."""
@@ -298,7 +299,7 @@ class PerplexitySettings(PerplexityChoice):
 TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
 """Suffixes of the files with a test set's translations, and with its references."""
 TRANSLATION_SUITE = "translation"
-"""Name of the suite of all test sets in tables."""
+"""Name, in tables, of the suite that contains all test sets."""
 BEAM = "beam"
 """Name of the chosen beam size in manifests."""
 ALC_STEPS = 20_000

@@ -35,7 +35,7 @@ class Use(NamedTuple):
 
 
 def objective_of_model(model: Manifest) -> ObjectiveKeys:
-    """Return the objective of a pretraining run. Raises ManifestError if its manifest has none."""
+    """Return the objective of a pretraining run. Raises ManifestError if the run's manifest has no objective."""
     objective: Any = model.settings.get("objective")
     if objective is None:
         raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")

@@ -68,11 +68,11 @@ def translate_all(
 
 @dataclass(frozen=True)
 class Translator:
-    """A translation model in evaluation mode on `device`, and its search settings, whose beam size a chosen beam size
-    replaces.
+    """A translation model in evaluation mode on `device`, and its search settings. A beam size chosen for the test sets
+    replaces that of the search settings.
 
-    `longest` is the sequence length of its training in tokens; `direction` is the direction of translation that the
-    model was trained for.
+    `longest` is the sequence length of the model's training in tokens; `direction` is the direction of translation that
+    the model was trained for.
     """
 
     network: TranslationModel

@@ -26,8 +26,8 @@ class Way(NamedTuple):
     rows: Callable[[int], int]
     """Function from the number of scored tokens of a sentence to its number of model inputs."""
     predicted_before: int | None = None
-    """Position of a prediction. 0: at the hidden token; 1: at the position before it; None: as the model was trained.
-    """
+    """Position of a prediction. 0: at the hidden token; 1: at the position before the hidden token; None: as in the
+    model's training."""
     needs_words: bool = False
     sums: bool = False
     """True if the model is also scored from left to right, for a sum of both likelihoods."""
@@ -51,7 +51,7 @@ WAYS: dict[str, Way] = {
     # is checked.
     "masked": Way(("masked",), _PLL, _each, predicted_before=0),
     "mntp": Way(("masked",), _PLL, _each, predicted_before=1),
-    # The later pieces of the token's word are masked too (Kauf & Ivanova, 2023).
+    # The later subwords of the token's word are masked too (Kauf & Ivanova, 2023).
     "pll_within_word_l2r": Way(("masked",), "token_within_word_likelihoods", _each, needs_words=True),
     # The pseudo-log-likelihood plus the log-likelihood from left to right, for hybrid models (GPT-BERT).
     "fused": Way(

@@ -64,7 +64,7 @@ def best_subwords(
     probabilities = logits.double().softmax(-1)
     if isinstance(tokenizer, Tokenizer):
         probabilities = probabilities[: tokenizer.vocabulary_size]
-        # Markers of structure are excluded, because they are no text.
+        # Markers of document structure are excluded, because they are not text.
         probabilities[: tokenizer.n_special] = 0
     probabilities, order = probabilities.sort(descending=True, stable=True)
     return [*zip(subword_texts(tokenizer, order[:number].tolist()), probabilities[:number].tolist(), strict=True)]

@@ -35,7 +35,7 @@ USUAL_EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class BaselineSizes:
-    """Sizes of an encoder that task heads read."""
+    """Sizes of an external encoder, under the names that task heads expect in a configuration."""
 
     hidden_size: int
     num_hidden_layers: int
@@ -104,7 +104,7 @@ class BaselineEncoder(Encoder):
         return last.flatten(0, 1).index_select(0, rows)
 
     def set_dropout(self, probability: float) -> None:
-        """Set the probability of every dropout, including probabilities that the library stores as numbers. Raises
+        """Set the probability of every dropout, including probabilities that `transformers` stores as numbers. Raises
         ModelError for a probability outside [0, 1)."""
         set_dropout_(self, probability)
 
@@ -148,7 +148,7 @@ def set_dropout_(network: nn.Module, probability: float) -> None:
 
 
 def start_of_decoder(network: Any, where: str) -> int:
-    """Return the id that a decoder begins with. Raises ModelError if the configuration has no such id."""
+    """Return the id of the token with which a decoder begins. Raises ModelError if the configuration has no such id."""
     for settings in (network.config, network.generation_config):
         value = getattr(settings, "decoder_start_token_id", None)
         if value is not None:
@@ -157,7 +157,7 @@ def start_of_decoder(network: Any, where: str) -> int:
 
 
 def _numbers(attention_mask: Tensor | None) -> Tensor | None:
-    """Return a mask as the library expects it: 1 at tokens, 0 at padding."""
+    """Return a mask as `transformers` expects it: 1 at tokens, 0 at padding."""
     return None if attention_mask is None else attention_mask.long()
 
 

@@ -64,13 +64,14 @@ class BaselineTokenizer:
 
     @property
     def longest_input(self) -> int | None:
-        """Largest number of tokens in an input, as the tokenizer declares it; None if it declares no limit."""
+        """Largest number of tokens in an input, as the tokenizer declares it; None if the tokenizer declares no
+        limit."""
         limit = int(min(self._tokenizer.model_max_length, NO_LIMIT))
         return None if limit == NO_LIMIT else limit
 
     @property
     def returns_types(self) -> bool:
-        """Return whether the library, in the version that BabyLM pins, returns token types with the ids.
+        """Return whether `transformers`, in the version that BabyLM pins, returns token types with the ids.
 
         A tokenizer with a list of model inputs returns token types if the list contains `token_type_ids`. A tokenizer
         without this list returns token types if it has the library's generic class.
@@ -102,7 +103,7 @@ class BaselineTokenizer:
 
     def _template(self) -> tuple[list[int], int, list[int], bool]:
         """Return the template's ids before a text, its number of tokens between two texts, its ids after a text, and
-        whether it assigns token types to the two texts (BERT does, RoBERTa does not)."""
+        whether the template assigns token types to the two texts (BERT does, RoBERTa does not)."""
         alone, pair = self.backend.encode("a"), self.backend.encode("a", "a")
         inside = [index for index, special in enumerate(alone.special_tokens_mask) if not special]
         n_between = len(pair.ids) - len(alone.ids) - len(inside)
@@ -120,8 +121,8 @@ def longest_input(config: Any, tokenizer: BaselineTokenizer) -> int | None:
     return min(limits, default=None)
 
 
-# Classes of checkpoints that are refused, by the requested architecture: the library loads a masked BERT as a causal
-# model and an encoder-decoder BART as a masked one, and would score them without an error.
+# Classes of checkpoints that are refused, by the requested architecture: `transformers` loads a masked BERT as a causal
+# model and an encoder-decoder BART as a masked model, and would score them without an error.
 CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
     "masked": ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration"),
     "causal": ("ForMaskedLM", "ForPreTraining", "ForConditionalGeneration"),
@@ -131,9 +132,8 @@ CLASSES_OF_OTHERS: dict[Architecture, tuple[str, ...]] = {
 
 ADAPTER = "adapter_config.json"
 ATTENTIONS = ("eager", "sdpa")
-"""Attention implementations of PyTorch; for another name in the folder's configuration, the library would download and
-run a kernel.
-"""
+"""Attention implementations of PyTorch; for another name in the folder's configuration, `transformers` would download
+and run a kernel."""
 
 
 def check_files(folder: Path) -> None:
@@ -148,7 +148,7 @@ def check_files(folder: Path) -> None:
         try:
             named = json_value(index.read_bytes())["weight_map"].values()
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            # The library itself reports an unreadable index.
+            # `transformers` itself reports an unreadable index.
             continue
         for name in sorted(set(map(str, named))):
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -164,7 +164,7 @@ def _forget_kernels_(config: Any) -> None:
 
 
 class LoadedFolder(NamedTuple):
-    """The library's model in float32 and evaluation mode, and its fast tokenizer without truncation or padding."""
+    """The model of a folder in float32 and evaluation mode, and its fast tokenizer without truncation or padding."""
 
     network: Any
     tokenizer: Any
@@ -174,9 +174,9 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     """Load the model and tokenizer in `folder`; special tokens spelled out in a text are encoded as plain text.
 
     Only special tokens of the tokenizer's own model, such as T5's `</s>`, remain special tokens. Raises ModelError for
-    a model that needs code outside the library or has another architecture, for missing weights, for a tokenizer that
-    is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder whose index names
-    files elsewhere.
+    a model that needs code outside `transformers` or has another architecture, for missing weights, for a tokenizer
+    that is not a fast one or has ids without an embedding, for a folder with an adapter, and for a folder whose index
+    names files elsewhere.
     """
     # Imported here, because loading takes seconds and only external models need the library.
     import torch

@@ -1,4 +1,4 @@
-"""Minimal pairs in memory, converted to the tables that suites are read from."""
+"""Minimal pairs in memory, converted to the data frames from which suites are read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
     ".jsonl": pl.read_ndjson,
     ".parquet": pl.read_parquet,
 }
-"""Functions that read a file of pairs, by ending."""
+"""Functions that read a file of pairs, by file suffix."""
 
 
 def read_pairs(path: Path) -> pl.DataFrame:

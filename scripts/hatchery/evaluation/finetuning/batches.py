@@ -141,8 +141,8 @@ class Predicted(NamedTuple):
 def predict(model: TaskModel, data: EncodedData, device: torch.device, edition: Edition = 2023) -> Predicted:
     """Return predictions and scores of all units. Raises NotFiniteError for a score that is not finite.
 
-    If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. Its padding precedes
-    a text, so the scores of a model with absolute positions depend on the longest text of the batch.
+    If `edition` is 2025 or later, batches are those of BabyLM's pipeline: 64 items in file order. The pipeline pads
+    texts at their start, so the scores of a model with absolute positions depend on the longest text of the batch.
     """
     model.eval()
     units, scores, predictions = list[np.ndarray](), list[Tensor](), list[Tensor]()

@@ -25,11 +25,11 @@ class TextTokenizer(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """Return the library's tokenizer, for character offsets."""
+        """Return the tokenizer object of the library `tokenizers`, for character offsets."""
 
     @property
     def cls_id(self) -> int | None:
-        """Id in front of the first text; None if the model was pretrained without one (T5)."""
+        """Id in front of the first text; None for a model that was pretrained without such an id (T5)."""
 
     @property
     def between_ids(self) -> Sequence[int]:
@@ -102,8 +102,9 @@ def kept_tokens(lengths: np.ndarray, n_segments: np.ndarray, framing: Framing, m
 def truncate_longest(lengths: np.ndarray, room: np.ndarray) -> np.ndarray:
     """Return lengths int64 [N, S] of segments after longest-first truncation to `room` int64 [N] tokens in total.
 
-    The result equals removing tokens one by one from the end of the currently longest segment, of equally long ones the
-    later: all segments above a common level are truncated to it, and the remaining tokens go to the first segments.
+    The result equals removing tokens one by one from the end of the longest segment (among equally long segments, the
+    later one). All segments longer than a common length are truncated to this length, and the remaining tokens go to
+    the first segments.
     """
     kept = lengths.astype(np.int64)
     rows = np.flatnonzero(kept.sum(axis=1) > room)

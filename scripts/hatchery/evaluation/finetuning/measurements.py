@@ -29,7 +29,7 @@ SUM_TOLERANCE = 1e-3
 
 @dataclass(frozen=True)
 class _Result(Record):
-    """A row of `results.csv`: a metric is a fraction or a correlation."""
+    """A row of `results.csv`; `value` is a fraction or a correlation."""
 
     rows: str
     seed: int

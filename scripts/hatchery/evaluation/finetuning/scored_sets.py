@@ -214,7 +214,7 @@ class ScoredSet:
         return failure(self.scored(answers))
 
     def breakdown(self, answers: Predicted) -> list[FactAccuracy]:
-        """Return the accuracy by the values of the task's `facts`; empty if it has none."""
+        """Return the accuracy by the values of the task's `facts`; empty for a task without `facts`."""
         return accuracy_by_fact(self.scored(answers), self.task.facts, self.label_names)
 
     @property

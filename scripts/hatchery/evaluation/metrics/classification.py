@@ -24,7 +24,8 @@ def independent(scored: Scored) -> bool:
 
 
 def classes(scored: Scored, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels and predictions, int64 [n]. Raises EvaluationError naming the metric if they are not classes."""
+    """Return labels and predictions, int64 [n]. Raises EvaluationError naming the metric if the labels are not
+    classes."""
     return one_each(scored, name, "iu", "class")
 
 
@@ -78,7 +79,7 @@ def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
 def mcc(scored: Scored) -> float:
     """Matthews correlation coefficient (Gorodkin's R_K for more than two classes).
 
-    On MSGS' disambiguating rows, against the linguistic label, it is the Linguistic Bias Score
+    On MSGS' disambiguating rows, against the linguistic label, the coefficient is the Linguistic Bias Score
     (docs/papers/babylm-evaluation.md, "MSGS").
     """
     labels, predictions = classes(scored, "mcc")

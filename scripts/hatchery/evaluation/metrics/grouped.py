@@ -52,7 +52,8 @@ def record_exact_match(scored: Scored) -> float:
 
 
 def margins(scored: Scored) -> np.ndarray:
-    """Return the evidence for class 1, float [n]: its score minus that of class 0, or the only score."""
+    """Return the evidence for class 1, float [n]: the score of class 1 minus the score of class 0, or the only
+    score."""
     scores = scored.scores
     return scores[:, POSITIVE_CLASS] - scores[:, 0] if scores.shape[1] > 1 else scores[:, 0]
 
@@ -108,7 +109,7 @@ UNCLEAN_PREFIXES = ("C-", "R-")
 def micro_f1(scored: Scored) -> float:
     """F1 over all decisions pooled; with one class per target, the F1 equals the accuracy.
 
-    A target without a true label has a label that is unknown to the model. It counts as a missed label, so that
+    A target without a true label has a label that is unknown to the model. This label counts as missed, so that
     dropping unknown labels does not raise the F1.
     """
     if not independent(scored):

@@ -48,8 +48,8 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
 
 
 Metric = Callable[[Scored], float]
-"""A metric: a value from 0 to 1, or from -1 to 1 for a correlation. Raises EvaluationError for rows that it is not
-defined on."""
+"""A metric: a function that returns a value from 0 to 1, or from -1 to 1 for a correlation. Raises EvaluationError for
+rows on which the metric is not defined."""
 
 
 def metric(function: Metric) -> Metric:

@@ -16,7 +16,7 @@ from hatchery.raw.registration import RawSource
 from hatchery.sanitize import plain_name
 
 NOTHING = "nothing"
-"""The edition of 2026 omits the rows of entity tracking in which an option contains this word."""
+"""BabyLM 2026 omits the rows of entity tracking in which an option contains this word."""
 
 
 def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
@@ -34,8 +34,8 @@ def _ewok(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
 
 
 def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield the options after one prefix, the right one first. The rows of a file with the same number of operations
-    are a paradigm."""
+    """Yield an item per row: the options after one prefix, the right one first. Rows of a file with the same number of
+    operations are a paradigm."""
     split = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         options, count = record.value("options"), record.value("numops")
@@ -59,7 +59,7 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
 
 
 def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield one property after the right concept and after the wrong concept."""
+    """Yield an item per row: one property after the right concept, and after the wrong concept."""
     paradigm = plain_name(PurePosixPath(name).stem).removeprefix("comps_").replace("-", "_")
     for record in read_json_lines(source, name):
         phrase = record.text("property_phrase")
@@ -69,7 +69,8 @@ def _comps(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 
 
 def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield the solutions after one prompt, the right solution first, whatever its position in the row."""
+    """Yield an item per row: the solutions after one prompt, the right solution first, whatever its position in the
+    row."""
     path = PurePosixPath(name)
     paradigm = plain_name(path.parent.name or path.stem)
     seen: set[str] = set()
@@ -92,7 +93,7 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
 
 
 def _wug(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
-    """Yield two sentences, and the share of people who prefer the first."""
+    """Yield an item per row: two sentences, and the share of people who prefer the first sentence."""
     paradigm = plain_name(PurePosixPath(name).stem)
     for record in read_json_lines(source, name):
         texts, ratio = record.text("sentences").split("\t"), record.value("ratio")

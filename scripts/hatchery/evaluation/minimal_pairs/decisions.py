@@ -112,7 +112,7 @@ def decision(item: Item, scores: Sequence[float], suite: SuiteSettings, unknown:
 
 
 def place_in_row(item: Item, candidate: int) -> int:
-    """Return the index in the file's row of the item's candidate with the index `candidate`."""
+    """Return the position, in the file's row, of the candidate with the index `candidate` in the item."""
     if candidate == 0:
         return item.place
     return candidate - 1 if candidate <= item.place else candidate

@@ -19,7 +19,7 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        """The whole text."""
+        """The text of prefix and completion."""
         return self.prefix + self.completion
 
 
@@ -40,7 +40,7 @@ class Item:
 
     @property
     def identical(self) -> bool:
-        """True if another candidate has the same text as the right one, so that no model can tell them apart.
+        """True if another candidate has the same text as the right candidate, so that no model can tell them apart.
 
         BLiMP has seven pairs with identical sentences.
         """

@@ -39,14 +39,14 @@ ITEMS_PER_TILE = 512
 
 
 def half_log_normalisers(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return `log_normalisers` with products in bf16 and sums of exponentials in fp32."""
+    """Return the normalisers of `log_normalisers`, with matrix products in bf16 and sums of exponentials in fp32."""
     rows, parts = features.bfloat16(), []
     biases = [None] * -(-len(weight) // ITEMS_PER_TILE) if bias is None else bias.split(ITEMS_PER_TILE)
     for items, its_bias in zip(weight.split(ITEMS_PER_TILE), biases, strict=True):
         logits = (rows @ items.bfloat16().T).float()
         if its_bias is not None:
             logits += its_bias
-        # As in `log_normalisers`, which is faster than torch's logsumexp.
+        # This difference is faster than torch's logsumexp, as in `log_normalisers`.
         parts.append(logits[:, 0] - torch.log_softmax(logits, dim=-1)[:, 0])
     return torch.logsumexp(torch.stack(parts, dim=1), dim=-1)
 

@@ -19,7 +19,7 @@ from hatchery.settings.base import Range, Share
 PHENOMENON_AVERAGE = "phenomenon_average"
 PARADIGM_AVERAGE = "paradigm_average"
 PAIR_AVERAGE = "pair_average"
-"""Average of the multilingual track, in which all pairs of a suite have equal weights."""
+"""Average, used in the multilingual track, in which all pairs of a suite have equal weights."""
 ACCURACY = "accuracy_percent"
 ACCURACY_TIES_CORRECT = "accuracy_ties_correct_percent"
 AT_BEST_TEMPERATURE = "best_temperature_accuracy_percent"

@@ -107,7 +107,8 @@ ITEM_SCHEMA = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""Columns for items that are not pairs; `scores` and `tokens` have an entry per candidate, the right one first."""
+"""Columns for items that are not pairs; `scores` and `tokens` have an entry per candidate, the right candidate
+first."""
 
 
 @dataclass(frozen=True)

@@ -271,7 +271,7 @@ class ModuleModel(WithTokenizer):
         return self.network(input_ids, None, input_ids, rows - self.predicted_before, causal).logits
 
     def labelled_logits(self, batch: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield logits [N, V] and labels int64 [N] at all labelled positions. Raises ModelError as `logits_at` does."""
+        """Yield logits [N, V] and labels int64 [N] at all labelled positions. Raises the ModelError of `logits_at`."""
         names = ("input_ids", "attention_mask", "labels", "causal")
         output = self.network(**{name: batch[name].to(self.device) for name in names if name in batch})
         yield output.logits, output.targets

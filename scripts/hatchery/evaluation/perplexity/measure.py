@@ -58,7 +58,7 @@ from hatchery.tokenization.documents import TRAINING_SPLIT
 from hatchery.tokenization.token_shards import TokenShards
 from hatchery.training.objective import Objective
 
-# Number of tokens per batch on a GPU, large enough to use the whole GPU; the logits are computed in smaller parts.
+# Number of tokens per batch, large enough to use a whole GPU; the logits are computed in smaller parts.
 TOKENS_PER_BATCH = 16384
 
 

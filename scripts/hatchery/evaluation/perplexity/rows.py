@@ -50,7 +50,7 @@ class Measured(Record):
 
     @classmethod
     def metrics(cls) -> dict[str, tuple[str, Metric]]:
-        """Return column and metric by the name of the measurement, in the order of the columns."""
+        """Map the name of each measurement to its column and its metric, in the order of the columns."""
         table: Any = cls
         marked = {column: markers_of(hint, Metric) for column, hint in hints_of(table).items()}
         return {
@@ -60,7 +60,7 @@ class Measured(Record):
         }
 
     def values(self) -> dict[str, float]:
-        """Return the measured values by the name of the measurement; fractions in percent."""
+        """Return the measured values by the name of the measurement; fractions are converted to percent."""
         found = {name: (getattr(self, column), metric) for name, (column, metric) in self.metrics().items()}
         return {
             name: 100 * value if metric.percent else value
@@ -133,4 +133,4 @@ HELD_OUT_METRICS = {
     **{name: metric for table in (SplitScore, WordScore) for name, (_, metric) in table.metrics().items()},
     BITS_PER_BYTE: Metric("bits per byte", better=-1),
 }
-"""The metrics of a language model by the names of the measurements."""
+"""All metrics on held-out text, by the name of the measurement."""

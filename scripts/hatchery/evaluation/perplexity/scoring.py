@@ -145,7 +145,7 @@ def _batches_of_pairs(
 
 
 def _used_lengths(batch: dict[str, Tensor]) -> np.ndarray:
-    """Return the number of positions of each row up to the last attended or labelled one, int64 [B]."""
+    """Return the number of positions of each row up to its last attended or labelled position, int64 [B]."""
     mask = batch["attention_mask"]
     used = (mask if mask.dim() == 2 else mask.any(dim=1)) | (batch["labels"] != UNLABELLED)
     positions = np.arange(1, used.shape[1] + 1)

@@ -108,7 +108,7 @@ def _sentence(rows: list[list[str]], where: str) -> AnnotatedSentence:
 
 
 def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
-    """Return the spans of cells such as `(ARG0*`, `*`, `*)` and `(GPE)`, by their first word, longer ones first."""
+    """Return the spans of cells such as `(ARG0*`, `*`, `*)` and `(GPE)`, sorted by first word, longer spans first."""
     opened: list[tuple[int, str]] = []
     spans = []
     for position, cell in enumerate(cells):
@@ -145,7 +145,7 @@ def _clusters(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
 
 
 def in_order(spans: Sequence[LabelledSpan]) -> tuple[LabelledSpan, ...]:
-    """Return distinct spans by their first word, longer ones first."""
+    """Return distinct spans, sorted by first word, longer spans first."""
     return tuple(sorted(set(spans), key=lambda span: (span.start, -span.end, span.label)))
 
 

@@ -25,7 +25,7 @@ def sentences_of(source: RawSource, name: str) -> Iterator[AnnotatedSentence]:
 
 
 def part_of_speech_targets(sentence: AnnotatedSentence) -> Iterator[list[Target]]:
-    """Return one record: the tag of every word."""
+    """Yield one record with the tag of every word."""
     yield [{"span1": [i, i + 1], "label": tag} for i, tag in enumerate(sentence.parts_of_speech)]
 
 

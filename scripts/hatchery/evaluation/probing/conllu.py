@@ -41,7 +41,7 @@ class ConlluWord:
 
 @dataclass(frozen=True)
 class ConlluSentence:
-    """The words of a sentence in order; `where` is that of the first word."""
+    """The words of a sentence in order; `where` is the position `file:line` of the first word."""
 
     words: tuple[ConlluWord, ...]
 

@@ -239,9 +239,8 @@ def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -
 
 
 def starts_of(counts: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the start of each of n consecutive ranges with the lengths `counts`, and the end of the last: int64 [n +
-    1].
-    """
+    """Return the start of each of n consecutive ranges, and the end of the last range: int64 [n + 1]. `counts` are the
+    lengths of the ranges."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(counts, dtype=np.int64))])
 
 

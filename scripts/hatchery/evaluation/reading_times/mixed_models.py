@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 START = 0.3
-"""Initial standard deviation of every random effect, in units of the residual deviation."""
+"""Initial standard deviation of every random effect, as a multiple of the residual standard deviation."""
 FROM_ZERO = 0.05
 """Value to which a standard deviation of 0 is reset if a larger value has a higher likelihood."""
 MOST_RESTARTS = 10

@@ -51,8 +51,8 @@ def regression_frame(table: ReadTable, words: pl.DataFrame, settings: ReadingTab
     values = _values_of_words(words, rows, table, settings)
     kept = drop_sentence_ends(values) if settings.drop_sentence_ends else values
     spilled = spilled_predictors(settings)
-    # Predictors from columns of the table may differ between the rows of a word, so they are not joined by word; only
-    # values at previous words are.
+    # A predictor from a column of the table may differ between the rows of a word, so only its values at previous words
+    # are joined by word.
     missing = [name for name in spilled if name not in rows.columns]
     frame = rows.join(kept.select(*PLACE, *missing), on=PLACE, how="inner")
     looked_up = kept if settings.spillover_from == "kept_words" else values

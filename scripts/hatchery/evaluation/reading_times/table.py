@@ -200,7 +200,7 @@ def _sentence(record: Record, settings: ReadingTableSettings) -> str | None:
 
 
 def _number(record: Record, column: str, settings: ReadingTableSettings) -> float:
-    """Return the number in a cell, NaN if it is missing. Raises EvaluationError naming file, line and column."""
+    """Return the number in a cell, NaN for a missing number. Raises EvaluationError naming file, line and column."""
     value = record.value(column)
     if is_missing(value, settings.missing):
         return math.nan
@@ -246,7 +246,7 @@ def frequency_key(word: str) -> str:
 def zipf(words: Iterable[str], counts: Mapping[str, int]) -> list[float]:
     """Return log10 of the occurrences of each word per billion words, with one added to each count.
 
-    `counts` are those of all words of a corpus (van Heuven et al., 2014).
+    `counts` are the numbers of occurrences of all words of a corpus (van Heuven et al., 2014).
     """
     total = sum(counts.values()) + len(counts)
     return [math.log10((counts.get(frequency_key(word), 0) + 1) / total) + 9 for word in words]

@@ -40,7 +40,7 @@ class Sigmoid(NamedTuple):
     floor: float
 
     def where(self, value: float) -> float | None:
-        """Return the x at which the curve reaches a value; None for a value that the curve never reaches."""
+        """Return the x at which the curve reaches `value`; None for a value that the curve never reaches."""
         share = (value - self.floor) / self.height if self.height else math.inf
         if not 0 < share < 1 or not self.slope:
             return None
@@ -74,8 +74,8 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
 
 
 def child_age(shares: Mapping[float, float]) -> float | None:
-    """Return the age in months at which half of the children say a word, from their share at every age; None:
-    unknown."""
+    """Return the age in months at which half of the children say a word, from the share of children at every age; None
+    if this age is unknown."""
     known = {age: share for age, share in shares.items() if not math.isnan(share)}
     if len(known) < FEWEST_POINTS:
         return None

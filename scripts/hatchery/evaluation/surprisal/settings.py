@@ -42,8 +42,8 @@ class SurprisalSettings(Settings):
     (`the| cat|'s`)."""
     scoring: ScoringName = "auto"
     """Scoring method. auto is left_to_right for causal models, in which a word is predicted from earlier words, and pll
-    for masked models, in which it is predicted from all other words. Hybrid models support both methods, and their sum
-    (fused)."""
+    for masked models, in which each token is predicted from all other tokens. Hybrid models support both methods, and
+    their sum (fused)."""
     leading_blank: bool = False
     """Add a space before every text. If the tokenizer distinguishes words after a space, the first word then has the
     same tokens as in the middle of a text."""
@@ -97,7 +97,7 @@ class ReadingSettings(Settings):
     """Scoring method. auto uses left_to_right, the prediction after the last token, for causal models and pll, the
     prediction at a mask, for all others. Hybrid models support both methods."""
     official: bool = False
-    """Reproduce two errors of the official code. First, models of others receive token types if their tokenizer returns
+    """Reproduce two errors of the official code. First, external models receive token types if their tokenizer returns
     them (GPT-2 then adds an embedding). Second, the previous word has no surprisal if the text before it is `None`."""
 
 
@@ -128,7 +128,7 @@ class AcquisitionSettings(Settings):
     scoring: ScoringName = "auto"
     """Scoring method; auto is left_to_right for causal models and pll for all others."""
     edition: Literal[2025, 2026] = 2026
-    """Edition of BabyLM whose rules apply to the fitting of curves and to the loss of a random guess."""
+    """Year of BabyLM whose rules apply to the fitting of curves and to the loss of a random guess."""
     spaces: bool = omitted_at_default(True)
     """Whether the language separates words by spaces. false, for example for Mandarin, adds no space between a context
     and its word, and keeps words of one character."""

@@ -32,7 +32,7 @@ class Words:
         return found
 
     def with_blanks(self) -> Iterable[str]:
-        """Yield the words, each with the characters between the previous word and this word."""
+        """Yield each word, preceded by the characters between the previous word and this word."""
         begin = 0
         for _, end in self.spans:
             yield self.text[begin:end]

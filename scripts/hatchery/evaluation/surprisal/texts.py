@@ -31,7 +31,7 @@ ROWS: dict[str, Callable[[RawSource, str], Iterator[Record]]] = {
 }
 SPREADSHEETS = (".xlsx", ".xls", ".ods")
 NO_TEXTS = ("README*", "LICENSE*", "LICENCE*", "~$*", ".*")
-"""Names of files next to data that contain no data: descriptions, lock files of spreadsheets, hidden files."""
+"""Patterns of files without data that may be next to data: descriptions, lock files of spreadsheets, hidden files."""
 CLEANING: Mapping[str, Callable[[str], str]] = {
     "none": lambda text: text,
     "encoding": repair_mojibake,
@@ -267,7 +267,7 @@ def read_texts(source: RawSource, settings: SurprisalSettings, most: MostRows = 
 
 
 def all_texts(source: RawSource, settings: SurprisalSettings) -> Iterator[Text]:
-    """Yield the texts of all files. Raises like `texts_of`."""
+    """Yield the texts of all files. Raises the errors of `texts_of`."""
     for name in text_files(source, settings):
         yield from texts_of(source, settings, name)
 
@@ -275,7 +275,7 @@ def all_texts(source: RawSource, settings: SurprisalSettings) -> Iterator[Text]:
 def plain_texts(sentences: Iterable[Any], name: str = "sentence") -> list[str]:
     """Return the sentences as a list; a single text is one sentence, not a sequence of characters.
 
-    Raises EvaluationError naming the first value that is no text, by its number from 1.
+    Raises EvaluationError naming the first value that is not a text, by its number from 1.
     """
     listed = [sentences] if isinstance(sentences, str) else list(sentences)
     for number, sentence in enumerate(listed, 1):

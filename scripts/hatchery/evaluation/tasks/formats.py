@@ -37,7 +37,7 @@ LINE_FIELDS = ("sentence",)
 def read_labelled_lines(source: RawSource, name: str, label: str) -> Iterator[Record]:
     """Return the lines of a file, white space collapsed, all with the label `label`.
 
-    Raises EvaluationError naming file and line for bytes that are not UTF-8, and a file without lines.
+    Raises EvaluationError naming file and line for bytes that are not UTF-8, and naming a file without lines.
     """
     lines = decode_lines(source, name)
     return some(
@@ -172,8 +172,7 @@ READERS: dict[str, Callable[[RawSource, str, Sequence[str], Collection[str] | No
 
 
 def is_table(name: str) -> bool:
-    """Return whether the suffix of a file's name is that of a table that `read_rows` reads; text files are no
-    tables."""
+    """Return whether `read_rows` reads files with this name's suffix as tables; text files are not tables."""
     ending = PurePosixPath(name).suffix.lower()
     return ending in READERS and ending != ".txt"
 

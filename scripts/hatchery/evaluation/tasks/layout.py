@@ -63,7 +63,7 @@ _DISTINCTIVE: tuple[tuple[str, frozenset[str]], ...] = tuple(
 
 
 def guess_suite(names: Collection[str]) -> str | None:
-    """Return the suite or task with these fields, or None."""
+    """Return the name of the suite or task whose records have the fields `names`; None if no suite is known."""
     dotted = {name.replace(" ", ".") for name in names}
     return next((suite for suite, fields in _SIGNATURES if fields <= dotted), None)
 
@@ -207,7 +207,7 @@ class Context:
         return group, scored, {name: self._text(record, name) for name in task.facts}
 
     def string(self, record: Record, name: str) -> str:
-        """Return a text field, which may be empty. Raises EvaluationError if it is missing or no text."""
+        """Return a text field, which may be empty. Raises EvaluationError if the field is missing or not a text."""
         text = record.values.get(name)
         if type(text) is str and text.isascii():
             return text
@@ -216,7 +216,8 @@ class Context:
         return record.string(name)
 
     def text(self, record: Record, name: str) -> str:
-        """Return a text field, normalised and not empty. Raises EvaluationError if it is missing or no text."""
+        """Return a text field, normalised and not empty. Raises EvaluationError if the field is missing or not a
+        text."""
         if not record.has(name):
             raise missing_field(record, name, self.task.name)
         return self.normalise(record.text(name))
@@ -232,7 +233,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout: the conversion of a record's fields to the inputs of a model."""
+    """The conversion of a record's fields to the inputs of a model."""
 
     make: Callable[[Context], LayOut]
     """Function that returns, for a task, the function from a record to its examples."""

@@ -76,7 +76,7 @@ class VocabularyFilter(Settings):
     fields: Annotated[tuple[str, ...], MinLen(1)]
     """Fields whose texts are checked, joined by a space; QNLI's question is not checked."""
     reading: ReadingName = "corrected"
-    """Version of the comparison between words and vocabulary."""
+    """Method of comparing words with the vocabulary."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +143,8 @@ class TaskKeys(Settings):
     """Vocabulary that the words of a row must be in; other rows are dropped (the reduced-vocabulary study). null keeps
     all rows."""
     transfer: TransferSettings | None = None
-    """For tasks scored with another task's model (HANS): the labels of the other task that count as each label of this
-    task."""
+    """For a task that is scored with another task's model (HANS): for each label of this task, the labels of the other
+    task that are mapped to it."""
     expected_rows: dict[str, Count] = field(default_factory=dict)
     """Number of rows in the published files by set; any other number is an error."""
     train_limit: Annotated[int, Range(ge=2)] | None = None

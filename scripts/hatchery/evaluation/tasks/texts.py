@@ -101,7 +101,7 @@ NORMALISATIONS: dict[Normalisation, Callable[[str], str]] = {
 Within = Callable[[Sequence[str]], bool]
 
 DELETED_SYMBOLS = "!:&“”—-_,@#$?;’.'()\""
-"""Symbols that the published filter deletes, besides the digits."""
+"""Symbols that the published filter deletes in addition to the digits."""
 
 LEFTOVERS = frozenset({"", "nt", "s", "re", "t", "d", "ll"})
 """Parts of contractions that the published filter skips, after its deletions."""
