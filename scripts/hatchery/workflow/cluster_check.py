@@ -1,11 +1,11 @@
-"""Checks whether Slurm accepts the jobs of a plan: each kind of `sbatch` command is tested with `--test-only`.
+"""Checks whether Slurm accepts the jobs of a plan: every distinct `sbatch` command is tested with `--test-only`.
 
 Snakemake plans with the current profile and configuration, and functions of the Slurm plugin build the commands, so the
-commands shown are those that would be submitted. All jobs of the target are planned, including finished ones. `sbatch
---test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a job. Because
-it accepts some jobs that would wait forever, the output of `sinfo` is also checked: for partitions that are down, and
-for run times above the partition's limit, which Slurm only refuses if EnforcePartLimits is set (tried with Slurm
-22.05).
+shown commands equal the commands that Snakemake would submit. All jobs of the target are planned, including finished
+ones. `sbatch --test-only` checks account, partition, features, nodes, processors, memory and GPUs without submitting a
+job. Because it accepts some jobs that would wait forever, the output of `sinfo` is also checked: for partitions that
+are down, and for run times above the partition's limit, which Slurm only refuses if EnforcePartLimits is set (tried
+with Slurm 22.05).
 """
 
 import shlex
@@ -47,7 +47,7 @@ class ClusterJob:
 def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list[ClusterJob]:
     """Return all jobs of `target` with a profile of the Slurm executor, sorted by name.
 
-    Planning uses the current folder. `extra` are further arguments of Snakemake. Raises PlanError, which names the rule
+    Planning uses the current folder. `extra` are further arguments of Snakemake. Raises PlanError, which names a rule
     if the plugin refuses its resources.
     """
     arguments = ["--profile", profile, "--dry-run", *extra, "--", target]
@@ -59,7 +59,7 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
             executor="slurm", pseudo_executor="dryrun", executor_settings=settings
         )
         workflow = api._workflow
-        # The executor is replaced, because the executor of dry runs treats all rules as local.
+        # Use the Slurm executor's plugin, because the executor of dry runs treats all rules as local.
         workflow._executor_plugin = ExecutorPluginRegistry().get_plugin("slurm")
         partitions = read_partition_file(settings.partition_config) if settings.partition_config else None
         jobs = [
@@ -74,7 +74,9 @@ def plan(target: str, profile: str = "slurm", extra: Sequence[str] = ()) -> list
 
 
 def _sbatch_line(job: Any, settings: Any, partitions: Any) -> str:
-    """Return the command that the plugin's `Executor.run_job` submits, up to `--wrap`; the account is not looked up."""
+    """Return the command that the plugin's `Executor.run_job` submits, up to `--wrap`; without a query for the default
+    account.
+    """
     folder = Path(settings.logdir or ".snakemake/slurm_logs")
     wildcards = get_job_wildcards(job)
     partition = job.resources.get("slurm_partition")
@@ -114,8 +116,8 @@ _BLOCK = "the block `cluster` of config/config.yaml"
 
 
 def sbatch_text(jobs: Sequence[ClusterJob]) -> str:
-    """Return the `sbatch` commands as text; of jobs whose commands differ only in the job's name, the first is
-    shown.
+    """Return the `sbatch` commands as text; jobs whose commands differ only in the job's name are represented by the
+    first.
     """
     kinds: dict[tuple[str, str], list[ClusterJob]] = {}
     for job in jobs:
@@ -150,7 +152,7 @@ def problems(jobs: Sequence[ClusterJob]) -> list[str]:
 
 
 def _problem(line: Sequence[str], partitions: dict[str, tuple[str, str]]) -> str:
-    """Test an `sbatch` command with Slurm, and return the reason why its job would not run; empty if it would run."""
+    """Test an `sbatch` command with Slurm, and return the reason why Slurm would not run its job; empty if it would."""
     tested = _ask([*line, "--test-only", "--wrap=true"])
     if tested.returncode != 0:
         return f"Slurm refuses the job: {_last_words(tested)}; change {_BLOCK} (docs/cluster.md says which key)"

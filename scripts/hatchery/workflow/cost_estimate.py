@@ -40,7 +40,7 @@ OPTIMIZER_MOMENTS = 2
 
 @dataclass(frozen=True)
 class RunCost:
-    """The cost of one pretraining; FLOPs are those of the model, without the optimiser."""
+    """The cost of one pretraining; FLOPs do not include the optimiser."""
 
     run: str
     parameters: int
@@ -52,11 +52,11 @@ class RunCost:
     training_flops: float
     # FLOPs of forward passes over the development sequences.
     development_flops: float
-    # FLOPs by the formula of the paper of the model's family, and the name of the formula.
+    # FLOPs by the formula in the paper of the model's family, and the name of this formula.
     paper_flops: float
     paper_formula: str
     precision: str
-    # Sum over all devices.
+    # Peak FLOPs per second of all devices together.
     peak_flops_per_second: float
     wall_seconds: float
     device_hours: float
@@ -128,7 +128,7 @@ def shards_on_disk(manifest: Path) -> ShardsOnDisk | None:
 
 
 def planned_at(run: PretrainSettings, per_sequence: FlopsPerSequence, pace: float) -> PretrainSettings:
-    """Return the settings with the number of steps that a budget in minutes allows at `pace` (FLOPs per second)."""
+    """Return the settings; a budget in minutes is replaced by the steps it allows at `pace` (FLOPs per second)."""
     if run.budget is None or run.budget.words is not None or run.steps is not ABSENT:
         return run
     some = run.planned()
@@ -202,7 +202,8 @@ def development_flops(plan: StepPlan, first_step: int, per_sequence: FlopsPerSeq
 def evaluations(run: TrainingSettings, first_step: int = 0) -> int:
     """Return the number of evaluations on development text after `first_step`.
 
-    There are the early evaluations of the objective, one after each interval, and one after the last step.
+    There is one evaluation after each interval and one after the last step, in addition to the early evaluations of the
+    objective.
     """
     interval = run.evaluation_interval_steps
     early = [

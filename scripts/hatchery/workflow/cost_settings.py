@@ -9,7 +9,7 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True)
 class PlannedRun(Settings):
-    """One pretraining: its name and its settings."""
+    """Settings of one pretraining whose cost is estimated."""
 
     name: str
     pretraining: dict[str, Any]
@@ -30,7 +30,7 @@ class CostSettings(Settings):
     """All settings on which the cost of an experiment depends."""
 
     experiment: str
-    # Requested vocabulary size of the tokenizer, which may be smaller if its settings allow that.
+    # Requested vocabulary size of the tokenizer; the trained tokenizer may have fewer entries.
     vocabulary_size: int
     plan: PlanSettings
     runs: list[PlannedRun]

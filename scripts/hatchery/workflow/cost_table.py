@@ -29,7 +29,7 @@ MOST_NAMES = 8
 def cost_csv(settings: CostSettings, costs: Sequence[RunCost]) -> str:
     """Return a CSV table with one row per run, in the order of the experiment; FLOPs and seconds are integers."""
     plan = settings.plan
-    # The column with the run's name is named `cell`, as in tables of finished experiments.
+    # As in tables of finished experiments, the column with the run's name has the heading `cell`.
     names = ["cell", *(field.name for field in dataclasses.fields(RunCost) if field.name != "run")]
     rows = []
     for cost in costs:
@@ -111,7 +111,7 @@ def _pretraining(costs: Sequence[RunCost]) -> Table:
 
 
 def _sets(settings: CostSettings, costs: Sequence[RunCost]) -> Table:
-    """Return a table with the device hours of each set of models."""
+    """Return a table with the device hours of each set of a grid, and of all models together."""
     sets: dict[str, list[RunCost]] = {}
     for run, cost in zip(settings.runs, costs, strict=True):
         sets.setdefault(run.set or NONE, []).append(cost)
@@ -190,7 +190,10 @@ def _notes(settings: CostSettings, costs: Sequence[RunCost], shards: ShardsOnDis
 
 
 def _kept(settings: CostSettings) -> str:
-    """Return a text with the numbers of checkpoints and of intermediate models (milestones, marks) in a run folder."""
+    """Return a text with the number of checkpoints and of intermediate models in a run folder.
+
+    Intermediate models are milestones at fractions of the steps, and marks at numbers of words.
+    """
     milestones = len(settings.plan.milestones)
     marks = max((len(pretrain_settings(run.pretraining).marks) for run in settings.runs), default=0)
     named = [_count(number, noun) for number, noun in ((milestones, "milestone"), (marks, "mark")) if number]

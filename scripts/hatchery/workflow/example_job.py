@@ -1,4 +1,4 @@
-"""A rule as text, as the Snakefile generates it from its stage's record, and one of its jobs as an example.
+"""A rule as text, as the Snakefile generates it from the record of its stage, with one of its jobs as an example.
 
 No job is run.
 """
@@ -25,7 +25,7 @@ _MOST_PATHS = 5
 def example_text(rule: str, targets: Sequence[str]) -> str:
     """Return a rule as text, followed by inputs, settings and command of its first job in the plan for `targets`.
 
-    Raises PlanError if there is no such rule, or if the plan has no job of this rule, and the errors of `opened`.
+    Raises PlanError if the rule does not exist or the plan has no job of the rule, and the errors of `opened`.
     """
     with opened(["--dry-run", "--", *targets]) as (parsed, api):
         api.dag(dag_settings=dag_of(parsed, everything=True)).execute_workflow(executor="dryrun")

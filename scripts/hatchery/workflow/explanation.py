@@ -26,7 +26,7 @@ from hatchery.workflow.raw_files import RawFiles
 from hatchery.workflow.registry import STAGES
 
 _REASON_ORDER = ("settings", "input", "missing", "after")
-# Names of the wildcards of rules whose results are stored by digest.
+# Wildcards of rules whose results are stored by digest.
 MODEL, ADDRESS = "model", "address"
 _MOST_SETTINGS = 8
 _MOST_FILES = 3
@@ -42,7 +42,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class RuleReasons:
-    """The number of jobs of a rule that would run, and the reasons with their numbers of jobs."""
+    """The number of jobs of a rule that would run, and each reason with the number of jobs that have this reason."""
 
     rule: str
     jobs: int
@@ -67,7 +67,7 @@ def _counted(causes: Iterable[Iterable[Cause]]) -> list[tuple[Cause, int]]:
 
 
 def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: Path) -> list[Cause]:
-    """Return the reasons why a job would run; `makers` maps each file to the planned rule that makes it."""
+    """Return the reasons why a job would run; `makers` maps files to the planned rules that make these files."""
     changed, reason = setting_changes(job, jobs, project), job.reason
     causes = [Cause("settings", str(difference)) for difference in changed]
     if reason.params_changed and not changed:
@@ -79,8 +79,8 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
         causes.append(Cause("settings", "its rule's command in workflow/ changed"))
     if reason.software_stack_changed:
         causes.append(Cause("settings", "its conda environment changed"))
-    # If an output is missing, no further reason is needed. However, the output of a result stored by digest is missing
-    # whenever a setting has changed, so then only the changed settings are reported.
+    # A missing output needs no further reason. But if a setting has changed, a result stored by digest has another path
+    # and is always missing, so only the changed settings are reported.
     if reason.missing_output:
         return causes if changed and MODEL in job.wildcards else [*causes, Cause("missing", "not there yet")]
     updated = sorted(reason.updated_input - reason.updated_input_run)
@@ -99,8 +99,8 @@ def job_causes(job: PlannedJob, jobs: Jobs, makers: Mapping[str, str], project: 
 def setting_changes(job: PlannedJob, jobs: Jobs, project: Path) -> list[Difference]:
     """Return the differences between the settings with which the job's output was made and the current settings.
 
-    The former are read from the manifest or, for outputs without a manifest, from Snakemake's metadata. Empty if there
-    is no output.
+    The settings of the output are read from its manifest or, without a manifest, from Snakemake's metadata. Empty if
+    there is no output.
     """
     manifest = next((project / place for place in _manifests(job, jobs) if (project / place).is_file()), None)
     if manifest is not None:
@@ -123,7 +123,9 @@ def _remembered(params: Iterable[str]) -> Mapping[str, Any] | None:
 
 
 def _manifests(job: PlannedJob, jobs: Jobs) -> list[str]:
-    """Return the possible paths of the manifest of a job's output: its own, and readable links to an earlier result."""
+    """Return possible paths of the manifest of a job's output: the output's own manifest, and links to an earlier
+    result.
+    """
     own = [output for output in job.outputs if Path(output).name == MANIFEST]
     places = jobs.results_at(job.wildcards[MODEL], job.wildcards.get(ADDRESS, "")) if MODEL in job.wildcards else []
     return [*own, *(f"{place.readable}/{MANIFEST}" for place in places)]
@@ -151,7 +153,9 @@ def _some(names: Sequence[str]) -> list[str]:
 
 
 def reasons_text(rules: Sequence[RuleReasons], full: bool = False) -> str:
-    """Return one line per rule with its number of jobs and the reasons; a reason of only some jobs has their number."""
+    """Return one line per rule with its number of jobs and the reasons; a reason of only some jobs has the number of
+    these.
+    """
     rows = [
         (entry.rule, f"{entry.jobs:,} job{'s' if entry.jobs != 1 else ''}", _causes(entry, full)) for entry in rules
     ]
@@ -178,7 +182,7 @@ def _limited(causes: list[tuple[Cause, int]]) -> list[tuple[Cause, int]]:
 
 @dataclass(frozen=True)
 class RemainingCost:
-    """The cost of a run of an experiment that would be pretrained."""
+    """The estimated cost of one planned pretraining."""
 
     experiment: str
     cost: RunCost
@@ -190,7 +194,7 @@ def planned_costs(planned: Sequence[PlannedJob], jobs: Jobs) -> list[RemainingCo
     Raises ConfigError or ModelError for an invalid model or run.
     """
     names = [jobs.names(job.wildcards[MODEL]) for job in planned if job.rule == "pretrain"]
-    # `of` is empty for a model that no experiment contains any more.
+    # `of` is empty for a model that is no longer in any experiment.
     wanted = {(of["experiment"], of["run"]) for of in names if of}
     costs = []
     for experiment in dict.fromkeys(of["experiment"] for of in names if of):

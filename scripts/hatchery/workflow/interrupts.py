@@ -1,4 +1,4 @@
-"""Forwards SIGINT from Snakemake's process to its jobs, so that `kill -INT` stops them as Ctrl-C does.
+"""Forwards SIGINT from Snakemake's process to its jobs, so that `kill -INT` stops the jobs as Ctrl-C does.
 
 Ctrl-C sends SIGINT to all processes of the terminal's foreground group, and a pretraining then saves a checkpoint.
 `kill -INT PID` only reaches Snakemake, which then waits until its jobs end. Therefore the signal is forwarded, but only
@@ -20,10 +20,10 @@ PATIENCE_SECONDS = 0.5
 
 
 def hand_on_interrupts() -> None:
-    """Forward SIGINT to the descendants of this process from now on; KeyboardInterrupt is raised as before.
+    """Forward SIGINT to the descendants of this process from now on; KeyboardInterrupt is still raised.
 
-    This is called in the main thread, before Snakemake starts jobs. SIGINT is also handled if it was ignored before, as
-    in background processes of scripts, because whoever sends it intends to stop the jobs.
+    Call this function in the main thread before Snakemake starts jobs. SIGINT is handled even if this process was
+    started with SIGINT ignored, as in background processes of scripts, because the signal is sent to stop the jobs.
     """
     if threading.current_thread() is not threading.main_thread():
         return

@@ -22,7 +22,7 @@ _STATUS = re.compile(r"returned non-zero exit status (-?\d+)|died with <Signals\
 _SLURM_STATE = re.compile(r"SLURM status is: '(\w+)'")
 # Exit statuses above 128 are 128 plus the number of the signal that ended a shell's command.
 _OF_A_SIGNAL = 128
-# Ending of commands that were stopped, have logged the reason, and continue when they are run again (EX_TEMPFAIL).
+# Description of a stopped command that has logged the reason and continues in the next call (exit status EX_TEMPFAIL).
 _TO_CONTINUE = f"ended with status {os.EX_TEMPFAIL}"
 
 
@@ -46,7 +46,7 @@ def last_line(log: Path) -> str | None:
 
 
 def _end_of(log: Path) -> list[str]:
-    """Return the last non-empty lines of a log; of a line that was overwritten (progress bar), the last state."""
+    """Return the last non-empty lines of a log; of a line that was overwritten (progress bar), only the final text."""
     try:
         with log.open("rb") as file:
             size = file.seek(0, 2)
@@ -64,7 +64,8 @@ class FailedJob:
 
     name: str
     logs: tuple[Path, ...]
-    # How the job's command ended, such as "ended with status 3" or "TIMEOUT in Slurm"; "" if the job failed otherwise.
+    # Description of the end of the command, such as "ended with status 3" or "TIMEOUT in Slurm"; "" if the job failed
+    # for another reason.
     ending: str = ""
     # Reason that Snakemake states, such as missing output; "" if the reason is in the job's log.
     message: str = ""
@@ -73,8 +74,8 @@ class FailedJob:
 
     @property
     def is_reported(self) -> bool:
-        """True if the job appears in the final report; a job that the user stopped only does if it saved a
-        checkpoint.
+        """True if the final report mentions the job. Of jobs that the user stopped, only those that saved a checkpoint
+        are reported.
         """
         return not self.stopped or self.ending == _TO_CONTINUE
 
@@ -114,7 +115,7 @@ def how_it_ended(exception: str, report: str) -> tuple[str, str]:
 
 
 def _ending(found: re.Match[str] | None) -> str:
-    """Return a description of how a command ended; `found` is the match of _STATUS in the exception's text."""
+    """Return a description of the end of a command; `found` is the match of _STATUS in the exception's text."""
     if found is None:
         return ""
     name, status = found[2], int(found[1] or 0)

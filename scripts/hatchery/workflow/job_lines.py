@@ -25,8 +25,8 @@ from hatchery.workflow.other_workflow import locked_by_another
 GO_ON = "Stopped. The same command continues where this one ended."
 # The end of a job is also shown if the job took at least this time.
 LONG_SECONDS = 30.0
-# Text of the last message that Snakemake logs if jobs failed, after `onerror`. The reasons are printed after it, so
-# that they are the last lines on the terminal.
+# Part of the last message that Snakemake logs if jobs failed, after `onerror`. The reasons are printed after this
+# message, at the end of the output.
 _END = "At least one job did not complete successfully"
 # Messages of the Slurm executor: one per submitted job, and one at the beginning.
 _SUBMITTED = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+)")
@@ -44,8 +44,8 @@ NamesOf = Callable[[Mapping[str, Any]], Iterable[str]]
 class JobLines(logging.Handler):
     """Logging handler that writes one line per job to the terminal, and at the end the errors of failed jobs.
 
-    If `own`, Snakemake's handler for the terminal, is given, that handler writes Snakemake's log records instead, and
-    this one only adds the errors.
+    If `own`, Snakemake's handler for the terminal, is given, `own` writes Snakemake's log records, and this handler
+    only adds the errors.
     """
 
     def __init__(self, stream: TextIO, names_of: NamesOf, own: logging.Handler | None = None) -> None:
@@ -63,7 +63,7 @@ class JobLines(logging.Handler):
         self._sends_to_slurm = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the line for a log record, if it has one."""
+        """Write the line of text for a log record, unless the record is not shown."""
         try:
             text = self.line_of(record)
             if self._own is not None:
@@ -78,8 +78,9 @@ class JobLines(logging.Handler):
             self.handleError(record)
 
     def errors(self) -> list[str]:
-        """Return a line for the last attempt of each failed job; after Ctrl-C, lines on saved checkpoints and on how to
-        continue.
+        """Return one line for the last attempt of each failed job.
+
+        After Ctrl-C, the lines name saved checkpoints and the command that continues.
         """
         lines = {
             job.name: job.line() if job.stopped else f"{ERROR}{job.line()}" for job in self.failed if job.is_reported
@@ -109,7 +110,9 @@ class JobLines(logging.Handler):
         return ""
 
     def _without_event(self, record: logging.LogRecord, text: str) -> str:
-        """Return the text of a log record without an event if it reports an error, slow work or an empty plan."""
+        """Return the text of a log record without a job event, if the record is shown: warnings, errors, or an empty
+        plan.
+        """
         self._sends_to_slurm |= text.startswith(_SLURM_RUN)
         if (submitted := _SUBMITTED.match(text)) is not None:
             return _dated(f"{self._numbered(int(submitted[1]))} (Slurm job {submitted[2]})")

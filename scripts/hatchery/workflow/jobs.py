@@ -1,4 +1,5 @@
-"""The specifications of jobs (`Call`: settings and inputs), and the storage paths of results that experiments share.
+"""The specifications of jobs (`Call`: settings and inputs), and the storage paths of results that several experiments
+use.
 
 Pretrained models and their evaluations are stored by digest, not by experiment. The address of a result contains the
 digest of its settings and of the addresses of its inputs. So a copied or renamed experiment, or two runs with equal
@@ -61,7 +62,9 @@ class SharedResult:
 
 
 class Jobs:
-    """The specifications (`Call`) of a project's jobs, each built once, and the storage paths of their results."""
+    """The specifications (`Call`) of a project's jobs, and the storage paths of their results; each specification is
+    built once.
+    """
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -74,7 +77,7 @@ class Jobs:
         self._at: dict[tuple[str, ...], list[SharedResult]] = {}
         self._batches: dict[str, dict[str, str]] = {}
 
-    # Calls -----------------------------------------------------------------------------------------------------------
+    # Specifications --------------------------------------------------------------------------------------------------
 
     def settings(self, stage: str, **wildcards: str) -> str:
         """Return the canonical settings of a job, computed once; wildcards on which settings do not depend are
@@ -107,9 +110,7 @@ class Jobs:
         return self._calls[key]
 
     def known(self, wildcards: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values that functions in a stage's record may have as parameters, for a job with these
-        wildcards.
-        """
+        """Return the arguments that functions in a stage's record may request, for a job with these wildcards."""
         of = Outputs(self.project, **wildcards)
         return {"of": of, "jobs": self, "results": self.results, "project": self.project}
 
@@ -134,14 +135,16 @@ class Jobs:
         return _digest(address) in self._by_digest
 
     def write_calls(self) -> None:
-        """Write the specifications and links of all jobs planned so far and from now on; not called in a dry run."""
+        """Write the specifications and links of all jobs, including jobs that are planned later; not called in a dry
+        run.
+        """
         self._writes = True
         for call in self._by_digest.values():
             call.write()
         for result in self._shared.values():
             put_link(Path(result.readable), Path(result.folder))
 
-    # Places ----------------------------------------------------------------------------------------------------------
+    # Paths -----------------------------------------------------------------------------------------------------------
 
     def storage_path(self, path: str) -> str:
         """Return the storage path of a file: its path by digest if experiments share it, else `path`.
@@ -176,7 +179,9 @@ class Jobs:
         return self.storage_path(ReadablePath(path.experiment, "finetuning_jobs", path.run, batch))
 
     def _target_of_suites(self, path: ReadablePath) -> str | None:
-        """Return the manifest of the job that scores a suite together with other suites; None if it has its own job."""
+        """Return the manifest of the job that scores a suite together with other suites; None if the suite has a
+        separate job.
+        """
         block = self.project.experiment(path.experiment)
         if block.suites_per_job == 1:
             return None
@@ -185,7 +190,7 @@ class Jobs:
         return batch and self.storage_path(ReadablePath(path.experiment, "minimal_pairs_jobs", path.run, batch))
 
     def address(self, experiment: str, kind: str, **names: str) -> str:
-        """Return the folder name of a result with these `names` (run, and suite, task or batch if any).
+        """Return the folder name of the result that `names` identify (run, and suite, task or batch if any).
 
         The folder name begins with the suite, task or batch, or with the corpus for a model, and ends with the digest.
         """
@@ -212,8 +217,8 @@ class Jobs:
         return self._shared[path]
 
     def checkpoints(self, experiment: str, run: str) -> dict[str, str]:
-        """Return the manifests, by name, of the milestones in words or tokens that a run saves, and that the runs save
-        from which it starts.
+        """Return the manifests, by name, of the milestones (in words or tokens) of a run and of the runs from which it
+        starts.
         """
         return {
             kept.milestone: MODEL.format(model=self._milestone_address(where, kept))
@@ -246,7 +251,7 @@ class Jobs:
             )
 
     def results_at(self, model: str, address: str = "") -> list[SharedResult]:
-        """Return the results with these addresses that this call of Snakemake requested, in the order of the
+        """Return the results with these addresses that this Snakemake call has requested, in the order of the
         requests.
         """
         return self._at.get((model, address) if address else (model,), [])

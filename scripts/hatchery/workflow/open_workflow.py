@@ -1,4 +1,4 @@
-"""The beginning and the end of a Snakemake call: reads and checks configuration and targets, and shows the results."""
+"""The beginning and the end of a Snakemake call: read and check configuration and targets, and print the summaries."""
 
 import atexit
 import contextlib
@@ -125,7 +125,7 @@ def frozen_configuration(folder: str | Path, is_main_process: bool, may_write: b
             (unfinished / path).write_bytes(text)
         try:
             unfinished.rename(copy)
-        except OSError:  # another process has written the same copy
+        except OSError:  # Another process has written the same copy.
             shutil.rmtree(unfinished)
     os.environ[VARIABLE] = str(copy.resolve())
     return Path(folder)
@@ -155,9 +155,10 @@ def _digest(files: Mapping[Path, bytes]) -> str:
 def open_workflow(folder: str | Path, call: Any = None, is_main_process: bool = True, may_write: bool = False) -> Rules:
     """Return the rules of the project that is configured in `folder`.
 
-    `call` contains settings from Snakemake's command line (`ConfigSettings`). The main configuration is checked now,
-    experiments when they are first used. Only with `may_write` are files written, except for links to shipped tables.
-    In the process of a single cluster job, specifications of jobs are written when they are requested.
+    `call` contains settings from Snakemake's command line (`ConfigSettings`). The main configuration is checked
+    immediately, and each experiment when it is first used. Unless `may_write`, no files are written, except for links
+    to shipped tables. In the process of a single cluster job, specifications of jobs are written when they are
+    requested.
     """
     if is_main_process:
         link_tables(Path(folder))
@@ -190,7 +191,7 @@ def check_request(rules: Rules, workflow: Any) -> None:
     patterns = [output.replace("{kind}", kind) for output in outputs for kind in kinds[output]]
     made = {target: _is_made(target, workflow) for target in targets}
     if is_module(workflow):
-        # Other targets may belong to rules that the outer workflow defines later in its Snakefile.
+        # Unknown targets may belong to rules that the outer workflow defines later in its Snakefile.
         targets = [target for target in targets if made[target]]
     project = rules.project
     asked, problems = check_targets(targets, patterns, [rule.name for rule in workflow.rules], made, project)
@@ -229,7 +230,7 @@ def begin_in_module(rules: Rules, workflow: Any) -> None:
 
 @with_plain_errors
 def require_raw_data(project: Project, dag: Any) -> None:
-    """Raise ConfigError with one line for each unavailable raw input that planned jobs need."""
+    """Raise ConfigError, with one line for each raw input that is needed by planned jobs but unavailable."""
     if lines := missing_sources(project, planned_sources(dag)):
         raise ConfigError("\n".join(lines))
 
@@ -238,7 +239,7 @@ def require_raw_data(project: Project, dag: Any) -> None:
 def show_results(project: Project) -> None:
     """Print the summaries of the experiments and studies that this call of Snakemake requested.
 
-    If a study was requested, its summary is printed instead of those of its experiments.
+    If a study was requested, its summary is printed instead of the summaries of its experiments.
     """
     studies = [name for kind, name in project.checked if kind == "study"]
     read = {part for study in studies for part in project.members(study)}
@@ -252,7 +253,7 @@ def list_missing_data(project: Project, workflow: Any) -> None:
     """Print, at the end of a dry run, the raw data that the planned jobs would lack."""
     try:
         lines = missing_sources(project, planned_sources(workflow.dag))
-    except Exception:  # there is no plan, and Snakemake has reported the reason
+    except Exception:  # Without a plan, Snakemake has already reported the reason.
         return
     for line in lines:
         print(f"missing: {line}", file=sys.stderr)

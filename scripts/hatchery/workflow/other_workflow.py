@@ -7,7 +7,9 @@ import psutil
 
 
 def locked_by_another() -> str:
-    """Return an error message if another workflow runs in this folder; empty if none does, so that a lock is stale."""
+    """Return an error message if another workflow runs in this folder; empty if not, because then the folder's lock is
+    stale.
+    """
     if (process := other_workflow()) is None:
         return ""
     return (

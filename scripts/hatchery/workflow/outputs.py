@@ -12,7 +12,8 @@ CORPORA = {"sources": "convert_corpus", "sample": "sample_corpus", "sequences": 
 
 
 class ReadablePath(str):
-    """Path `results/<experiment>/<kind>/<run>/.../manifest.json` of a link to a shared result, with its parts.
+    """Path `results/<experiment>/<kind>/<run>/.../manifest.json` of a link to a shared result; the attributes are its
+    components.
 
     `names` contain the suite or task, if any. `jobs.py` computes the target of the link.
     """
@@ -45,11 +46,11 @@ def readable_path(experiment: str, kind: str, place: str) -> ReadablePath:
 
 
 class Outputs:
-    """Paths of outputs of stages, for one job; functions in a stage's record receive this object as the argument `of`.
+    """Paths of outputs of stages, for one job; functions in a stage's record receive these paths as the argument `of`.
 
     `of("summarise", "parquet")` is the path of the output `parquet`, and `of("encode_corpus")` the path of the stage's
-    first output. Wildcards have the values of the job, or those passed as keyword arguments. For results that
-    experiments share, the path is the readable path.
+    first output. Wildcards have the values of the job, unless keyword arguments replace them. For results that
+    experiments share, the readable path is returned.
     """
 
     def __init__(self, project: Project, **wildcards: str) -> None:
@@ -80,9 +81,9 @@ class Outputs:
         return self(CORPORA[self.project.corpus(corpus).made_from], corpus=corpus)
 
     def part(self, corpus: str, made_from: str) -> Any:
-        """Return the value of the key `made_from` of a corpus.
+        """Return the value of a corpus's key `made_from`, which names the source of the corpus.
 
-        Raises ConfigError if the corpus has another kind of source.
+        Raises ConfigError if the corpus is made from another type of source.
         """
         block = self.project.corpus(corpus)
         if block.made_from != made_from:

@@ -1,9 +1,9 @@
 """Checks before the first job, which report all known problems of the targets at once.
 
-An unknown target is reported with the most similar known target; Snakemake would only report "No rule to produce". Then
-all configuration files (experiment, corpus, suite, ...) on which the targets depend are checked, and the files of
-suites and tasks whose data is on this machine. The check continues after an invalid configuration file. In this module,
-a block is such a file or an inline definition, identified by kind and name.
+An unknown target is reported with the most similar known target, instead of Snakemake's "No rule to produce". Then all
+configuration files (experiment, corpus, suite, ...) on which the targets depend are checked, and the files of suites
+and tasks whose data is on this machine. The check continues after an invalid configuration file. In this module, a
+block is a configuration file or an inline definition, identified by kind and name.
 """
 
 import fnmatch
@@ -27,16 +27,16 @@ from hatchery.typed import references
 from hatchery.views.figures.registry import declared_figures
 
 Asked = tuple[str, str]
-"""Kind (experiment, corpus, ...) and name of a block."""
+"""Kind (experiment, corpus, ...) and name of a configuration block."""
 
 
 def collect_problems(
     project: Project, asked: Iterable[Asked], problems: Problems, is_own_environment: bool = True
 ) -> list[str]:
-    """Add the mistakes in the blocks `asked`, and in all blocks to which they refer, to `problems`.
+    """Add mistakes in the configuration blocks `asked`, and in all blocks that these refer to, to `problems`.
 
     Return notes on surprising properties of evaluation data. `is_own_environment` is True if jobs run in the software
-    environment of this process, so that it can be checked for packages.
+    environment of this process, so that the check can find missing packages.
     """
     waiting, seen, experiments = list(asked), set(asked), list[str]()
     while waiting:
@@ -48,7 +48,7 @@ def collect_problems(
         try:
             block = project.block(kind, name)
         except ConfigError:
-            continue  # invalid keys of the block have already been reported
+            continue  # Invalid keys of the block have already been reported.
         if kind == "experiment":
             with problems.collecting():
                 check_published(project, name)
@@ -99,7 +99,7 @@ def _no_model(project: Project, data: str) -> str | None:
     """Return the reason why a raw input's path cannot be the folder of a `transformers` model, else None."""
     root = usable_path(project, data)
     if root is None or not listing_of(root, most=1):
-        return None  # missing paths are reported with the missing raw data
+        return None  # Missing paths are reported with the missing raw data.
     if Path(root).is_file():
         return f"data.{data}.path: {root} is a file, expected the folder of a model"
     # The import takes long, and only experiments with imported models need it.
@@ -125,12 +125,12 @@ _WILDCARD = re.compile(r"\{(\w+)\}")
 def requested_blocks(target: str, patterns: Iterable[str], project: Project) -> list[tuple[str, str]]:
     """Return (kind, name) of each block named in the path `target`; empty if no rule makes this path.
 
-    `patterns` are the outputs of all rules with `{wildcards}`. Raises ConfigError, which suggests the most similar
-    name, for an unknown name.
+    `patterns` are the output patterns of all rules, with `{wildcards}`. Raises ConfigError, which suggests the most
+    similar name, for an unknown name.
     """
     error: ConfigError | None = None
     for values in _matches(target, patterns):
-        # Values with characters that names cannot have, such as addresses with digests, name no block.
+        # Values that cannot be names, such as addresses with digests, do not name a block.
         kinds = [(_kind(wildcard, name, project), name) for wildcard, name in values.items() if is_name(name)]
         named = [(kind, name) for kind, name in kinds if kind is not None]
         try:

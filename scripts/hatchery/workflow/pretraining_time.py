@@ -29,7 +29,7 @@ START_MINUTES = 15
 
 
 class PretrainingTimes:
-    """Estimated run times of an experiment's pretrainings; `settings` are the JSON settings of its stage
+    """Estimated run times of an experiment's pretrainings; `settings` is the JSON text of the settings of the stage
     `write_cost`.
     """
 

@@ -14,10 +14,10 @@ from hatchery.raw.listings import REGISTERED, Listing, identity, listing_of, loc
 
 
 class RawFiles:
-    """The user's current raw files and their registrations; each folder is listed once.
+    """The user's current raw files and their registrations.
 
-    Files are only listed if `is_planning`: cluster jobs plan nothing, and should not list a hundred thousand files when
-    they start.
+    The files of a folder are listed at most once, and only if `is_planning`, because cluster jobs do not need to list a
+    hundred thousand files when they start.
     """
 
     def __init__(self, project: "Project", is_planning: bool = True) -> None:
@@ -30,7 +30,7 @@ class RawFiles:
     def source_listing(self, source: str) -> str | None:
         """Return a digest of a source's file list; if it changes, the registration runs again.
 
-        If the files do not exist, the digest is that of the registration, so that results remain usable without raw
+        If the files do not exist, return the digest of the registered list, so that results remain usable without raw
         files. None if there is neither a file nor a registration.
         """
         given = self._given(source)
@@ -56,7 +56,7 @@ class RawFiles:
     def are_the_same(self, manifest: str) -> bool:
         """Return True if a source's files were only moved or touched, so that their contents match the source manifest.
 
-        In this case, the files are registered again, but jobs that read them do not run again.
+        If so, the files are registered again, but jobs that read the files do not run again.
         """
         if not (self._is_planning and manifest.startswith(f"{REGISTERED}/")):
             return False
@@ -68,7 +68,8 @@ class RawFiles:
         return self._same[manifest]
 
     def changed(self, manifest: str, made: Path) -> tuple[Path, Listing] | None:
-        """Return (path, file list) of a source that has changed since its registration, or since `made` was written.
+        """Return (path, file list) of a source that has changed since its registration, or since the file `made` was
+        written.
 
         None if nothing has changed, or if there are no files.
         """
@@ -82,7 +83,7 @@ class RawFiles:
         return None if is_registered and registered_ns <= made.stat().st_mtime_ns else (root, found)
 
     def _looked_at(self, manifest: str) -> tuple[Path, Listing, int, bool] | None:
-        """Return (path, file list, time of registration, True if the list is unchanged) of a source.
+        """Return (path, current file list, time of registration, True if the list is unchanged) of a registered source.
 
         None if its files or its manifest do not exist.
         """
@@ -93,7 +94,7 @@ class RawFiles:
         return given[0], found, Path(manifest).stat().st_mtime_ns, is_registered
 
     def _given(self, source: str) -> tuple[Path, bool] | None:
-        """Return (path, True if links are followed) of a source; None if it has no path."""
+        """Return (path, True if links are followed) of a source; None if the configuration gives no path."""
         given = self._project.raw_input(source)
         return None if given is None or given.path is None else (Path(given.path), given.follow_links)
 

@@ -1,8 +1,8 @@
 """Resources of jobs: processors, memory, run time, GPUs, and the partition of a cluster.
 
 `job_resources` is a pure function of the stage's record, the section `cluster` of the configuration, threads and
-estimated run time of the job, and the attempt. Resources have the names of Snakemake's Slurm executor; a resource that
-a job must not have is missing. The combinations that the executor accepts for pretraining were found by running it
+estimated run time of the job, and the attempt. Resources have the names of Snakemake's Slurm executor; resources that a
+job must not request are absent. The combinations that the executor accepts for pretraining were found by running it
 (`tests/workflow/planning/test_sbatch_lines.py`). `Resources` computes the resources of a project's jobs. No result
 depends on resources, so Snakemake does not record them.
 """
@@ -46,11 +46,12 @@ class JobFacts:
 def job_resources(need: Stage, cluster: ClusterSettings, facts: JobFacts, attempt: int = 1) -> dict[str, Resource]:
     """Return the resources of a stage's job by the executor's names.
 
-    `mem_mb` is per node, `runtime` in minutes. Both grow with the attempt up to the limits of the partition, because it
-    is unknown whether a job failed for lack of memory or of time. If the memory limit is unknown, the memory of a
-    pretraining does not grow, because its attempts continue one run, and no node has six times the memory. `gpu_slots`
-    is the number of slots that the job needs on the GPUs of this machine, each of which has `jobs_per_gpu` slots; the
-    Slurm executor ignores it and uses `gres`. Raises ConfigError for an invalid number of threads, minutes or attempts.
+    `mem_mb` is per node, `runtime` in minutes. Both grow with the attempt up to the limits of the partition, because
+    the cause of a failure (memory or time) is unknown. If the partition has no known memory limit, the memory of a
+    pretraining does not grow, because several attempts continue one run and would request more memory than any node
+    has. `gpu_slots` is the number of GPU slots that the job needs on this machine; a GPU has `jobs_per_gpu` slots. The
+    Slurm executor ignores `gpu_slots` and uses `gres`. Raises ConfigError for an invalid number of threads, minutes or
+    attempts.
     """
     require(facts.threads >= 1, "resources: threads", facts.threads, "1 or more")
     require(attempt >= 1, "resources: attempt", attempt, "1 or more")
@@ -101,10 +102,10 @@ def _one_gpu(cluster: ClusterSettings) -> dict[str, Resource]:
 def _pretraining_shape(cluster: ClusterSettings, facts: JobFacts) -> dict[str, Resource]:
     """Return the resources of a pretraining with one process per GPU.
 
-    There are three cases with different keys; with a wrong key, Slurm refuses the job or lets it wait forever. For one
-    process in all, the executor requires neither tasks nor `mpi`. For several processes per node, it requires tasks per
-    node. For one process on each of several nodes, it requires the total number of tasks, and `tasks_per_gpu=0` to
-    prevent a contradictory `--ntasks-per-gpu`.
+    The executor needs different keys in three cases; with other keys, Slurm refuses the job or never starts it. A
+    single process needs neither tasks nor `mpi`. Several processes per node need the number of tasks per node. One
+    process on each of several nodes needs the total number of tasks, and `tasks_per_gpu=0` to prevent a contradictory
+    `--ntasks-per-gpu`.
     """
     nodes, per_node = cluster.nodes, cluster.processes_per_node
     resources: dict[str, Resource] = {
@@ -165,10 +166,10 @@ class Resources:
         return None if self._config.compute.device == "cpu" else self._gpus_here * self._cluster.jobs_per_gpu or None
 
     def gpu_claim(self, resources: Any, shared: bool = False) -> str:
-        """Return the beginning of a command that uses GPUs, which reserves the job's GPUs on this machine.
+        """Return the first part of a command that uses GPUs, which reserves the job's GPUs on this machine.
 
-        If jobs share GPUs, a `shared` job reserves one slot of a GPU. The text depends only on the job's resources, so
-        that changes cause no rerun. Empty if jobs use the CPU.
+        If jobs share GPUs, a `shared` job reserves one slot of a GPU. Empty if jobs use the CPU. The text does not
+        depend on free GPUs, so that Snakemake sees no changed command.
         """
         slots, each = resources.get(SLOTS), self._cluster.jobs_per_gpu
         if not slots or self._config.compute.device == "cpu":
@@ -208,7 +209,8 @@ class Resources:
         if record.runs_on != "gpus":
             return None
         names = self.jobs.names(wildcards.model)
-        # Inside a Slurm job, the names of the run are unknown, but no run time is requested there.
+        # In the Snakemake process inside a Slurm job, the name of the run is unknown, but this process requests no run
+        # time.
         return self.pretraining_times(names["experiment"]).minutes(names["run"]) if names else None
 
     def pretraining_times(self, experiment: str) -> "PretrainingTimes":

@@ -57,7 +57,9 @@ class ResultPaths:
         return self.project.for_members(experiment, partial(self._own_models, kind="filled_sentences"))
 
     def shown_sentences(self, experiment: str) -> dict[str, str]:
-        """Return those of `filled_sentences` that the page shows: of each model, the first pretraining seed."""
+        """Return the manifests of filled sentences that the page shows: those of the first pretraining seed of each
+        model.
+        """
         return self.project.for_members(experiment, self._sentences_of_first_seeds)
 
     def _sentences_of_first_seeds(self, experiment: str) -> dict[str, str]:
@@ -117,7 +119,7 @@ class ResultPaths:
         return [one if isinstance(one, str) else self.pretrained(one.experiment)[one.name] for one in found]
 
     def about_source(self, source: str) -> dict[str, object]:
-        """Return origin, licence and terms of a raw input as `about`, and how suites and tasks read it as
+        """Return information on a raw input: origin, licence and terms as `about`, and its use by suites and tasks as
         `readings`.
         """
         return {"about": about(self.project, source), "readings": plain(readings(self.project, source))}

@@ -57,7 +57,7 @@ def error_lines(error: HatcheryError) -> str:
 
 
 class Rules:
-    """The rules of a project. In the process of a single cluster job (not `is_main_process`), nothing is planned."""
+    """The rules of a project; the process of a single cluster job (not `is_main_process`) plans nothing."""
 
     def __init__(self, project: Project, is_main_process: bool = True) -> None:
         self.project = project
@@ -65,13 +65,15 @@ class Rules:
         self.raw_files = RawFiles(project, is_main_process)
         self.resources = Resources(self.jobs, is_main_process)
         self._is_planning = is_main_process
-        # Registered sources with their current files, by manifest.
+        # Registered sources with their current files, by path of the source manifest.
         self._present: dict[str, RawSource] = {}
 
     # Inputs and parameters -------------------------------------------------------------------------------------------
 
     def outputs(self, record: Stage) -> dict[str, Any]:
-        """Return the output patterns of a stage's rule by name; outputs for `snakemake --report` are marked."""
+        """Return the output patterns of a stage's rule by name; outputs that `snakemake --report` shows are wrapped in
+        `report`.
+        """
         found: dict[str, Any] = dict(record.outputs)
         for name, (category, subcategory) in record.reported.items():
             labels = {key: f"{{{key}}}" for key in record.wildcards if key != "experiment"} | {"file": name}
@@ -80,7 +82,7 @@ class Rules:
         return found
 
     def inputs(self, record: Stage) -> Callable[[Any], list[str]]:
-        """Return an input function for a stage's rule, which returns all files that a job reads."""
+        """Return the input function of a stage's rule, which returns all files that a job reads."""
 
         def found(wildcards: Any) -> list[str]:
             paths = paths_of(self.inputs_by_argument(record.name, wildcards).values())
@@ -131,7 +133,7 @@ class Rules:
             return False
 
     def _known(self, wildcards: Any) -> dict[str, Any]:
-        """Return the values that functions in a stage's record may have as parameters, by name."""
+        """Return the arguments that functions in a stage's record may request, by name."""
         return {**self.jobs.known(dict(wildcards.items())), "raw_files": self.raw_files, **wildcards}
 
     def _call(self, record: Stage, wildcards: Any) -> Call:
@@ -148,10 +150,9 @@ class Rules:
         """Return the `params` of a stage's rule.
 
         Snakemake records the settings, the file with the job's specification, and the texts of `Stage.recorded`, and
-        runs a job again if they change. It does not record parameters that depend on `resources`, so changes of `given`
-        and `run`, on which no result depends, cause no rerun. The command is a parameter because Snakemake formats the
-        text of `shell` after the Snakefile's loop over stages has ended, when variables have the values of the last
-        rule.
+        runs a job again if one of these changes. Snakemake does not record parameters that depend on `resources`, so
+        changes of `given` and `run`, on which no result depends, cause no rerun. The command is a parameter, because
+        Snakemake formats `shell` after the Snakefile's loop over stages, when the loop variable names the last stage.
         """
         params: dict[str, Callable[..., str]] = {
             "settings": lambda wildcards: self._call(record, wildcards).settings,
@@ -163,14 +164,17 @@ class Rules:
         return {name: with_plain_errors(function) for name, function in (params | recorded).items()}
 
     def _recorded(self, record: Stage, text: Callable[..., str]) -> Callable[..., str]:
-        # Snakemake compares parameters as a set. An empty text is replaced by the settings, which are in the set.
+        # Snakemake compares parameters as an unordered set. The settings, which are in the set anyway, replace an empty
+        # text.
         def value(wildcards: Any) -> str:
             return text(**arguments_for(text, self._known(wildcards))) or self._call(record, wildcards).settings
 
         return value
 
     def _given(self, record: Stage) -> Callable[..., str]:
-        """Return a function that returns a job's further arguments as JSON: output, model, runtime settings."""
+        """Return a function that returns further arguments of a job as JSON: paths of outputs and model, and runtime
+        settings.
+        """
         function = function_of(record.name)
         places = [name for name, each in arguments_of(function).items() if each.is_place]
 
@@ -207,7 +211,7 @@ class Rules:
     def start(self, is_forced: bool) -> None:
         """Prepare the first job of a run (not of a dry run): write specifications of jobs, and links.
 
-        Also tell the jobs whether the user forces them to run.
+        An environment variable tells the jobs whether the user forces them to run.
         """
         os.environ[FORCED] = "1" if is_forced else ""
         self.jobs.write_calls()

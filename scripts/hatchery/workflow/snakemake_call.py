@@ -19,7 +19,7 @@ def is_real_run(workflow: Any) -> bool:
 
 
 def prepare_call(workflow: Any, names_of: "NamesOf") -> None:
-    """Choose the software environment of the jobs, also of those on other machines, and the output on the terminal.
+    """Choose the software environment of all jobs, on this and on other machines, and the output on the terminal.
 
     `names_of` returns readable names for the wildcards of a job, which the terminal shows.
     """

@@ -1,4 +1,5 @@
-"""The software environment of the jobs: the rules' conda environments if conda is installed, else that of this shell.
+"""The software environment of the jobs: the rules' conda environments if conda is installed, else the environment of
+this shell.
 
 The Slurm profile requests conda. Without conda, jobs use the environment of `make env`, which has equal pinned
 versions. The main process decides, and passes its decision to the jobs that it submits.

@@ -28,8 +28,9 @@ OTHER_CONTENT = "was made from other content"
 
 
 def watch_stale_results(workflow: Any, dry_run: bool) -> None:
-    """Report stale results at the end of this Snakemake call; unless it is a dry run, it ends with status 1 if results
-    were made from other inputs.
+    """Report stale results at the end of this Snakemake call.
+
+    If results were made from inputs with other content, the call ends with status 1, unless it is a dry run.
     """
     if dry_run:
         atexit.register(report_stale_results, workflow)
@@ -48,14 +49,15 @@ def watch_stale_results(workflow: Any, dry_run: bool) -> None:
 
 
 def report_stale_results(workflow: Any) -> bool:
-    """Print warnings on results that are outdated despite their modification times, and on times ahead of the clock.
+    """Print warnings on results that are outdated despite their modification times, and on modification times in the
+    future.
 
     Return True if a result was altered, or made from inputs with other content.
     """
     try:
         dag = workflow.dag
         finished = set(dag.jobs) - set(dag.needrun_jobs(exclude_finished=False))
-    except Exception:  # without a plan, Snakemake has reported the reason
+    except Exception:  # Without a plan, Snakemake has already reported the reason.
         return False
     lines = list(stale_lines(sorted(finished, key=lambda job: [str(output) for output in job.output])))
     for line in lines:
@@ -64,7 +66,7 @@ def report_stale_results(workflow: Any) -> bool:
 
 
 class StaleLine(NamedTuple):
-    """A warning; `is_wrong` is False for missing inputs, because they may have been removed on purpose."""
+    """A warning; `is_wrong` is False for missing inputs, because users may remove inputs on purpose."""
 
     text: str
     is_wrong: bool
@@ -123,7 +125,9 @@ def _verified_difference(output: Path, digest_of: Callable[[Path], str]) -> str:
 
 
 def _difference(made: Manifest, digest_of: Callable[[Path], str]) -> str:
-    """Return how the recorded inputs of a result differ from the current files; empty if equal or not recorded."""
+    """Return a description of the first recorded input that differs from the current file; empty if all are equal or
+    unknown.
+    """
     try:
         # The paths recorded by the stage are compared, because Snakemake's inputs may be other files, such as the
         # manifest of a job instead of the manifests of its tasks.

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the cost estimate: all pretrainings of an experiment, and the planned device."""
+    """Return the settings of the cost estimate: all pretrainings of an experiment, and the device on which they will
+    run.
+    """
     block, config = project.experiment(experiment), project.config
     names = [run.name for run in project.seeded_runs(experiment)]
     return {
@@ -26,7 +28,7 @@ def cost_settings(project: "Project", experiment: str) -> dict[str, object]:
         "vocabulary_size": project.tokenizer(block.tokenizer).vocabulary_size,
         "plan": {
             "device": planned_device(config.cluster, config.compute.device),
-            # This is 1 if the configuration has no GPUs.
+            # The number of devices is 1 if the configuration has no GPUs.
             "devices": config.cluster.processes,
             "threads": config.compute.pretraining_threads,
             "mfu": config.cluster.planned_mfu,
