@@ -1,11 +1,11 @@
-# Hatchery: from raw corpora to result tables. Each experiment in config/experiments/ is a target, and so is each study
-# in config/studies/, which reads several experiments together:
+# Hatchery: from raw corpora to result tables. Targets name an experiment (config/experiments/) or a study
+# (config/studies/), which summarises several experiments:
 #
-#   snakemake results/<experiment>/summary.csv      the table
-#   snakemake results/<experiment>/index.html       the table, the figures and a page that holds them
-#   snakemake results/<experiment>/cost.md          what it will cost, before any data is there
-#   snakemake results/<experiment>/export/README.md the models as folders for the transformers library
-#   snakemake                                       the page of every experiment under `experiments` in config.yaml
+#   snakemake results/<experiment>/summary.csv      table of the results
+#   snakemake results/<experiment>/index.html       page with the table and the figures
+#   snakemake results/<experiment>/cost.md          estimated cost, which needs no data
+#   snakemake results/<experiment>/export/README.md models as folders for the transformers library
+#   snakemake                                       pages of all experiments under `experiments` in config.yaml
 import gc
 import sys
 from pathlib import Path
@@ -13,10 +13,11 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 min_version("9.27")
-# Planning makes many objects and few cycles of them: a sixth of a dry run would be the search for cycles.
+# The garbage collector runs rarely, because planning creates many objects but few reference cycles; otherwise, garbage
+# collection would take a sixth of a dry run.
 gc.freeze()
 gc.set_threshold(100_000, 20, 20)
-# The folder of this file, also where it is a module of another workflow.
+# The folder of this Snakefile, even if another workflow imports this file as a module.
 CHECKOUT = Path(workflow.current_basedir.get_path_or_uri(secret_free=False))
 if not (CHECKOUT / "scripts/hatchery").is_dir():
     raise SystemExit(
@@ -46,7 +47,7 @@ from hatchery.workflow.open_workflow import (
 from hatchery.workflow.snakemake_call import begin_jobs, is_real_run, prepare_call
 
 prepare_call(workflow, lambda wildcards: RULES.jobs.names_of_wildcards(wildcards))
-# Jobs of a cluster start later, and read the configuration of the moment when they were planned.
+# Cluster jobs start later, and must read the configuration as it was when the jobs were planned.
 RULES = open_workflow(
     with_plain_errors(frozen_configuration)(
         "config", workflow.is_main_process, is_real_run(workflow)
@@ -96,8 +97,9 @@ for stage in STAGES.values():
             " | (trap '' TERM USR1 INT; exec tee {log})"
 
 
-# This rule lets users request results by readable names, which are links to the folders that contain them. The links are
-# made when the workflow starts, so the rule has nothing to do. `update` prevents Snakemake from deleting the linked file.
+# With this rule, users request results by readable paths, which are links to the folders that contain the results. The
+# rule has nothing to do, because the links are created when the workflow starts. `update` prevents Snakemake from
+# deleting the linked file.
 rule show_result:
     input:
         RULES.shown_manifest(workflow),
@@ -127,7 +129,7 @@ rule all:
     localrule: True
 
 
-# Mistakes in the request are reported before jobs are planned, missing data before the first job.
+# Mistakes in the requested targets are reported before jobs are planned, missing data before the first job starts.
 check_request(RULES, workflow)
 
 
@@ -135,7 +137,7 @@ if is_module(workflow):
     begin_in_module(RULES, workflow)
 
 
-# Snakemake does not call this in a dry run, so a dry run creates no file.
+# Snakemake does not run `onstart` in a dry run, so a dry run creates no file.
 onstart:
     require_raw_data(RULES.project, workflow.dag)
     asked = workflow.dag_settings

@@ -1,4 +1,4 @@
-"""Print the jobs that an experiment or a study would submit to Slurm, and test each kind; exit with 1 on problems.
+"""Print the jobs that an experiment or a study would submit to Slurm, and test each command; exit with 1 on problems.
 
 For example: python scripts/check_cluster.py --experiment strict
 """

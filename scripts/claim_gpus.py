@@ -1,7 +1,8 @@
 """Run a command on GPUs that no other job holds: `claim_gpus.py --gpus 1 -- python scripts/run.py finetune ...`.
 
-The command replaces this process, so that it receives signals and determines the exit status. Its GPUs are named in
-CUDA_VISIBLE_DEVICES. If there are fewer GPUs than requested, the command uses all; without GPUs, it runs on the CPU.
+The command replaces this process, so that it receives signals and determines the exit status. CUDA_VISIBLE_DEVICES
+lists the claimed GPUs. If the machine has fewer GPUs than requested, the command uses all GPUs; without GPUs, it runs
+on the CPU.
 """
 
 import argparse

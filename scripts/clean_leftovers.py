@@ -1,7 +1,7 @@
 """Remove files that killed jobs left and that no later job uses; checkpoints of unfinished trainings are kept.
 
-Removed are temporary files that were not written for an hour, run folders of finished models, and empty run folders.
-Files that the next attempt of a job uses are removed by that attempt.
+The program removes temporary files that were not written for an hour, run folders of finished models, and empty run
+folders. It keeps files that the next attempt of a job uses, because that attempt removes these files.
 """
 
 import argparse

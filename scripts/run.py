@@ -1,7 +1,7 @@
 """Run a stage: python scripts/run.py STAGE results/settings/<digest>.json '{"output": "FILE"}'.
 
-The arguments of a stage are given as JSON objects, or files with a JSON object; of a repeated key, the last value is
-used. `python scripts/run.py STAGE` without arguments lists the stage's arguments.
+The arguments of a stage are given as JSON objects, or as files with a JSON object; if a key is repeated, the last value
+is used. `python scripts/run.py STAGE` without arguments lists the stage's arguments.
 """
 
 import argparse
@@ -13,7 +13,9 @@ from hatchery.stage import function_of
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Run the stage that the arguments name. Raises ConfigError, which suggests a name, for an unknown stage."""
+    """Run the stage that the first argument names. Raises ConfigError for an unknown stage, with the most
+    similar name.
+    """
     function = function_of(arguments.stage)
     if not arguments.given:
         print(usage(function), end="")

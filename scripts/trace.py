@@ -21,9 +21,9 @@ from hatchery.settings.problems import alternatives
 
 
 def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
-    """Return the parts of `model/suite/task/metric` by column; the last parts may be missing.
+    """Return the components of `model/suite/task/metric` by column; the last components may be missing.
 
-    Names of models of a study contain a slash. Raises EvaluationError for too many parts.
+    Names of models in a study contain a slash. Raises EvaluationError for too many components.
     """
     words = [word.strip() for word in cell.split("/")] if cell else []
     if "/".join(words[:2]) in models:
@@ -34,7 +34,7 @@ def cell_selectors(cell: str, models: Collection[str]) -> dict[str, str | None]:
 
 
 def selectors_given(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """Return the values of columns that the options select, by column; None for columns without option."""
+    """Return the values of the options that select rows, by column; columns without an option are omitted."""
     return {column: getattr(arguments, column) for column in SELECTORS if getattr(arguments, column) is not None}
 
 
@@ -43,8 +43,8 @@ def select(
 ) -> list[SummaryRow]:
     """Return the rows that have all values `wanted` (None allows any value) and, if given, the row number `number`.
 
-    Raises EvaluationError, which suggests the most similar value, for a value that does not occur, and if no row has
-    all values.
+    Raises EvaluationError, which suggests the most similar value, for a value that does not occur, and EvaluationError
+    if no row has all values.
     """
     if number is not None:
         if not 1 <= number <= len(rows):

@@ -1,4 +1,4 @@
-"""Train Punkt parameters for English on public texts, with manual corrections; no rule of the workflow runs this.
+"""Train Punkt parameters for English on public texts, with manual corrections; the workflow does not run this program.
 
 NLTK's trainer (Kiss and Strunk, 2006) learns abbreviations, collocations, sentence starters and orthographic contexts
 from the texts that a recipe names. The parameter files, in NLTK's format, contain only these statistics, no text. Equal
@@ -124,7 +124,9 @@ def training_text(text: TrainingText, path: Path) -> str:
 
 
 def train_parameters(text: str, recipe: Recipe) -> PunktParameters:
-    """Return the parameters learned from `text`, with the additions and removals of the recipe. Deterministic."""
+    """Return the parameters learned from `text`, with the additions and removals of the recipe; the result is
+    deterministic.
+    """
     # These classes have no time limits for regular expressions, because results must not depend on the clock.
     trainer = SortedTrainer(lang_vars=UntimedLanguage(), token_cls=UntimedToken)
     trainer.train(text)
@@ -187,7 +189,8 @@ def save_parameters(parameters: PunktParameters, folder: Path) -> dict[str, int]
 def train_model(recipe_path: Path, sources: Mapping[str, Path], folder: Path) -> None:
     """Train by a recipe, and write the parameters and `model.json` (inputs, settings, counts, digest) into `folder`.
 
-    Raises ConfigError if the names of `sources` differ from those in the recipe, SourceError if one cannot be read.
+    Raises ConfigError if the names of `sources` differ from those in the recipe, SourceError if a source cannot be
+    read.
     """
     recipe = read_recipe(recipe_path)
     names = [text.name for text in recipe.texts]

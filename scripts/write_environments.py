@@ -4,9 +4,9 @@
 may be installed, and without addresses; `requirements-cpu.lock` contains PyTorch's CPU-only build.
 
 A dependency group lists the packages that the stages of an environment import. Python comes from conda-forge and all
-packages from pip, because the lock contains pip's versions. An environment pins its group, and all packages that the
-group needs, with the lock's hashes, so that later installations are identical. This includes the packages that
-PyTorch's CUDA build needs, because pip with hashes refuses requirements that are not pinned.
+packages from pip, because the lock contains pip's versions. An environment file pins all packages of its group and
+their dependencies, with the hashes of the lock file, so that later installations are identical. The dependencies of
+PyTorch's CUDA build are also pinned, because pip with hashes refuses requirements that are not pinned.
 """
 
 import argparse

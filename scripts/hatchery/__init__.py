@@ -1,7 +1,7 @@
 """Hatchery's library, from raw corpora to result tables. The folder `scripts/` is the import root.
 
-The functions in `__all__` are the interface for users (docs/python.md). Each is imported when it is first used, so that
-importing a module of the library does not import all of them.
+The functions in `__all__` are the interface for users (docs/python.md). A function is imported when it is first used,
+so that importing one module of the library does not import all functions.
 """
 
 from typing import TYPE_CHECKING, Any

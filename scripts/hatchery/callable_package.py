@@ -1,4 +1,6 @@
-"""Makes packages callable, so that a package of the library and a function for users can have the same name."""
+"""Makes packages callable, so that a package of the library and a user's function such as `hatchery.export` can share a
+name.
+"""
 
 import sys
 from types import ModuleType

@@ -17,8 +17,9 @@ from hatchery.sanitize import visible
 def read_given(word: str) -> dict[str, Any]:
     """Return the arguments of a stage from `word`: a JSON object, or the path of a JSON file.
 
-    In the file of a job's specification (`job_spec`), inputs are under the key `arguments`, and the file's name is
-    checked against its content. Raises ConfigError if the file is missing, was altered, or contains no JSON object.
+    If the file is a job's specification (`job_spec`), inputs are under the key `arguments`, and the digest in the
+    file's name must match the content. Raises ConfigError if the file is missing, was altered, or contains no JSON
+    object.
     """
     inline = word.lstrip().startswith("{")
     where = "the command line" if inline else word
@@ -85,6 +86,6 @@ def _print_error(message: str) -> None:
     try:
         print(f"error: {visible(message)}", file=sys.stderr, flush=True)
     except OSError:
-        # Writing failed, perhaps because the log is on a full disk. Standard error is replaced, because Python would
-        # write the buffer again at exit, fail, and change the exit status.
+        # The error line could not be written, perhaps because the log is on a full disk. Replace standard error,
+        # because Python would otherwise try to write at exit again, fail, and change the exit status.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115

@@ -63,13 +63,13 @@ def evaluate(
 
     `model` is a folder of a model of Hatchery, an exported folder, a folder in the format of `transformers`, a name on
     the hub, a module with its `tokenizer` (see `evaluation.opening.open_model`), or the result of `hatchery.train`. For
-    the evaluation `acquisition` (age of acquisition), it is a mapping from numbers of words seen to checkpoints of one
-    training, or the folder of a training with stored checkpoints. `suite` is the name of a suite, a task, or a kind of
-    evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or minimal pairs: a table, a list of
-    (good, bad), or a .csv, .tsv, .jsonl or .parquet file. `data` is the file, folder or archive with the suite's data,
-    or a table; None means the location in config.yaml. Other `settings` are keys of the suite's file, such as
+    the evaluation `acquisition` (age of acquisition), `model` is a mapping from numbers of words seen to checkpoints of
+    one training, or the folder of a training with stored checkpoints. `suite` is the name of a suite, a task, or a kind
+    of evaluation (`perplexity`, `reading`), a YAML file of a suite or task, or minimal pairs: a table, a list of (good,
+    bad), or a .csv, .tsv, .jsonl or .parquet file. `data` is the file, folder or archive with the suite's data, or a
+    table; None selects the path in config.yaml. Other `settings` are keys of the suite's file, such as
     `pairs_per_paradigm=100`. By default, a folder is evaluated on a GPU if there is one, and a module on its device.
-    `architecture` is only needed if neither the model nor the folder of its tokenizer determines it.
+    `architecture` is only needed if neither the model nor the folder of its tokenizer determines the architecture.
 
     Raises HatcheryError with one line: ConfigError for an unknown suite, with the most similar name, and for wrong
     settings; EvaluationError, which names file and line, for wrong data; and the errors of `open_model`.
@@ -142,8 +142,10 @@ def surprisals(
 
 
 def _kept(opened: Pretrained | Checkpoints) -> AbstractContextManager[None]:
-    """Return a context that restores PyTorch's settings and the model's state at its end; for checkpoints, which are
-    opened one by one, only PyTorch's settings."""
+    """Return a context that restores PyTorch's settings and the state of the model when it ends.
+
+    For checkpoints, which are opened one after the other, only PyTorch's settings are restored.
+    """
     return kept_settings() if isinstance(opened, Checkpoints) else kept_numerics(opened)
 
 
@@ -158,11 +160,11 @@ def _shown(model: Any) -> str:
 def _prepared(
     model: Any, opened: Pretrained | Checkpoints, device: DeviceName | None, tokens_per_batch: int | None
 ) -> tuple[torch.device, EvaluationRuntime]:
-    """Return the device (by default the device of a module, and `auto` for a folder) and the runtime settings."""
+    """Return the device and the runtime settings; the default is the device of a module, and `auto` for a folder."""
     own = opened.network if isinstance(model, nn.Module) and not isinstance(opened, Checkpoints) else None
     wanted: DeviceName = device or ("auto" if own is None else "cpu")
     at = prepare_device(wanted)
-    # The caller's module is not compiled, so that it is unchanged.
+    # The caller's module is not compiled, because compilation would change the module.
     runtime = EvaluationRuntime(tokens_per_batch, wanted, compile="auto" if own is None else "off")
     return (at if own is None or device is not None else device_of(own)), runtime
 
@@ -206,9 +208,7 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
 
 
 def _project() -> Project:
-    """Return the configuration in the current folder, combined with the shipped one; without it, only the shipped
-    one.
-    """
+    """Return the configuration in the current folder combined with the shipped configuration, or only the latter."""
     return open_project() if Path("config").is_dir() else Project(shipped_config())
 
 
@@ -243,9 +243,9 @@ def _task(task: Variant, name: str, settings: Mapping[str, Any]) -> Mapping[str,
 
 
 def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, data: Any) -> Any:
-    """Return the caller's data or, if it is None, the path in config.yaml; None without path.
+    """Return the caller's data or, if this is None, the path of the data in config.yaml; None if there is no path.
 
-    Raises ConfigError if there is nothing at this path.
+    Raises ConfigError if nothing exists at the path.
     """
     if data is not None:
         return data
@@ -263,8 +263,8 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
 
 
 def stand_in(opened: Pretrained | Checkpoints) -> Manifest:
-    """Return a manifest for a model that has none, with the values that rows need: objective, and whether it is
-    imported.
+    """Return a manifest for a model without a manifest; its settings contain the objective, or mark an external
+    model.
     """
     if isinstance(opened, Checkpoints):
         return Manifest(Path(opened.where), "pretrain", {}, {}, [], {}, "")

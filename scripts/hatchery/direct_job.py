@@ -1,6 +1,6 @@
 """`hatchery.job`: settings and inputs of any job of the workflow, for a notebook or a debugger.
 
-Settings and inputs come from the stage's record, so the job equals the one that Snakemake would start. Paths are
+Settings and inputs come from the stage's record, so the job equals the job that Snakemake would start. Paths are
 relative to the current folder, which must be the checkout.
 """
 
@@ -61,7 +61,7 @@ class StageJob:
         output.
 
         The experiment's results are not changed. Raises the errors of the stage, such as ManifestError for a missing
-        input, or for other files in the folder of a training.
+        input, or if the folder of a training contains files that are not from this training.
         """
         folder, function = Path(into).resolve(), function_of(self.record.name)
         folder.mkdir(parents=True, exist_ok=True)

@@ -175,7 +175,9 @@ def train(
 
 
 def _order_model(pretraining: PretrainingSettings) -> Path | None:
-    """Return the manifest of the model whose loss orders the text; None without one. Raises ConfigError."""
+    """Return the manifest of the model whose loss orders the text; None if no model orders the text. Raises
+    ConfigError.
+    """
     order = pretraining.order
     if order is not None and order.words is not ABSENT:
         raise ConfigError("train: order.words: expected no table, which is a raw input of a project; use by: loss")
@@ -213,8 +215,8 @@ def _checked_folder(folder: Path) -> Path:
 def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") -> Any:
     """Return a section of the configuration as an object of its class.
 
-    `kind` is its kind (model, tokenizer, ...), `value` a name, a YAML file, or a mapping of keys. `more` are further
-    keys, and the key `without` is removed.
+    `kind` is the kind of the section (model, tokenizer, ...). `value` is a name, a YAML file, or a mapping of keys. The
+    keys `more` are added, and the key `without` is removed.
     """
     if isinstance(value, Mapping):
         return validated(FILES[kind], {**value, **more}, f"train: {kind}")
@@ -229,7 +231,7 @@ def _block(kind: str, value: Block, more: Mapping[str, Any], without: str = "") 
 
 
 def _settings(function: Callable[..., None], blocks: Any, **names: str) -> Mapping[str, Any]:
-    """Return the settings of a stage, computed by its record from `blocks`, an object that replaces the project."""
+    """Return the settings of a stage; `blocks` is the object from which the stage's record reads the configuration."""
     record = record_of(function)
     return json.loads(record.canonical_settings(blocks, **names))
 
@@ -283,7 +285,8 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
 
 
 def _written(texts: Iterable[str], folder: Path) -> Path:
-    """Write texts to a file in `folder`: several as JSON lines, a single one as plain text, so that it is divided.
+    """Write texts to a file in `folder`: several texts as JSON lines; a single text as plain text, so that it is
+    divided.
 
     Raises ConfigError, which names the number of the text, for a value that is not text.
     """
@@ -308,7 +311,7 @@ def _written(texts: Iterable[str], folder: Path) -> Path:
 
 
 def _tokenizer(tokenizer: Block, corpus: Path, parts: Path) -> tuple[Path, str]:
-    """Return the manifest of the tokenizer, and the unit of text (such as document) that is encoded at once."""
+    """Return the manifest of the tokenizer, and the unit of text (such as sentences) that is encoded separately."""
     if not isinstance(tokenizer, Mapping) and (Path(tokenizer).expanduser() / MANIFEST).is_file():
         return (Path(tokenizer).expanduser() / MANIFEST).resolve(), "sentences"
     block = _block("tokenizer", tokenizer, {"corpus": NAME}, without="corpora")

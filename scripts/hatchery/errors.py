@@ -60,7 +60,7 @@ class ManifestError(HatcheryError):
 
 
 class MisplacedError(ManifestError):
-    """An intact result is in the folder of another result; it is never deleted, because it may be needed."""
+    """An undamaged result is in the folder of another result; it is never deleted, because a user may need it."""
 
 
 class UploadError(HatcheryError):
@@ -100,9 +100,9 @@ _NO_MEMORY = re.compile(
     r"failed to map segment|^MemoryError",
     re.IGNORECASE,
 )
-# A disk with less free space counts as full, because file systems reserve some blocks for themselves.
+# A disk with less than this number of free bytes counts as full, because file systems reserve some blocks.
 _NO_ROOM_BYTES = 1 << 16
-# A disk with fewer free inodes counts as full, because Snakemake and jobs create this number of small files.
+# A disk with fewer than this number of free inodes counts as full, because Snakemake and jobs create many small files.
 _NO_ROOM_FILES = 256
 
 
@@ -143,7 +143,7 @@ def error_number(error: BaseException) -> int | None:
 
 
 def memory_refused(report: str) -> str | None:
-    """Return an error message if `report`, the last output of a program, reports too little memory, else None."""
+    """Return an error message if `report`, the last output of a program, reports a lack of memory, else None."""
     return _MEMORY if _NO_MEMORY.search(report) else None
 
 
@@ -178,7 +178,7 @@ def _no_semaphores(number: int) -> str | None:
 
 
 def refusal(error: BaseException) -> str | None:
-    """Return the message for an error that the machine caused, with the file and advice; None for other errors."""
+    """Return a message for an error of the machine, with the affected file and advice; None for other errors."""
     number = error_number(error)
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return _MEMORY

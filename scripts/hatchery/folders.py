@@ -1,8 +1,8 @@
 """Names derived from folders. This module imports only the standard library.
 
 Some packages are registries: each module of the package is an entry whose name is the file name, so no list of entries
-is needed. The package's `__init__.py` reads the registry, and defines what a module must contain. Helper modules are in
-other packages.
+is needed. The package's `__init__.py` lists the entries, and defines the required content of a module. Helper modules
+are in other packages.
 """
 
 from pathlib import Path

@@ -2,7 +2,8 @@
 
 Lists of a thousand models do not fit on a command line (Linux allows 128 KiB for one argument), and a job in a queue
 must compute what was requested when it was submitted. Therefore every stage runs as `python scripts/run.py STAGE
-results/settings/<digest>.json '{"output": ...}'`, which checks that the file's content has this digest.
+results/settings/<digest>.json '{"output": ...}'`. The program checks that the content of the file has the digest in its
+name.
 """
 
 import hashlib

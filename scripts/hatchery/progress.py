@@ -9,15 +9,16 @@ from typing import Any, Self, TextIO
 from tqdm import tqdm
 
 LOG_INTERVAL_SECONDS = 10.0
-# Maximum interval between log lines in seconds; below it, the interval is a twentieth of the elapsed time.
+# Maximum interval between log lines in seconds; before this maximum, the interval is a twentieth of the elapsed time.
 LONGEST_INTERVAL_SECONDS = 60.0
-# The beginning of a task that takes less time is not logged, and its end only if it has fields to report.
+# For a task of less than this number of seconds, the start is not logged, and the end only if there are fields to
+# report.
 SHORT_SECONDS = 1.0
 
 
 class Progress:
-    """Progress towards a known total number of units; `update` may set fields, such as the loss, shown after the
-    bar.
+    """Progress towards a known total number of units; `update` may set fields, such as the loss, which are shown after
+    the bar.
     """
 
     def __init__(self, total: int, label: str, unit: str, initial: int = 0, stream: TextIO | None = None) -> None:

@@ -42,7 +42,7 @@ from hatchery.workflow.stages.write_cost import cost_settings
 class Results:
     """The tables of a finished experiment or study as polars data frames, each read when it is first used.
 
-    docs/tables.md describes their columns. Attributes raise ManifestError for a missing or altered table.
+    docs/tables.md describes the columns. Attributes raise ManifestError for a missing or altered table.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,7 +65,7 @@ class Results:
 
     @cached_property
     def layers(self) -> pl.DataFrame:
-        """Table with one row per layer weight: of layers in other layers' inputs, or in probes."""
+        """Table with one row per layer weight: the weight of a layer in the input of another layer, or in a probe."""
         return self._table(LAYERS)
 
     @cached_property
@@ -173,9 +173,10 @@ def model(
 
 
 def _beside(folder: Path, file: str) -> str:
-    """Return a text with the folders next to `folder` that contain `file`; of very many, only the most similar ones.
+    """Return a text that lists the folders next to `folder` that contain `file`; if there are many, only the most
+    similar names.
 
-    Empty if there are none.
+    Empty if there is no such folder.
     """
     names = sorted(path.parent.name for path in folder.parent.glob(f"*/{file}"))
     listed = alternatives if 0 < len(names) <= MOST_LISTED else nearest

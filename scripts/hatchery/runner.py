@@ -7,7 +7,7 @@ A stage is a function (`stage.py`). Names and types of its parameters determine 
 - `job`: settings and inputs as in the manifest, for a function that writes its manifest itself.
 - `output`: the file to write, for stages without a manifest.
 - A parameter of type `Manifest`: an input manifest, already read. A `Path` is an input that the function opens itself;
-  an `OutputPath` is a file that it writes.
+  an `OutputPath` is a file that the function writes.
 - Other parameters are settings such as `runtime`, numbers and texts.
 - `inputs`: a dataclass whose fields are such inputs, for functions with many inputs.
 
@@ -55,8 +55,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Argument:
-    """A parameter of a stage's function. `type` is its type without `| None`; of a mapping or list, the values'
-    type.
+    """A parameter of a stage's function; `type` is its type without `| None` or, for a mapping or list, the type of the
+    values.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Argument:
     group: type[Mapping[str, Any]] | type[Sequence[Any]] | None
     is_input: bool
     is_place: bool
-    # Default of the parameter.
+    # Default value of the parameter.
     default: Any
 
     @property
@@ -105,7 +105,7 @@ class Argument:
     def inputs(self, given: Any, name: str | None) -> dict[str, Path]:
         """Return the input paths in the value `given`, by their names in the manifest.
 
-        These names are derived from `name`, if it is not None.
+        `name` is the pattern of these names; None uses the name of the argument.
         """
         if not self.is_input or given is None:
             return {}
@@ -115,7 +115,9 @@ class Argument:
         return {name if number == 1 else f"{name}_{number}": path for number, path in enumerate(paths, 1)}
 
     def opened(self, given: Any) -> Any:
-        """Return the value that the function receives for the value `given`: for example, a manifest for its path."""
+        """Return the object that the function receives for the JSON value `given`: for example, the manifest at
+        a path.
+        """
         if self.is_json:
             return given if self.type is Any or given is None else build(self.type, given, self.name)
         if self.type is not Manifest or given is None:

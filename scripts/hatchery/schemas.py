@@ -1,7 +1,7 @@
 """Generates JSON Schemas for editors, and docs/settings.md for readers, from the settings classes.
 
-Both contain keys, types, ranges, defaults, and a sentence on each key. They are not used for validation:
-`hatchery.typed` validates with the classes.
+Schemas and page contain keys, types, ranges, defaults, and a sentence on each key. The schemas are not used for
+validation: `hatchery.typed` validates with the classes.
 """
 
 import inspect
@@ -80,7 +80,7 @@ def _for_editors(rules: Any) -> Any:
         return rules
     rules = {key: _for_editors(value) for key, value in rules.items() if key != "title" or isinstance(value, dict)}
     if any("$ref" in choice for choice in rules.get("oneOf", ())):
-        # `oneOf` becomes `anyOf`, because a value without the key that selects the class may match several classes.
+        # `oneOf` becomes `anyOf`, because a value without the key that selects a class may match several classes.
         rules = {"anyOf" if key == "oneOf" else key: value for key, value in rules.items() if key != "discriminator"}
     choices = rules.get("anyOf", [])
     if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
@@ -135,15 +135,16 @@ def file_schemas() -> dict[str, JsonSchemaValue]:
 
 
 def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of studies, extended by studies with a base, in which no key is required and analyses may be
-    partial or null.
+    """Return the schema of studies, extended by studies with the key `base`, in which no key is required and analyses
+    may be partial or null.
     """
     analyses = dict(study["properties"]["analyses"])
     ((pattern, entry),) = analyses.pop("patternProperties").items()
     parts = [{key: rules for key, rules in each.items() if key != "required"} for each in entry["anyOf"]]
 
     def with_analyses(rules: JsonSchemaValue) -> JsonSchemaValue:
-        # The rules are nested like this because `unevaluatedProperties` must be in the schema that has the reference.
+        # The rules are inside `properties`, because `unevaluatedProperties` must be in the same schema as the
+        # reference.
         return {"properties": {"analyses": {**analyses, "patternProperties": {pattern: rules}}}}
 
     kept = {key: rules for key, rules in study.items() if key != "required"}
@@ -158,7 +159,7 @@ def _with_base(study: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def _analyses(study: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of an analysis in a study: a union over all analyses, which the study's class does not name."""
+    """Return the schema of an analysis in a study: a union of the settings classes of all analyses."""
     entries = []
     for name in analysis_names():
         entry = json_schema(analysis_called(name).settings, name)
@@ -177,7 +178,7 @@ links to the table of its keys. `null` is YAML's empty value. Under a run, task 
 differ; all other keys are inherited from the experiment, protocol or model.
 
 """
-# Classes of which files contain only some keys, so that no file's schema contains their defaults.
+# Classes for which files contain only some keys, so that their defaults appear in no file's schema.
 PARTS = (ProtocolChoice, TokenizerSettings, Variant, SuiteVariant)
 RANGES = {"minimum": "ge", "exclusiveMinimum": "gt", "maximum": "le", "exclusiveMaximum": "lt"}
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "`null`"}
@@ -301,7 +302,7 @@ class _Page:
         homes = {member.__name__: kind for kind, cls in FILES.items() for member in members_of(cls)}
         home = VARIANTS.get(title) or homes.get(title)
         if home is not None and (home != self.kind or "properties" in self.schemas[home]):
-            # If the class is that of a kind of file, its table is in the section of that kind.
+            # The table of a class that describes a kind of file is in the section of this kind.
             heading = self.schemas[home]["title"] if "properties" in self.schemas[home] else heading
         elif title not in self.written:
             if heading in self.written.values():

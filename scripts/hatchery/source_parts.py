@@ -1,8 +1,7 @@
 """The part of a registered raw input that a job reads: the files that the job's settings select.
 
-A manifest records only the digest of these files. So other files of the raw input may be added, edited or removed
-without making results of the selected files out of date. If all files are read, the digest is that of the source
-manifest.
+A manifest records only the digest of these files. So adding, editing or removing other files of the raw input does not
+make results of the selected files out of date. If all files are read, the digest is that of the source manifest.
 """
 
 from collections.abc import Mapping
@@ -48,7 +47,10 @@ def digest_read(settings: Mapping[str, Any], name: str, path: Path) -> str:
 
 
 def digests_read(settings: Mapping[str, Any], inputs: Mapping[str, Path]) -> dict[str, str]:
-    """Return `digest_read` of all inputs, sorted by name. Raises ManifestError for a missing input, and SourceError."""
+    """Return the digests of all inputs (see `digest_read`), sorted by name.
+
+    Raises ManifestError for a missing input, SourceError for a damaged source manifest.
+    """
     whole = input_digests({name: path for name, path in inputs.items() if not location_of(path).exists()})
     parts = {name: digest_read(settings, name, path) for name, path in inputs.items() if name not in whole}
     return dict(sorted((whole | parts).items()))

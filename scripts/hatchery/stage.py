@@ -1,4 +1,4 @@
-"""The record of a stage (`Stage`), which decorates its function: rule, command and environment are derived from it.
+"""The record of a stage (`Stage`), which decorates the stage's function and determines rule, command and environment.
 
 A stage `name` is the file `<package>/stages/name.py` with the record, the settings and the function `name`. The
 Snakefile builds the rule `name` from the record. Planning imports the files of all stages, so numerical libraries are
@@ -55,16 +55,16 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def none_of(names: Iterable[str]) -> str:
-    """Return a regular expression that matches all names except for these."""
+    """Return a regular expression that matches all names except for `names`."""
     return f"(?!(?:{one_of(names)})/){NAME}"
 
 
 @dataclass(frozen=True)
 class StoredByDigest:
-    """Property of stages whose results are stored by digest, so that experiments share them.
+    """Property of stages whose results are stored by digest, so that experiments share the results.
 
-    `folder` is the folder of an experiment with links to the results; `names` are the wildcards that distinguish the
-    results of one model in it, such as `suite`.
+    `folder` is the folder of an experiment with links to the results; `names` are the wildcards, such as `suite`, that
+    distinguish the results of one model in this folder.
     """
 
     folder: str
@@ -83,9 +83,10 @@ class StoredByDigest:
         return {"output": f"results/{self.folder}/{{model}}/{{address}}/manifest.json"}
 
     def models(self, model: str) -> dict[str, str]:
-        """Return the manifest of the evaluated model, which is an input that does not affect the evaluation's address.
+        """Return the manifest of the evaluated model by argument; empty for stages that make models.
 
-        Empty for stages that make models.
+        This input does not affect the address of the evaluation, because the model's address is a separate part of the
+        path.
         """
         return {} if self.folder in MODELS else {"model": MODEL.format(model=model)}
 
@@ -95,9 +96,9 @@ class Stage:
     """The record of a stage, a decorator of its function. Rule, log and benchmark have the name of the function."""
 
     name: str = ""
-    # Increased when results of the code change, so that results of the old code are computed again.
+    # Increase this number when the code produces different results, so that old results are computed again.
     version: int
-    # Returns the part of the resolved configuration on which results depend, from the project and the wildcards.
+    # Function of the project and the wildcards that returns the part of the configuration on which results depend.
     settings: Callable[..., Mapping[str, object]]
     # Name of the software environment, the file `envs/<environment>.yaml`.
     environment: str
@@ -111,29 +112,30 @@ class Stage:
     # Keys in the section `compute` of the configuration that the function receives as `runtime`; they do not affect
     # results.
     runtime: tuple[str, ...] = ()
-    # Returns all files that a job reads, by argument of the stage's function. They are the inputs of the rule, and in
-    # the job's specification. Parameters are wildcards, and any of `of` (Outputs), `results` (ResultPaths), `jobs`
-    # (Jobs) and `project`.
+    # Function that returns all files that a job reads, by argument of the stage's function. These files are the inputs
+    # of the rule, and in the job's specification. Parameters are wildcards, and any of `of` (Outputs), `results`
+    # (ResultPaths), `jobs` (Jobs) and `project`.
     inputs: Callable[..., Mapping[str, Paths]] = lambda: {}
-    # Path patterns of the files that a job writes, by name. The first is the function's `output`; a parameter of type
-    # `OutputPath` receives the file with its name. For a stage with `shared`, the patterns are derived from it.
+    # Path patterns of the files that a job writes, by name. The function receives the first path as `output`, and other
+    # paths as the parameters of type `OutputPath` with these names. If `shared` is set, the patterns are derived from
+    # `shared`.
     outputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     # Outputs that `snakemake --report` shows, by name: the category and the subcategory, with wildcards.
     # `workflow/report/<stage>.rst` is their caption.
     reported: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     # Regular expressions of wildcards that may only have some values in this stage.
     wildcard_patterns: Callable[..., Mapping[str, str]] = lambda project: {}
-    # Returns files that must exist before a job starts, but are no arguments of its function.
+    # Function that returns files that must exist before a job starts, but that the stage's function does not read.
     made_after: Callable[..., list[str]] = lambda: []
-    # Return additional texts that Snakemake records, by name; a job runs again if one of them changes.
+    # Functions that return additional texts for Snakemake to record, by name; a job runs again if a text changes.
     recorded: Mapping[str, Callable[..., str]] = field(default_factory=dict)
     # Jobs of a higher priority start first.
     priority: int = 0
-    # Returns the files that a job reads of a raw input, from the job's settings and the input's name in the manifest.
-    # Other files may change without a rerun of the job. If this is None, the job reads all files.
+    # Function that returns the files of a raw input that a job reads, from the job's settings and the input's name in
+    # the manifest. Other files may change without a rerun of the job. If this is None, the job reads all files.
     files_read: "Callable[[Mapping[str, Any], str, RawSource], Iterable[str]] | None" = None
-    # Returns further arguments of the stage's function, which do not affect results and cause no rerun. Parameters are
-    # as for `inputs`.
+    # Function that returns further arguments of the stage's function, which do not affect results and cause no rerun.
+    # Parameters are as for `inputs`.
     unrecorded: Callable[..., Mapping[str, object]] = lambda: {}
     shared: StoredByDigest | None = None
     # For stages that evaluate a model: the kind of evaluation. None for other stages.
@@ -184,7 +186,7 @@ class Stage:
 
 
 def has_record(function: Callable[..., None]) -> bool:
-    """Return True if a function has a record. Functions that only users or other stages call have none."""
+    """Return True if a function has a record; functions that only users or other stages call have no record."""
     return "stage" in function.__dict__
 
 

@@ -1,8 +1,8 @@
 """Converts dictionaries to settings objects and back; one class validates a file and reads the settings of a job.
 
-A stage receives exactly the keys that its class declares, so its settings contain no unread keys. Integers are
-converted to floats where floats are expected; there are no other conversions. All problems of keys and types are
-reported at once. Combinations of values are only checked if each value is valid.
+A stage receives exactly the keys that its class declares, so every key in the settings is used. Integers are converted
+to floats where floats are expected; there are no other conversions. All problems of keys and types are reported at
+once. Combinations of values are only checked if each value is valid.
 """
 
 import json
@@ -99,9 +99,10 @@ def plain(value: Any) -> Any:
 
 
 class Named(NamedTuple):
-    """A name in settings, with its key: of a configuration file of this kind, or of a raw input if the kind is DATA.
+    """A name in settings, and the key where it occurs; the name is that of a configuration file of this kind, or a raw
+    input (kind DATA).
 
-    `inherited` is as in `Reference`.
+    `inherited` is described in `Reference`.
     """
 
     kind: str
@@ -113,7 +114,7 @@ class Named(NamedTuple):
 def references(value: Any, hint: Any = None, path: tuple[str, ...] = ()) -> Iterator[Named]:
     """Yield the names of other files and raw inputs in settings, in the order of the keys.
 
-    For names in a list, and names that are keys of a mapping, the key is that of the list or mapping.
+    For names in a list, or as keys of a mapping, the reported key is the key of the list or mapping.
     """
     if isinstance(value, str):
         for meta in markers_of(hint, Reference):

@@ -89,7 +89,7 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(
 def seconds_of(text: str) -> int | None:
     """Return the seconds of a duration such as `30` (minutes), `30:59`, `2:00:00`, `1-12` (days, hours), `1-02:03:04`.
 
-    None for other text, such as UNLIMITED, NOT_SET, INVALID or an empty text.
+    Return None for other text, such as UNLIMITED, NOT_SET, INVALID or an empty text.
     """
     match = _TIME.fullmatch(text)
     if match is None:

@@ -1,7 +1,7 @@
-"""Atomic writing of files: under a temporary name in the target's folder, then renamed.
+"""Atomic writing: a file is written under a temporary name in the target's folder, and then renamed.
 
 A rename within one file system is atomic, so a reader never sees a half-written file. A killed job leaves at most a
-file whose name starts with a dot and ends in `.partial`; the next run of the job removes it.
+file whose name starts with a dot and ends in `.partial`; the next run of the job removes this file.
 """
 
 import glob
@@ -73,7 +73,7 @@ def remove_leftovers(folder: Path, beginning: str = "") -> None:
             os.kill(process, 0)
         except ProcessLookupError:
             path.unlink(missing_ok=True)
-        except OSError:  # the process belongs to another user, so it is running
+        except OSError:  # The process belongs to another user, so it is running.
             continue
 
 
@@ -94,9 +94,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def json_value(text: str | bytes) -> Any:
-    """Return the value of a JSON text. Raises JSONDecodeError, also for too deep nesting (instead of
-    RecursionError).
-    """
+    """Return the value of a JSON text. Raises JSONDecodeError, even if the nesting is too deep for Python."""
     try:
         return json.loads(text)
     except RecursionError:

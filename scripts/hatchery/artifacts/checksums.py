@@ -1,9 +1,9 @@
 """Digests of settings (canonical JSON, SHA-256) and of files, and checks of files against recorded checksums.
 
 Checksums are recorded in manifests, source manifests, and `.sha256` files next to summaries and figures. A file is only
-read to check it if its size or modification time differs from the recorded one. So a job usually only reads the
-metadata of its inputs, and files that were copied, restored or touched are read again. Each error is one line with the
-file, the expected and the actual value.
+read to check it if its size or modification time differs from the recorded one. So a job usually reads only the
+metadata of its inputs; files that were copied, restored or touched are read again. Each error message is one line with
+the file, the expected value and the actual value.
 """
 
 import hashlib
@@ -21,8 +21,8 @@ from hatchery.errors import HatcheryError, ManifestError
 def canonical_json(value: Any) -> str:
     """Return the canonical JSON of `value`: sorted keys, no spaces, no NaN.
 
-    Settings are passed to Snakemake as one parameter in this form, because Snakemake compares parameters as an
-    unordered set, and would not notice that two values were swapped.
+    Settings are passed to Snakemake as one parameter in this form, because Snakemake compares several parameters as an
+    unordered set, in which exchanged values go unnoticed.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
@@ -44,10 +44,11 @@ SHOWN_DIGITS = 16
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected state of a file: size and SHA-256, the file that states them, and the advice if the file differs.
+    """The expected state of a file: size and SHA-256.
 
-    `name` is the file's name in messages; `bytes` is None if only the checksum is known. `modified` is the modification
-    time in nanoseconds for which the checksum was recorded; if it is None, the file is always read.
+    `stated_by` is the file that states them, `remedy` is the advice in messages, and `name` is the name of the file in
+    messages. `bytes` is None if only the checksum is known. `modified` is the modification time in nanoseconds for
+    which the checksum was recorded; if it is None, the file is always read.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Expected:
     modified: int | None = None
 
     def differs(self, found: str) -> HatcheryError:
-        """Return the error for a file that differs; `found` says how."""
+        """Return the error for a file that differs; `found` describes the difference."""
         return self.error(f"{self.name}: {found} ({self.stated_by}); {self.remedy}")
 
     def check_digest(self, found: str) -> None:
@@ -98,7 +99,9 @@ _PLACE = "# "
 
 
 def _place(path: Path) -> str:
-    """Return the last two parts of a file's folder, which its checksums name: `results/demo`, `demo/figures`."""
+    """Return the last two components of a file's folder, such as `results/demo`, by which checksums identify the
+    folder.
+    """
     return "/".join(path.absolute().parts[-3:-1])
 
 

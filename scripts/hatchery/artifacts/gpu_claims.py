@@ -1,10 +1,10 @@
 """Reservation of GPUs on a machine without a scheduler: a job claims GPUs that no other job has claimed.
 
-A claim is a lock on a small file of the GPU; jobs that share a GPU have a shared lock. The process and its child
-processes hold the lock, and the operating system releases it when they end for any reason. Claims are respected by all
-jobs of one user on one machine, including those of several workflows, but not by jobs of other users. Because other
-users may write in the temporary folder, the folder of the locks must belong to this user, and neither the folder nor a
-lock file may be a link.
+A claim is a lock on a small file of the GPU; jobs that share a GPU lock the file together. The process and its child
+processes hold the lock; when these processes have ended for any reason, the operating system releases the lock. Claims
+are respected by all jobs of one user on one machine, including those of several workflows, but not by jobs of other
+users. Because other users may write in the temporary folder, the folder of the locks must belong to this user, and
+neither the folder nor a lock file may be a link.
 """
 
 import fcntl
@@ -30,7 +30,7 @@ def visible_gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -
     """Return the names of the GPUs that this process may use: those in CUDA_VISIBLE_DEVICES or, if it is not set, the
     numbers of all GPUs.
 
-    GPUs are counted with `nvidia-smi` or, without it, from the device files. For GPUs of other makers,
+    GPUs are counted with `nvidia-smi` or, without it, from the device files. For GPUs that are not from NVIDIA,
     CUDA_VISIBLE_DEVICES must be set.
     """
     if VISIBLE in environment:
@@ -63,9 +63,10 @@ def claim(
     """Claim the first `wanted` free GPUs among `names`; return the descriptors of the lock files by GPU.
 
     With `jobs_per_gpu` above 1, a slot of each GPU is claimed, on the GPUs with the fewest claimed slots. If there are
-    not enough free GPUs, the function calls `waiting` once and waits until there are; meanwhile it holds no GPUs, so
-    that smaller jobs can use them. The descriptors survive `exec`: the process that holds them holds the GPUs. Raises
-    ConfigError if `names` are fewer than wanted, and for a folder or lock file that another user may have created.
+    too few free GPUs, the function calls `waiting` once, and waits until there are enough. While waiting, it claims no
+    GPUs, so that smaller jobs can use free GPUs. The descriptors stay open after `exec`, so the GPUs stay claimed.
+    Raises ConfigError if there are fewer `names` than `wanted`, and for a folder or lock file that another user may
+    have created.
     """
     if not 1 <= wanted <= len(names):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Time, machine, duration and software versions of a stage's run, for `provenance.json`."""
+"""Facts about a stage's run for `provenance.json`: time, machine, duration and software versions."""
 
 import os
 import platform

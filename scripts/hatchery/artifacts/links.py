@@ -1,8 +1,8 @@
 """Symbolic links: from readable paths to shared results, and from `results/` and other folders to large storage.
 
-Links to results are relative, so that `results/` can be moved as a whole. Links to storage are created, changed and
-removed by runs, not by planning, and only links that a run created are changed; the user's links are kept. Files are
-never deleted; if a link changes, the files at its former target remain there.
+Links to results are relative, so that `results/` can be moved as a whole. Runs create, change and remove links to
+storage; planning does not. Only links that a run created are changed, and the user's links are kept. No file is
+deleted: if a link changes, the files at its former target remain.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def links_to(target: str | Path, places: Iterable[Path]) -> list[Path]:
 
 
 ROOTS = ("resources", "results", "logs")
-# Record of the links that runs created, with their targets, because the user's links must not be removed.
+# File that lists the links that runs created, with their targets, because the user's links must not be removed.
 RECORD = Path(".snakemake/storage_links.json")
 
 
@@ -56,7 +56,7 @@ def expanded(path: str) -> str:
     """Return a path from the configuration with `~` replaced by the home folder; other paths are unchanged."""
     if not path.startswith("~"):
         return path
-    # A path such as ~somebody is an ordinary name if there is no user somebody.
+    # If there is no user `somebody`, a path such as `~somebody` is used unchanged.
     with contextlib.suppress(RuntimeError):
         return str(Path(path).expanduser())
     return path
@@ -64,19 +64,18 @@ def expanded(path: str) -> str:
 
 @dataclass
 class _Changes:
-    """Changes of links that `storage_root` requires, by name of the folder: targets of links to remove and to
-    create.
+    """Changes of links that the setting `storage_root` requires: targets by name of the folder.
+
+    `stale` are the links to remove, `new` are the links to create.
     """
 
-    # Links that a run created, and whose target is no longer that of `storage_root`.
+    # Links that a run created, and that do not lead into the present `storage_root`.
     stale: dict[str, Path] = field(default_factory=dict)
     new: dict[str, Path] = field(default_factory=dict)
 
 
 def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Return one line for each change of a link that a run would make, if files become visible or invisible by it.
-
-    Nothing is changed.
+    """Return one line for each change of a link, by a run, that makes files visible or invisible; change nothing.
 
     Raises ConfigError like `link_roots`.
     """
@@ -94,12 +93,13 @@ def check_roots(storage_root: str | Path | None, here: str | Path = ".") -> list
 
 
 def link_roots(storage_root: str | Path | None, here: str | Path = ".") -> list[str]:
-    """Make `resources`, `results` and `logs` links into `storage_root`; if it is None, remove links that runs created.
+    """Make `resources`, `results` and `logs` links into `storage_root`; if this is None, remove links that runs
+    created.
 
     Return notes for the user on files that are no longer visible. Paths in the workflow do not change if files are
-    moved, so nothing is computed again. Raises ConfigError if one of the three names is another file, folder or link,
-    or a link to a missing folder; if `storage_root` is in a missing folder, not a folder, not writable, or inside one
-    of the three folders; and if one of the three folders is not writable.
+    moved, so nothing is computed again. Raises ConfigError if one of the three paths is already a file, a folder or a
+    different link, or links to a missing folder; if `storage_root` is in a missing folder, not a folder, not writable,
+    or inside one of the three folders; and if one of the three folders is not writable.
     """
     here = Path(here)
     changes = _changes(storage_root, here)
@@ -132,8 +132,8 @@ def hold_root(storage_root: str | Path | None, here: str | Path = ".") -> None:
     """Reserve `storage_root` for this checkout until this process ends, because two checkouts would overwrite each
     other's files.
 
-    Raises ConfigError if another checkout is running there. Snakemake itself reports a second run in this checkout. On
-    a file system without locks, nothing is reserved.
+    Raises ConfigError if a process of another checkout has reserved `storage_root`. Snakemake itself reports a second
+    run in this checkout. On a file system without locks, nothing is reserved.
     """
     if storage_root is None:
         return

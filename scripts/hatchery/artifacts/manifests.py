@@ -2,9 +2,9 @@
 
 Two files are next to the outputs of a stage. `manifest.json` identifies the result: settings, digests of inputs and
 outputs, and measures. It contains nothing that changes from run to run, so that equal results have identical manifests,
-Snakemake sees no change, and tables that quote the manifest's digest do not change. `provenance.json` contains the
-rest: time, machine, package versions, duration, speed. It names the folder, so that results in the wrong folder are
-noticed.
+Snakemake sees no change, and tables that contain the manifest's digest do not change. `provenance.json` contains the
+values that change: time, machine, package versions, duration, speed. It also names the folder, so that a result in a
+wrong folder is detected.
 """
 
 import json
@@ -245,9 +245,9 @@ def stage_run(
     """Yield an object that collects the outputs of a stage, and write the manifest to `output` at the end.
 
     `settings` are the stage's resolved settings (with `stage` and `stage_version`), and `inputs` the manifests or files
-    that it reads, by name. `digests` replaces the digests of `inputs` if only parts of them are read. A manifest of an
-    earlier run is removed first; the new manifest is written last and only on success. With `keep`, a copy of the
-    manifest is written for `reuse_complete`. Raises ManifestError for a missing input.
+    that it reads, by name. `digests` replaces the digests of inputs of which the stage reads only some files. A
+    manifest of an earlier run is removed first; the new manifest is written last and only on success. With `keep`, a
+    copy of the manifest is written for `reuse_complete`. Raises ManifestError for a missing input.
     """
     output = Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -312,7 +312,7 @@ def is_forced() -> bool:
 def reuse_complete(output: str | Path, settings: Mapping[str, Any], digests: Mapping[str, str]) -> bool:
     """Return True, and restore the manifest from its copy, if an earlier run has already finished the stage.
 
-    This is the case if the copy of the manifest (`stage_run` with `keep`) has these settings and these digests of
+    The stage counts as finished if the copy (`stage_run` with `keep`) contains the given settings and digests of
     inputs, and all outputs match their checksums.
     """
     output = Path(output)

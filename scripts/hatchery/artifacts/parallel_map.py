@@ -1,9 +1,9 @@
 """Runs independent tasks in several processes, and keeps the results of finished tasks (parts) if the job is killed.
 
 Each task writes one file and returns a small JSON object (facts). Both are stored under a digest of the task's inputs,
-settings and code, so a killed job continues with the missing parts, and a part of other settings or other code is never
-used. A part that differs from its checksum is made again. The order of the parts, their bytes, and errors do not depend
-on the number of processes.
+settings and code, so a killed job continues with the missing parts, and parts that were made with other settings or
+other code are never used. A part that differs from its checksum is made again. The order of the parts, their bytes, and
+errors do not depend on the number of processes.
 """
 
 import hashlib
@@ -109,7 +109,7 @@ def _in_processes(
 def _end_with_the_parent() -> None:
     """Make this worker process end when its parent process has ended for any reason, and immediately after Ctrl-C.
 
-    Otherwise, it would wait for its next task forever, because the queue stays open: the worker holds both ends.
+    Without this, a worker would wait for its next task forever, because the worker itself keeps the queue open.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()

@@ -44,7 +44,7 @@ def read_tables(paths: Iterable[str | Path], columns: list[str] | None = None) -
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Add the file's name to an OSError raised in the `with` block, because Arrow's errors lack it."""
+    """Add the file's name to an OSError raised in the `with` block, because Arrow's errors lack the name."""
     try:
         yield
     except OSError as error:
@@ -98,12 +98,12 @@ class TableWriter:
             self._flush()
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add the rows of a table in the row groups that `write` makes of them, so that the bytes are the same."""
+        """Add the rows of a table; the file is byte-identical to one whose rows were added with `write`."""
         ends = np.cumsum(_row_sizes(table))
         start = 0
         while start < table.num_rows:
             before = int(ends[start - 1]) if start else 0
-            # The row that fills the row group is its last one.
+            # The row that exceeds the size of the row group is its last row.
             end = int(np.searchsorted(ends, before + ROW_GROUP_BYTES - self._bytes)) + 1
             part = table.slice(start, end - start)
             self._tables.append(part)
@@ -123,7 +123,7 @@ class TableWriter:
         if self._buffer:
             self._append(pa.Table.from_pylist(self._buffer, schema=self._schema))
         elif self._tables:
-            # In one piece, because a page ends where a piece ends.
+            # The table is written in one piece, because each piece would end a page.
             self._append(pa.concat_tables(self._tables).combine_chunks())
         self._buffer, self._tables, self._bytes = [], [], 0
 
@@ -221,7 +221,7 @@ class ShardWriter:
         self._write(table, TableWriter.write_table)
 
     def write_rows(self, table: pa.Table) -> None:
-        """Add the rows of a table in the row groups that `write` makes of them (`TableWriter.write_rows`)."""
+        """Add the rows of a table; the file is byte-identical to one whose rows were added with `write`."""
         self._write(table, TableWriter.write_rows)
 
     def _write(self, table: pa.Table, write: Callable[[TableWriter, pa.Table], None]) -> None:
@@ -238,7 +238,8 @@ class ShardWriter:
     def complete(self) -> None:
         """Write the rows in memory, so that closing only renames files.
 
-        Called for several writers before closing them, if their shards must appear together.
+        If the shards of several writers must appear together, call this method for each writer before closing the
+        first.
         """
         if self._open is not None or not self._partials:
             self._finish(self._open or self._next())

@@ -1,7 +1,7 @@
 """Reads small CSV and JSON files by a schema: a dataclass defines the columns of a table or the keys of a JSON object.
 
-The schema consists of the types of the fields, which may have the ranges of `hatchery.settings`. The functions read our
-own files and files written by hand. Each error is one line that names the file, the line and the column.
+The schema consists of the types of the fields, which may have the ranges of `hatchery.settings`. The functions read
+files that stages write, and files written by hand. Each error is one line that names the file, the line and the column.
 """
 
 import csv
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """Base of the dataclasses that define the columns or keys of a file; others are ignored, and numbers are finite."""
+    """Base of the dataclasses that define the columns or keys of a file; other columns are ignored, and numbers are
+    finite.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
 
@@ -65,8 +67,8 @@ def read_records(
     """Return the rows of a CSV file whose columns are the fields of `schema`.
 
     An empty cell or `nan` is None if the field allows None. The column of a field with a default may be missing, so
-    that files written before the column was added remain readable. Rows must differ in the columns `key`, and all must
-    have the values `alike` (by column). Raises EvaluationError as `read_rows` does, and for an invalid cell.
+    that files written before the column was added remain readable. Rows must differ in the columns `key`, and all rows
+    must have the values in `alike`, by column. Raises EvaluationError as `read_rows` does, and for an invalid cell.
     """
     fields: Any = schema
     hints = hints_of(fields)

@@ -1,7 +1,7 @@
 """A YAML reader that follows YAML 1.2: no duplicate keys, `1e-3` is a number, `no` is text.
 
 PyYAML follows YAML 1.1, in which `1e-3` is text, `no` is a boolean and `12:30` is 750; it also silently uses the last
-of two equal keys. Each of these can spoil a training run unnoticed.
+of two equal keys. Each of these differences can change a training run unnoticed.
 """
 
 import math
@@ -124,7 +124,9 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
 
 
 def _blank(text: str) -> str:
-    """Return a message about the first character of `text` that looks like a space but is none in YAML; else ""."""
+    """Return a message about the first character of `text` that looks like a space but is not a YAML space; "" without
+    one.
+    """
     found = next((c for c in text if (c.isspace() and not c.isascii()) or c in "\u200b\ufeff"), None)
     if found is None:
         return ""
@@ -133,7 +135,9 @@ def _blank(text: str) -> str:
 
 
 def _blank_before(text: str, mark: Any) -> str:
-    """Return a message about the first line, up to the marked one, with a space that YAML does not accept; else ""."""
+    """Return a message about the first line, up to the line of `mark`, that contains such a character; ""
+    without one.
+    """
     lines = text.split("\n")[: mark.line + 1] if mark else []
     return next((f"; line {n} has {blank}" for n, line in enumerate(lines, 1) if (blank := _blank(line))), "")
 

@@ -25,9 +25,9 @@ Project = Annotated[Path, typer.Option(help="The folder with config/ and results
 
 
 def settings_in(given: Sequence[str] | None, arguments: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the settings given as `KEY=VALUE`, with values as in YAML.
+    """Return the settings given as `KEY=VALUE`, with values in YAML syntax.
 
-    Raises ConfigError for another form, and for a key in `arguments`, the names of the command's arguments.
+    Raises ConfigError for a word in another format, and for a key in `arguments`, the names of the command's arguments.
     """
     import yaml
 

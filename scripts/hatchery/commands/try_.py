@@ -28,7 +28,7 @@ def command(
         # Bytes that are not UTF-8 are replaced instead of raising an error.
         sys.stdin.reconfigure(errors="replace")
     with suppress(ImportError):
-        # The module adds arrow keys and a history to the prompt; some Python installations lack it.
+        # Importing readline adds arrow keys and a history to the prompt; some Python installations lack this module.
         import readline  # noqa: F401
     try:
         answer_lines(_models(asked, project / "results"))
@@ -56,7 +56,7 @@ def answer_lines(models: dict[str, Any]) -> None:
 
     names, loaded = list(models), dict[str, Any]()
     if len(names) == 1:
-        # A wrong name is an error before the prompt.
+        # Open the model now, so that a wrong name is reported before the prompt appears.
         loaded[names[0]] = model(models[names[0]])
     for number, name in enumerate(names, start=1):
         print(f"{number:3}  {name}")

@@ -1,8 +1,8 @@
 """Merges a module and the parts of this library that it needs into one self-contained Python file.
 
 The exported code is the training code: definitions are copied verbatim from their modules, in the order of the imports,
-and definitions that the root module does not use, directly or indirectly, are omitted. So there is no second
-implementation that could diverge. The result depends only on the source files, and does not import Hatchery.
+and definitions that the root module does not use, directly or indirectly, are omitted. So exported models and training
+run the same code. The result depends only on the source files, and does not import Hatchery.
 """
 
 import ast
@@ -25,7 +25,9 @@ Definition = tuple[str, str]
 
 @dataclass
 class Statement:
-    """A top-level statement: its lines with the comments above it, the names it defines, and the names it reads."""
+    """A top-level statement: its lines with the comments above it, and the names that the statement defines and
+    uses.
+    """
 
     lines: list[str]
     defines: frozenset[str]
@@ -102,9 +104,9 @@ def _parse(name: str, sources: Path, text: str | None = None) -> Module:
         if isinstance(node, IMPORTS):
             _bind(module, node)
         elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            pass  # imports only for type checkers are omitted; annotations name them in quotes
+            pass  # Omit imports that only type checkers need; annotations quote the imported names.
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if index > 0:  # a text below a constant is its docstring; the first one is the module's docstring
+            if index > 0:  # A string after an assignment is its docstring; the first string is the module's docstring.
                 module.statements[-1].lines.extend(lines[end_before:end])
         else:
             while start > end_before and lines[start - 1].startswith("#"):
@@ -154,7 +156,9 @@ def _bind(module: Module, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statement]]:
-    """Return, by module, the statements that the root module needs, in their order; of the root module, all."""
+    """Return, by module, the statements that the root module needs, directly or indirectly; all statements of the root
+    module.
+    """
     providers = {
         (name, defined): statement
         for name, module in modules.items()
@@ -180,7 +184,7 @@ def _reachable(root: str, modules: dict[str, Module]) -> dict[str, list[Statemen
 
 
 def _check_names(included: Sequence[str], modules: dict[str, Module], kept: dict[str, list[Statement]]) -> None:
-    """Raise ModelError if one name would have two meanings in the merged file."""
+    """Raise ModelError if a name would refer to two different objects in the merged file."""
     owners: dict[str, str] = {}
     for name in included:
         reads = frozenset().union(*(statement.reads for statement in kept[name]))
@@ -198,8 +202,9 @@ def _docstring(root: str, included: Sequence[str]) -> str:
 
 
 def _banner(module: Module, is_root: bool) -> str:
-    """Return a comment with the module's name and docstring; without docstring for the root, whose docstring begins the
-    file.
+    """Return a comment with the name and the docstring of a module.
+
+    The docstring of the root module is omitted, because the file begins with it.
     """
     head = f"# {'-' * 4} {module.name} ".ljust(LINE_LENGTH, "-")
     if is_root:
@@ -241,7 +246,7 @@ def _imports(parts: Iterable[tuple[Module, Sequence[Statement]]]) -> str:
 
 
 def _from_import(source: str, names: Iterable[str]) -> str:
-    # The order is that of the code formatter: constants, classes, functions.
+    # Use the order of the code formatter: constants, classes, functions.
     ordered = sorted(names, key=lambda name: (0 if name.isupper() else 1 if name[:1].isupper() else 2, name.lower()))
     line = f"from {source} import {', '.join(ordered)}"
     if len(line) <= LINE_LENGTH:

@@ -1,4 +1,6 @@
-"""`hatchery.export`: convert a model folder to a folder for `transformers`, without experiment and model card."""
+"""`hatchery.export`: convert a model folder to a folder for `transformers`, without an experiment and without a model
+card.
+"""
 
 from os import PathLike
 from pathlib import Path

@@ -1,10 +1,10 @@
 """Writes a folder that `transformers` loads: configuration, weights, tokenizer and the family's modelling file.
 
 The weights are bit-identical to those of pretraining, with the parameter names of the classes in the modelling file.
-The tokenizer is that of pretraining; it adds the special tokens itself, and recognises the mask token within texts. The
-modelling file is bundled from a root module, which defines the family's classes by code that all families share. For a
-family that is an encoder with a head, the root module is generated here from the family's record. Other families have a
-root module in this folder.
+The tokenizer is the tokenizer of pretraining, changed to add special tokens and to recognise the mask token within
+texts. The modelling file is bundled from a root module, which defines the family's classes by code that all families
+share. For a family that is an encoder with a head, the root module is generated here from the family's record. Other
+families have a root module in this folder.
 """
 
 import copy
@@ -141,10 +141,10 @@ def write_model_folder(
 ) -> list[Path]:
     """Write all files except for the model card; return the paths.
 
-    `kinds` are the uses of the model, `tokenizer` is a tokenizer.json, and `generation` are the defaults of `generate`.
-    Without `appends_end_token`, the tokenizer adds no end token, because training texts had none. Raises
-    TokenizationError if the tokenizer is unusable, and ModelError if it has ids for which the model has no embedding,
-    or a padding id that differs from the model's.
+    `kinds` are the tasks of the model (such as masked or causal language modelling), `tokenizer` is a tokenizer.json,
+    and `generation` are the defaults of `generate`. Without `appends_end_token`, the tokenizer adds no end token,
+    because training texts had none. Raises TokenizationError if the tokenizer is unusable, and ModelError if the
+    tokenizer has ids without an embedding in the model, or another padding id than the model.
     """
     names, special = _write_tokenizer(folder, model.config, kinds, tokenizer, appends_end_token)
     family = family_of(model.config)
@@ -238,16 +238,15 @@ SPACE = " "
 def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
     """Return the content of tokenizer.json, changed so that texts with the token `mask` are tokenised as in training.
 
-    `definition`, the original content, is not modified. In pretraining, a sentence is tokenised first and masked
-    afterwards: `dogs sleep.` becomes `Ġdogs Ġsleep .`, then `Ġdogs [MASK] .`. A user writes `dogs [MASK].`, and the
-    library tokenises the parts before and after the mask as separate texts. This has two wrong effects: the space
-    before the mask becomes a token that the model has never seen, and the full stop gets the space that begins a text.
-    Both are fixed here; a text without mask has the same ids as before.
+    `definition`, the original content, is not modified. In pretraining, a sentence is tokenised and then masked: `dogs
+    sleep.` becomes `Ġdogs Ġsleep .` and then `Ġdogs [MASK] .`. In a text with a mask, `dogs [MASK].`, the library
+    tokenises the parts before and after the mask separately. Without changes, the space before the mask would become a
+    token that the model has never seen, and the full stop would get the space that begins a text.
 
-    The mask absorbs the white space before it, in every kind of tokenizer. If the pre-tokenizer inserts a space before
-    each text (byte-level with `add_prefix_space`, Metaspace), the normaliser inserts it instead, and the mask is
-    matched in the normalised text. So a new text begins after other special tokens, as in pretraining, but not after
-    the mask.
+    In the returned definition, the mask token includes the white space before it. If the pre-tokenizer inserts a space
+    before each text (byte-level with `add_prefix_space`, Metaspace), the normaliser inserts this space instead, and the
+    mask is matched in the normalised text. So a space is inserted at the beginning of a text and after other special
+    tokens, as in pretraining, but not after the mask. Texts without a mask have the same ids as in pretraining.
     """
     changed = copy.deepcopy(definition)
     token = next(token for token in changed["added_tokens"] if token["content"] == mask)
@@ -266,9 +265,10 @@ def with_mask_in_text(definition: dict[str, Any], mask: str) -> dict[str, Any]:
 
 
 def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Switch off the pre-tokenizer's space before a text; return the steps of the normaliser that precede adding it.
+    """Switch off the space that the pre-tokenizer inserts before a text; return the normaliser steps that must precede
+    it.
 
-    The list is empty if the pre-tokenizer adds no space, and contains one empty step if no other step must precede.
+    The list is empty if the pre-tokenizer inserts no space, and contains one empty step if no other step must precede.
     """
     parts = _parts(definition)
     kinds = [part["type"] for part in parts]
@@ -291,7 +291,7 @@ def _prefix_moved(definition: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _parts(definition: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the pre-tokenizers of a sequence, or the only one; nested sequences are not resolved."""
+    """Return the pre-tokenizers of a sequence, or the single pre-tokenizer; nested sequences are not resolved."""
     whole = definition["pre_tokenizer"]
     if whole is None:
         return []

@@ -1,7 +1,7 @@
 """Translation models for `transformers`: configuration, and an encoder-decoder model with `generate`.
 
-Load them with `trust_remote_code=True` through AutoModelForSeq2SeqLM. The tokenizer appends the end-of-sentence token
-to sources and targets.
+Load a model with `trust_remote_code=True` through AutoModelForSeq2SeqLM. The tokenizer appends the end-of-sentence
+token to sources and targets.
 """
 
 from typing import Any, ClassVar
@@ -51,7 +51,7 @@ class HatcheryEncoderDecoderConfig(HatcheryConfig):
 
 
 class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, GenerationMixin):
-    """The translation model; its submodules have the names of the training code."""
+    """The translation model; its submodules have the same names as in the training code."""
 
     config_class = HatcheryEncoderDecoderConfig
     encoder_class: ClassVar[Any] = SourceEncoder
@@ -146,7 +146,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
         return read.masked_fill(read == -100, self.config.pad_token_id)
 
     def _state(self, memory: Tensor, mask: Tensor | None, cache: EncoderDecoderCache | None) -> DecoderState:
-        """Return the decoder's state: at the start, or after the tokens in `cache`, to which it appends."""
+        """Return the decoder's state at the start, or after the tokens in `cache`; decoding appends to `cache`."""
         layers: list[LayerCache] = []
         for index, layer in enumerate(self.decoder_layers):
             if cache is None:
@@ -162,7 +162,7 @@ class HatcheryEncoderDecoderForSeq2SeqLM(Decoding, HatcheryPreTrainedModel, Gene
 
 
 class SourceReader:
-    """The encoder as `generate` calls it. It is not an `nn.Module`, because its parameters belong to the model."""
+    """The encoder object that `generate` calls; not an `nn.Module`, because its parameters belong to the model."""
 
     main_input_name = "input_ids"
 

@@ -1,7 +1,7 @@
 """Writes the two files for BabyLM's multilingual track: a model's accuracies, and its predictions and checkpoints.
 
-Source: docs/papers/babylm-2026.md, "The multilingual track". Parts without measurements are omitted from the files, and
-the report names them. Accuracies are fractions (inferred from the library with which the organisers score).
+Source: docs/papers/babylm-2026.md, "The multilingual track". Tasks without measurements are omitted from the files, and
+listed in the report. Accuracies are fractions (inferred from the library with which the organisers score).
 """
 
 import csv
@@ -45,8 +45,11 @@ MAIN_SET = "validation"
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The evaluations of a model: `zero_shot` by task, `finetuned` by names such as `arc_nl` and `pos`, `reading` by
-    names such as `meco_l1_eng`, and `fast` of its checkpoints."""
+    """Manifests of a model's evaluations.
+
+    `zero_shot` are manifests by task, `finetuned` by names such as `arc_nl` and `pos`, `reading` by names such as
+    `meco_l1_eng`, and `fast` by checkpoint and task.
+    """
 
     zero_shot: Found
     finetuned: Found
@@ -57,7 +60,7 @@ class Evaluated:
 def write_files(
     settings: MultilingualSubmissionSettings, evaluated: Evaluated, measurements: Path, run: StageRun
 ) -> None:
-    """Write the two files and a report on them; see the stage `write_multilingual_submission`."""
+    """Write the two files and a report; the stage `write_multilingual_submission` calls this function."""
     accuracies = submission(evaluated)
     predicted = predictions(settings, evaluated)
     frame = read_frame(measurements, MEASUREMENTS, run=(settings.run,))
@@ -115,7 +118,7 @@ def predictions(settings: MultilingualSubmissionSettings, evaluated: Evaluated) 
 
 
 def _accuracies(manifest: Manifest) -> dict[str, float]:
-    """Return accuracies as fractions by paradigm; the key BY_PAIR is the suite's accuracy over all pairs."""
+    """Return accuracies as fractions by paradigm; the key BY_PAIR contains the suite's accuracy over all pairs."""
     rows = _csv(manifest.file("accuracy.csv"))
     found = {row["name"]: float(row["accuracy"]) for row in rows if row["level"] == "paradigm"}
     whole = next(row for row in rows if row["level"] == "suite" and row["name"].endswith(BY_PAIR))
@@ -137,7 +140,7 @@ def _csv(path: Path) -> list[dict[str, str]]:
 
 
 def _results(manifests: Mapping[str, Manifest]) -> dict[str, Any]:
-    """Return accuracies of tasks, and of the paradigms of groups, in the format of lm-evaluation-harness."""
+    """Return the accuracies of tasks, and of the paradigms of a task, in the format of lm-evaluation-harness."""
     results: dict[str, dict[str, Any]] = {}
     subtasks: dict[str, list[str]] = {}
     for task, manifest in manifests.items():
@@ -160,7 +163,9 @@ def _documents(manifest: Manifest) -> dict[str, Any]:
 
 
 def _words(manifest: Manifest) -> dict[str, float]:
-    """Return surprisals in nats of the words of a MECO text by `item:word`; of repeated keys, the first is used."""
+    """Return surprisals (nats) of the words of a MECO text by `item:word`; if a key repeats, the first value is
+    used.
+    """
     found: dict[str, float] = {}
     columns = ["item", "position", "surprisal_nats"]
     for row in pq.read_table(manifest.file("words.parquet"), columns=columns).to_pylist():
@@ -194,7 +199,7 @@ def _run_of(row: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def missing_parts(evaluated: Mapping[str, Any], predicted: Mapping[str, Any], checkpoints: int) -> list[str]:
-    """Return one line for each part that the files lack."""
+    """Return one line for each task or checkpoint without results in the files."""
     found = [
         f"zero-shot: {public_name(task)}"
         for task in zero_shot_tasks()

@@ -2,8 +2,8 @@
 
 Properties that the tensors determine are detected and checked: the family, the attention gate, the layer weights, the
 sentence-pair head, the position tables, and the output matrix, which must equal the word embedding. Other properties
-must be given: LTG-BERT's BNC and BabyLM code have tensors with equal names and shapes but compute different results
-(docs/papers/ltg-bert.md, "Attention"), and so do three variants of ELC-BERT.
+must be given by the user: LTG-BERT's BNC code and BabyLM code have tensors with equal names and shapes, but compute
+different results (docs/papers/ltg-bert.md, "Attention"). The same holds for three variants of ELC-BERT.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,9 @@ def import_checkpoint(
 
 
 def under_training_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors by the names in the authors' training code; only a wrapper of GPT-BERT has other names."""
+    """Return the tensors with their names in the authors' training code; only GPT-BERT's `transformers` wrapper renames
+    tensors.
+    """
     trained = {gpt_bert_names.in_training(name): tensor for name, tensor in state.items()}
     return trained if _is_gpt_bert(trained) else dict(state)
 
@@ -176,7 +178,8 @@ def _layout(state: Mapping[str, Tensor], weighting: str, where: str, chosen: str
 def _choice(what: str, chosen: str | None, possible: Sequence[str], only: str, undecided: str) -> str:
     """Return the value of the option `what`: `chosen`, or the only possible value.
 
-    In messages, `only` says why a single value is possible, `undecided` why the weights do not determine the value.
+    `only` and `undecided` are reasons for messages: why only one value is possible, and why the weights do not
+    determine it.
     """
     if chosen is not None and chosen in possible:
         return chosen

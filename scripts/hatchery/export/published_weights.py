@@ -58,7 +58,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _from_torch(path: Path) -> dict[str, Tensor]:
-    # The authors' checkpoints also contain the parsed command line (argparse.Namespace), which is only data.
+    # The authors' checkpoints also contain their command line as argparse.Namespace, which is safe to load.
     with torch.serialization.safe_globals([argparse.Namespace]):
         content = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(content, Mapping) and isinstance(content.get("model"), Mapping):

@@ -12,7 +12,7 @@ from hatchery.settings.base import Settings
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionSettings(Settings):
-    """Settings of the submission of one model; `edition` is the year of BabyLM's rules."""
+    """Settings of the submission of one model; `edition` is the year of BabyLM whose rules apply."""
 
     run: str
     """Name of the run: model and seed."""

@@ -42,7 +42,7 @@ def write_submission(
     output: Path,
     report: Path,
 ) -> None:
-    """Write the file and a report on it; see the stage `write_submission`."""
+    """Write the file for the leaderboard and a report; the stage `write_submission` calls this function."""
     value = submission(settings, predictions, fast)
     # Missing values of reading are written as NaN, which is invalid JSON, because the server's code expects it.
     write_text(output, json.dumps(value) + "\n")
@@ -70,7 +70,9 @@ def submission(settings: SubmissionSettings, predictions: Found, fast: Found) ->
 
 
 def _predictions(manifest: Manifest | None) -> Any:
-    """Return the content of an evaluation's `predictions.json`; None without this file, as when rows were sampled."""
+    """Return the content of an evaluation's `predictions.json`; None without this file, which does not exist if only a
+    sample of rows was evaluated.
+    """
     if manifest is None or not manifest.listed("predictions.json"):
         return None
     return json.loads(manifest.file("predictions.json").read_text(encoding="utf-8"))
@@ -90,7 +92,9 @@ def _acquisition(settings: SubmissionSettings, manifest: Manifest | None) -> dic
 
 
 def _fractions(block: str, manifest: Manifest | None) -> dict[str, float] | None:
-    """Return the scores of a checkpoint on a fast set: fractions by paradigm, or the two reading scores."""
+    """Return the scores of a checkpoint on a fast suite: accuracies as fractions by paradigm, or two scores of reading
+    times.
+    """
     if manifest is None:
         return None
     reads = block == "reading"

@@ -52,7 +52,8 @@ def _is_whole(value: Any) -> bool:
 
 
 def _predicted(block: Any, name: str, fits: Callable[[Any], bool], one: bool = False) -> Iterator[str]:
-    """Yield the problems of predictions by paradigm under the key `name`; `one` requires one prediction per paradigm.
+    """Yield the problems of predictions by paradigm under the key `name`; with `one`, each paradigm must have exactly
+    one prediction.
 
     `fits` returns True for a valid prediction.
     """
@@ -165,7 +166,9 @@ def missing_checkpoints(value: Mapping[str, Any], track: Literal["strict", "stri
 
 
 def undefined_surprisals(value: Mapping[str, Any]) -> int:
-    """Return the number of rows under `reading` whose surprisal is NaN (invalid JSON), because a word is missing."""
+    """Return the number of rows under `reading` whose surprisal is NaN (invalid JSON), because the evaluation data
+    lacks a word.
+    """
     rows = ((value.get("reading") or {}).get("reading") or {}).get("predictions") or ()
     return sum(any(isinstance(one, float) and math.isnan(one) for one in row.values()) for row in rows)
 

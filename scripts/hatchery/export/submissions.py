@@ -1,4 +1,6 @@
-"""The run that an experiment submits to BabyLM's leaderboard, and the checks of its suites and tasks."""
+"""The run that an experiment submits to BabyLM's leaderboard, and a check that the experiment evaluates the required
+suites and tasks.
+"""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -34,7 +36,7 @@ def submitted_run(project: "Project", name: str, key: SubmissionKey = "submissio
 
 
 def suite_names(wanted: "Submission") -> list[str]:
-    """Return the names of the suites of a submission, by the rules of its edition (year of BabyLM)."""
+    """Return the names of the suites that a submission requires by the rules of its edition (year of BabyLM)."""
     return [f"{wanted.suites}_{suite}" for part in RULES[wanted.edition].suites for suite in suites_of(part)]
 
 

@@ -89,7 +89,7 @@ class HatcheryForCausalLM(HatcheryPreTrainedModel, GenerationMixin):
         logits_to_keep: int | Tensor = 0,
         **options: Any,
     ) -> dict[str, Any]:
-        """Return the arguments with which `generate` calls the model: tokens after the cached ones, and the full
+        """Return the arguments with which `generate` calls the model: the tokens that are not cached, and the complete
         mask.
         """
         kept = options.get("cache") if past_key_values is None else past_key_values

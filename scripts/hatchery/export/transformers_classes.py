@@ -1,9 +1,9 @@
 """The interface of `transformers` for our encoders and heads, shared by all families.
 
 Weights, computation and parameter names below `model.encoder`, `head` and `pair_head` are those of the training code.
-Attention masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding. The
-class of a language model determines whether tokens attend to later tokens; encoders without language-model head, and
-classifiers, attend as in pretraining (`is_decoder`). `inputs_embeds` are rows of the word embedding instead of
+Attention masks follow the convention of `transformers`: 1 at tokens, 0 at padding, no mask if there is no padding.
+Whether tokens attend to later tokens depends on the class of a language model; encoders without a language-model head,
+and classifiers, attend as in pretraining (`is_decoder`). `inputs_embeds` are rows of the word embedding instead of
 `input_ids`. Attention probabilities are computed on request, by slower code. `token_type_ids` and, with relative
 positions, `position_ids` have no effect in these models and are ignored. The modelling file of a family defines the
 family's class names (`model_folder`).
@@ -38,10 +38,10 @@ CACHE_FIELD = "cache" if "cache" in CausalLMOutputWithPast.__dataclass_fields__ 
 class HatcheryConfig(PretrainedConfig):
     """Configuration of a model: the attributes of `transformers`, and the fields of our configuration.
 
-    `classifier_dropout` is the dropout of a classification head; None means `hidden_dropout_prob`.
+    `classifier_dropout` is the dropout of a classification head; None selects `hidden_dropout_prob`.
     `classifier_transform` names the layers of the head before its output layer (see `TRANSFORMS`). The configuration
     class of each family defines values for fields without default, because `transformers` creates configurations
-    without arguments. It must define `__init__`; otherwise, `transformers` replaces it by a dataclass constructor.
+    without arguments. This class must define `__init__`; otherwise, `transformers` adds a dataclass constructor.
     """
 
     architecture_class: ClassVar[Any] = None
@@ -50,7 +50,7 @@ class HatcheryConfig(PretrainedConfig):
     def __init__(self, **values: Any) -> None:
         defaults = {f.name: f.default for f in dataclasses.fields(self.architecture_class)}
         head = {"classifier_dropout": None, "classifier_transform": "ltg_wrapper"}
-        # The library refuses `output_attentions` with other names, although the name has no effect on these models.
+        # The library refuses `output_attentions` for other implementations; these models ignore the value.
         attention = {"attn_implementation": "eager"}
         super().__init__(**{**attention, **head, **defaults, **values})
 
@@ -61,7 +61,7 @@ class HatcheryConfig(PretrainedConfig):
 
 
 class HatcheryPreTrainedModel(PreTrainedModel):
-    """Common base of the models below: initialisation of weights, and resizing of the vocabulary."""
+    """Common base of the model classes: initialisation of weights, and resizing of the vocabulary."""
 
     config_class = HatcheryConfig
     base_model_prefix = "model"
@@ -70,7 +70,8 @@ class HatcheryPreTrainedModel(PreTrainedModel):
     _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^pair_head\."]  # noqa: RUF012
     _no_split_modules = ["EncoderLayer"]  # noqa: RUF012
     supports_gradient_checkpointing = True
-    # True, because `attend` uses PyTorch's fused kernel whenever possible, whatever implementation is requested.
+    # This is True because `attend` uses PyTorch's fused kernel whenever possible, independent of the requested
+    # implementation.
     _supports_sdpa = True
     # Version 4 of `transformers` only passes a cache in `generate` if these attributes are True.
     _supports_cache_class = True
@@ -303,9 +304,9 @@ class HubTokenCache(TokenCache):
         self.cache, self.index = cache, index
 
     def extended(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append keys and values of new tokens to the cache; return those of all cached tokens.
+        """Append keys and values of new tokens to the cache; return the keys and values of all cached tokens.
 
-        A static cache also returns its unused positions, which are removed here. Version 4 of `transformers` needs the
+        A static cache also returns unused positions, which are removed here. Version 4 of `transformers` requires the
         positions of the new tokens for a static cache.
         """
         before = int(self.cache.get_seq_length(self.index))
@@ -340,8 +341,8 @@ def given_tokens(
 ) -> Tensor:
     """Return `input_ids` int64 [B, T] or `inputs_embeds` [B, T, E]; encoders accept both.
 
-    Raises ValueError unless exactly one is given, and if `position_ids` differ from the positions that a model with
-    absolute positions computes itself.
+    Raises ValueError unless exactly one of the two is given, and if `position_ids` differ from the positions that a
+    model with absolute positions computes itself.
     """
     if (input_ids is None) == (inputs_embeds is None):
         raise ValueError("input_ids, inputs_embeds: expected exactly one of these two arguments")
@@ -365,8 +366,8 @@ def chosen(model: PreTrainedModel, name: str, value: bool | None) -> bool:
 
 
 def answer(model: PreTrainedModel, kind: Any, encoded: Encoded, return_dict: bool | None, **made: Any) -> Any:
-    """Return an object of the library's output class `kind`, or a tuple, with the head's results `made`, hidden states
-    and attentions.
+    """Return an object of the output class `kind`, or a tuple, with `made` (results of the head), hidden states and
+    attentions.
     """
     output = kind(**made, hidden_states=encoded.hidden_states, attentions=encoded.attentions)
     return output if chosen(model, "return_dict", return_dict) else output.to_tuple()

@@ -1,7 +1,8 @@
-"""The interface of `transformers` for models with a new head: for texts, tokens, answers in texts, and choices.
+"""The interface of `transformers` for models with a newly initialised head: classification of texts or tokens,
+extractive question answering, and multiple choice.
 
-The heads, and their inputs, are those of Hatchery's fine-tuning: a text is represented by the vector of its first token
-or, in a causal model, whose first token has no context, of its last token.
+The heads, and the inputs of the heads, are the same as in Hatchery's fine-tuning: a text is represented by the vector
+of its first token or, in a causal model, whose first token has no context, of its last token.
 """
 
 from typing import Any, ClassVar, cast

@@ -72,7 +72,7 @@ def planned_upload(project: Project, experiment: str, run: str, results: Path) -
     """Return the planned upload of an exported model, after comparing its files with their checksums.
 
     Raises ConfigError if the experiment names no repository, or the same repository for several runs; ManifestError if
-    the model was not exported, or its files have changed since.
+    the model was not exported, or if its files have changed since the export.
     """
     hub: HubRepository | None = project.experiment(experiment).hub
     chosen, runs = project.seeded_run(experiment, run), project.seeded_runs(experiment)
@@ -129,7 +129,7 @@ def upload(planned: Upload, hub: HubInterface) -> None:
                 allow_patterns=sorted(branch.files),
                 commit_message=f"Model exported by Hatchery: {branch.name}",
             )
-    except Exception as error:  # the hub's library, its HTTP library and the system raise different exceptions
+    except Exception as error:  # The hub's library, its HTTP library and the system raise different exceptions.
         status = getattr(getattr(error, "response", None), "status_code", 0)
         remedy = _REMEDIES.get(int(status), "check whether this machine can reach the hub")
         raise UploadError(

@@ -1,7 +1,7 @@
 """Writes a model as a folder for `transformers`, with a card on the model, its training data and the terms of use.
 
 The card also contains the model's scores and a code example. All information comes from the configuration, the
-manifests and the summary; if something is unknown, the card says so. In particular, a model gets no licence if the
+manifests and the summary; the card marks unknown information as unknown. In particular, a model has no licence if the
 licence of its data is unknown.
 """
 
@@ -71,7 +71,7 @@ def _write_branch(
 ) -> "ModelFacts":
     """Write model, tokenizer, code and card into `folder`, and return the information on the card.
 
-    `end` is appended to the model's name.
+    `end` is appended to the model's name, for example for a checkpoint.
     """
     if is_ensemble(pretraining):
         raise ModelError(f"{pretraining.path}: an ensemble is not exported; export its members")
@@ -223,7 +223,7 @@ def licence_statement(sources: Sequence[DataSource]) -> str:
 
 
 def _example(settings: ExportSettings, facts: ModelFacts, written: FilledSentences | None) -> str:
-    """Return the text for the code example: from the corpus, and therefore in the model's language, if possible."""
+    """Return the text of the code example: if possible a sentence of the corpus, which is in the model's language."""
     given = ENGLISH_EXAMPLE if "en" in settings.languages and not facts.translates else f"... {GAP} ..."
     if written and written.examples:
         given = written.examples[0].given
@@ -262,7 +262,8 @@ def _front_matter(settings: ExportSettings, scores: Sequence[SummaryRow], facts:
 def _model_index(name: str, task: str, scores: Sequence[SummaryRow]) -> list[dict[str, object]]:
     """Return the scores in the hub's `model-index` format, one result per suite and task; empty without scores.
 
-    A metric has its name in the summary, which includes the unit, and the hub's metric type if there is one.
+    The name of a metric is its name in the summary, which includes the unit; its type is the hub's metric type, if
+    known.
     """
     results: dict[tuple[str, str], list[dict[str, object]]] = {}
     for score in scores:

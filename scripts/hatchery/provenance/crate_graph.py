@@ -42,7 +42,7 @@ def _format(name: str) -> str:
 
 @dataclass
 class Crate:
-    """The entities of a crate by identifier, and the contents of the files in the crate by path."""
+    """An RO-Crate: its entities by identifier, and the contents of its files by path."""
 
     entities: dict[str, Entity] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -60,7 +60,8 @@ class Crate:
     def file(self, path: str, sha256: str, size: int) -> str:
         """Add a file that is not in the crate, and return its identifier.
 
-        If several paths have the same bytes, the first is the name, and the others are alternate names.
+        If files at several paths have the same bytes, the first path is the name, and the other paths are alternate
+        names.
         """
         identifier = named_by_digest(sha256)
         known = self.entities.get(identifier)

@@ -40,10 +40,10 @@ LICENCE = "https://spdx.org/licenses/Apache-2.0"
 
 @dataclass(frozen=True)
 class Run:
-    """The subject of a crate: name and description of an experiment or a study, and the files that the crate contains.
+    """The run that a crate describes: name and description of an experiment or a study, and the files of the crate.
 
     `results` are paths in the project, `workflow` is the Snakefile, `configuration` and `readme` are texts of files,
-    and `version` is Hatchery's.
+    and `version` is the version of Hatchery.
     """
 
     name: str
@@ -251,7 +251,7 @@ def _add_runs(
     times: Sequence[str],
     versions: Sequence[str],
 ) -> None:
-    """Add actions for the run of the workflow, for Snakemake's run, and for the run of each step."""
+    """Add entities for the run of the workflow, for the run of Snakemake, and for the control of each stage's run."""
     controls = []
     for action in actions:
         step = crate.entities[action]["instrument"]["@id"].replace("#stage-", "#step-")

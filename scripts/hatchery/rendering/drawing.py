@@ -1,8 +1,7 @@
-"""Common parts of all figures, except the style of each model: font sizes, legends, and reproducible files.
+"""Functions that all figures share: font sizes, legends, and reproducible files. The style of each model is in `style`.
 
-Figures of a page are drawn twice, for wide screens and for phones, and one SVG file contains both drawings. Equal
-numbers produce byte-identical files: identifiers are hashed with a fixed salt, and files contain neither time nor
-software version.
+A figure is drawn twice, for wide screens and for phones, and its SVG file contains both drawings. Equal numbers produce
+byte-identical files: identifiers are hashed with a fixed salt, and files contain neither time nor software version.
 """
 
 import io
@@ -94,7 +93,8 @@ def save_drawings(
     remark: str = "",
     pdf: Path | None = None,
 ) -> None:
-    """Write an SVG file with the drawing for `style` and a drawing for a phone's width; also write the first as `pdf`.
+    """Write an SVG file with the drawing for `style` and a drawing for a phone's width; optionally write the first
+    drawing also as PDF.
 
     Viewers show the first drawing. The second is stored as a `symbol`, which a page may show instead; it is omitted if
     `style` is already narrow. A remark, for example on omitted models, is printed above the drawing.
@@ -138,7 +138,9 @@ def _pdf(figure: Figure, title: str) -> bytes:
 
 
 def _with_symbol(wide: str, narrow: str) -> str:
-    """Return the SVG document `wide` with the drawing of `narrow` added as a symbol; ids of the latter get a prefix."""
+    """Return the SVG document `wide` with the drawing of `narrow` added as a symbol; the ids in `narrow` get a
+    prefix.
+    """
     inside = prefixed_ids(narrow[narrow.index("<svg") :], f"{NARROW_ID}-")
     sizes = re.search(r'<svg[^>]*?(viewBox="[^"]*")', inside)
     assert sizes is not None
@@ -171,7 +173,7 @@ def entry_rows(labels: Sequence[str], style: Style) -> int:
 
 
 def legend_rows(handles: Sequence[Artist], style: Style) -> int:
-    """Return the number of text lines that `legend_below` will use."""
+    """Return the number of text lines of the legend that `legend_below` draws."""
     labels = [_legend_label(handle, style) for handle in handles]
     return entry_rows(labels, style) * most_lines(labels)
 
@@ -212,7 +214,7 @@ def most_lines(labels: Sequence[str]) -> int:
 
 
 def not_evaluated(axes: Axes, models: Sequence[str], style: Style) -> None:
-    """Write the names of `models`, which have no numbers in a panel, next to its title; do nothing if empty."""
+    """Write the names of `models`, which have no numbers in a panel, next to its title; without models, do nothing."""
     if models:
         named = ", ".join(models) if len(models) <= MOST_NAMED else f"{len(models)} models"
         text = wrapped(f"not evaluated: {named}", style.width_inches * 72 * 0.5, style.font_size * 0.8)

@@ -1,6 +1,6 @@
 """Escaping of text for Markdown, HTML and LaTeX.
 
-Words, samples and names come from foreign texts, so no part of them may be interpreted as markup.
+Words, samples and names come from foreign texts, so their characters must not be interpreted as markup.
 """
 
 import re
@@ -73,7 +73,9 @@ def listed(names: Iterable[str]) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """Return text escaped as by `html_text`, which may wrap after underscores, for names in narrow columns."""
+    """Return text escaped as by `html_text`, with possible line breaks after underscores, for names in narrow
+    columns.
+    """
     return Markup(re.sub(r"(?<=[^_]_)(?=[^_])", "<wbr>", html_text(text)))
 
 

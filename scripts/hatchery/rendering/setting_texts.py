@@ -14,10 +14,10 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting that changed: its dotted key, and its old and new value; None if the old or new settings lack it.
+    """A setting that changed: its dotted key, and its old and new value; None if the key is absent in the old or new
+    settings.
 
-    If many entries were added or removed, `counts` is a text with the numbers of these entries, and both values are
-    None.
+    If many entries were added or removed, `counts` is a text with their numbers, and both values are None.
     """
 
     key: str
@@ -54,7 +54,7 @@ def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def shorten(text: str, length: int = VALUE_LENGTH) -> str:
-    """Return `text` on one line of at most `length` characters."""
+    """Return `text` on one line, truncated to `length` characters."""
     text = " ".join(text.split())
     return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 

@@ -36,7 +36,7 @@ class Style(Settings):
 class ModelStyle:
     """Style of one model in all figures; hatch and dashes distinguish models with the same colour.
 
-    The marker changes from model to model, so that dots can also be distinguished in grey print.
+    Each model has a different marker, so that dots can be distinguished in grey print.
     """
 
     colour: str

@@ -1,7 +1,7 @@
 r"""A table for display: columns, groups of rows, caption and notes, with methods for every output format.
 
-A cell is plain text, or a `Cell` with a deviation, a remark, bold face or a link; each format escapes it. A cell may
-also be `Markup`, HTML from a template; then the table can only be shown as HTML.
+A cell is plain text, or a `Cell` with a deviation, a remark, bold face or a link; each output format escapes the text.
+A cell may also be `Markup`, HTML from a template; then the table can only be shown as HTML.
 """
 
 import textwrap
@@ -74,10 +74,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """A table for display. `caption` is shown above the table and read by screen readers, `label` is only read by them.
+    """A table for display. `caption` is shown above the table; `label` is only read by screen readers.
 
-    `foreign` is True if cells contain foreign text, `names` if cells are names from the configuration, which may be
-    wrapped after an underscore.
+    `foreign` is True if cells contain foreign text. `names` is True if cells are names from the configuration, which
+    may be wrapped after an underscore.
     """
 
     columns: Sequence[Column]
@@ -161,9 +161,9 @@ class Table:
     def latex(self, title: str, label: str, wrap: bool = False) -> str:
         """Return a LaTeX `table` environment with caption, label and notes; the text ends in a newline.
 
-        It needs the packages `booktabs` and, to shrink tables wider than the line, `graphicx`. `title` names the table
-        in the caption. With `wrap`, columns of sentences are wrapped and the table is not shrunk. All text is escaped
-        to ASCII, so that every LaTeX engine compiles it.
+        The environment needs the packages `booktabs` and, to shrink tables wider than the line, `graphicx`. `title`
+        names the table in the caption. With `wrap`, columns of sentences are wrapped and the table is not shrunk. All
+        text is escaped to ASCII, so that every LaTeX engine compiles it.
         """
         sides, long = "".join(self._latex_sides(wrap)), len(self.rows) > _LINES_WITH_NOTES
         caption = self.caption.removesuffix(".")
@@ -209,7 +209,7 @@ class Table:
     def latex_or_reason(self, title: str, label: str, wrap: bool = False) -> str:
         """Return the table as LaTeX or, if a character has no LaTeX command, a LaTeX comment that names this character.
 
-        So other formats and other tables can still be written.
+        So the character does not prevent other formats and other tables from being written.
         """
         try:
             return self.latex(title, label, wrap)

@@ -3,8 +3,8 @@
 Inserted values are escaped, except for `Markup`: as HTML in `*.html.j2`, as Markdown in `*.md.j2`. An undefined
 variable is an error.
 
-A page embeds the contents of SVG files, so that page and file cannot differ. A file may contain a second drawing for
-phones (`drawing.save_drawings`); then the page shows the drawing that fits the window.
+A page embeds the contents of SVG files, so that a figure on the page always equals its file. A file may contain a
+second drawing for phones (`drawing.save_drawings`); then the page shows the drawing that fits the window.
 
 A card is a page of short sections with prose, tables, figures and sample texts. Its Markdown version omits figures and
 sample texts.

@@ -83,7 +83,7 @@ def export_model(
 
     `pretraining` is the manifest of the model. `summary` is the experiment's summary.parquet, whose rows of this model
     the model card shows; if it is None, the card says that the model was not evaluated. `filled` is the manifest of
-    sentences that the model wrote, the first of which is the example on the card. `checkpoints` are the manifests of
+    sentences that the model filled; the first sentence is the example on the card. `checkpoints` are the manifests of
     intermediate checkpoints by name, such as `chck_1M`; each is exported to a folder in `branches/`. Raises
     ManifestError, ModelError and TokenizationError for unusable inputs, EvaluationError for invalid sentences.
     """

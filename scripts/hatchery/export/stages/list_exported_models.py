@@ -19,7 +19,7 @@ CARD = "README.md"
 
 @dataclass(frozen=True)
 class ListingSettings(Settings):
-    """Settings of the list of an experiment's exported models; `runs` are in the order of the configuration."""
+    """Settings of the list of an experiment's exported models; `runs` are ordered as in the configuration."""
 
     experiment: str
     description: str
@@ -33,7 +33,7 @@ def exports_settings(project: "Project", experiment: str) -> dict[str, object]:
 
 
 def exported_runs(project: "Project", experiment: str) -> list[str]:
-    """Return the names of the runs that are exported; an ensemble is no model of the library."""
+    """Return the names of the runs that are exported: all except ensembles, which `transformers` cannot represent."""
     runs = project.experiment(experiment).runs
     return [run.name for run in project.seeded_runs(experiment) if not runs[run.model].pretraining.ensemble]
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 def multilingual_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the submission, with the run's checkpoints: the 28 of the track or, if the run has none of
-    these, its other milestones.
+    """Return the settings of the submission, with the names of the run's checkpoints.
+
+    These are the track's 28 checkpoints or, if the run has none of these, the first milestones of the run.
     """
     wanted, run = multilingual_choice(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]

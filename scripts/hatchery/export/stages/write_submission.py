@@ -41,8 +41,9 @@ def chosen(project: "Project", experiment: str) -> tuple[Submission, "SeededRun"
 
 
 def submission_settings(project: "Project", experiment: str) -> dict[str, object]:
-    """Return the settings of the submission, with the run's checkpoints: those of the track or, if the run has none of
-    these, its other milestones.
+    """Return the settings of the submission, with the names of the run's checkpoints.
+
+    These are the checkpoints of the track or, if the run has none of these, the first milestones of the run.
     """
     wanted, run = chosen(project, experiment)
     kept = [milestone.milestone for _, milestone in project.checkpoints(experiment, run.name)]
