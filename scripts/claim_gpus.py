@@ -35,7 +35,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _waiting(names: list[str], wanted: int) -> None:
-    print(f"waiting for {wanted} of the GPUs {', '.join(names)}: other jobs use them", file=sys.stderr, flush=True)
+    print(
+        f"waiting for {wanted} of the GPUs {', '.join(names)}: other jobs use these GPUs", file=sys.stderr, flush=True
+    )
 
 
 if __name__ == "__main__":

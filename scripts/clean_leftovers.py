@@ -29,9 +29,12 @@ def main(arguments: argparse.Namespace) -> None:
     for path in clear_finished(checkpoints, finished_runs(results / "models")):
         print(f"removed {path}")
         removed += 1
-    print(f"{removed} removed")
+    print(f"removed {removed} leftover files and folders")
     for folder in sorted(checkpoints.glob("*/")):
-        print(f"kept {folder}: an unfinished training, which the same command continues")
+        print(
+            f"kept {folder}: the training is unfinished; run the command of this training again to continue the "
+            "training"
+        )
 
 
 def finished_runs(models: Path) -> set[str]:

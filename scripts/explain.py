@@ -21,7 +21,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Print the plan of the targets."""
     planned = planned_jobs(arguments.targets, arguments.project)
     if not planned:
-        print("nothing would run")
+        print("no job would run: all requested results are up to date")
         return
     jobs = Jobs(open_project(arguments.project / "config"))
     named = [*(target.split("/")[1] for target in arguments.targets if target.startswith("results/"))]

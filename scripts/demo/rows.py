@@ -168,7 +168,9 @@ def draw_pairs(paradigm: Paradigm, count: int, seed: int, taken: Container[str])
     while len(pairs) < count - count % 2:
         attempts += 1
         if attempts > 50 * count + 1000:
-            raise ConfigError(f"pairs_per_paradigm: {paradigm.uid} cannot make {count} different pairs")
+            raise ConfigError(
+                f"pairs_per_paradigm: {paradigm.uid} cannot make {count} different pairs; set a smaller number"
+            )
         twins = paradigm.draw(rng)
         texts = [text_of(words) for pair in twins for words in (pair.good, pair.bad)]
         if any(text in taken or text in seen for text in texts):
@@ -267,7 +269,7 @@ def _draw(stream: str, task: RowTask, count: int, taken: Container[str], seen: s
             seen |= keys
             rows += group
             groups += 1
-    raise ConfigError(f"examples_per_suite_task: {stream} cannot make {count} different rows")
+    raise ConfigError(f"examples_per_suite_task: {stream} cannot make {count} different rows; set a smaller number")
 
 
 def shuffled(rng: random.Random, rows: list[TaskRow], numbers: bool = True) -> list[TaskRow]:

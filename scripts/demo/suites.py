@@ -77,7 +77,9 @@ def _drawn(count: int, stream: str, taken: Container[str], seen: set[str]) -> li
             analyses.append(analysis)
         if len(analyses) == count:
             return analyses
-    raise ConfigError(f"examples_per_suite_task: {stream} cannot make {count} different sentences")
+    raise ConfigError(
+        f"examples_per_suite_task: {stream} cannot make {count} different sentences; set a smaller number"
+    )
 
 
 def analysed_files(count: int, stream: str, taken: Container[str]) -> Iterator[tuple[str, bytes]]:

@@ -58,7 +58,7 @@ def test_all_words_of_all_models_are_one_table_with_the_columns_of_the_user(meas
 def test_words_of_another_model_or_that_were_altered_are_no_part_of_the_table(measured: Any) -> None:
     own, theirs = measured.surprisal["mine-s7:read"], measured.surprisal["theirs:read"]
     measured.surprisal["mine-s7:read"] = theirs
-    with pytest.raises(ManifestError, match="not made from the model of"):
+    with pytest.raises(ManifestError, match="not an evaluation of the model"):
         joined(measured)
     measured.surprisal["mine-s7:read"] = own
     (own.parent / "surprisal.parquet").write_bytes(b"PAR1")

@@ -87,7 +87,7 @@ def test_wrong_accuracies_are_refused(tmp_path: Path, text: str, complaint: str)
 def test_an_evaluation_of_another_model_is_refused(two_models: Any, run: str) -> None:
     two_models.add_minimal_pairs("gpt", "blimp", {"agreement": {"gender": (99, 100)}, "ellipsis": {"n": (98, 100)}})
     two_models.minimal_pairs[f"{run}:blimp"] = two_models.minimal_pairs["plain-s2:blimp"]
-    with pytest.raises(ManifestError, match=rf"was not made from the model of .*{run}/manifest\.json"):
+    with pytest.raises(ManifestError, match=rf"is not an evaluation of the model .*{run}/manifest\.json"):
         read(two_models)
 
 

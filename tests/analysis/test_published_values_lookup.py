@@ -109,7 +109,7 @@ def table(folder: Path, *lines: str) -> Path:
     [
         (("elc_bert,", "ltg_bert,"), "paper: got 'ltg_bert', expected elc_bert"),
         (("deviation_over_runs", ""), "expected both or neither of spread and spread_kind"),
-        ((",yes,", ",no,"), "not comparable, expected the reason"),
+        ((",yes,", ",no,"), "for a number that is not comparable, expected the reason"),
     ],
 )
 def test_a_damaged_number_is_refused(tmp_path: Path, damage: tuple[str, str], message: str) -> None:
@@ -121,7 +121,10 @@ def test_tables_that_are_not_those_of_a_paper_are_refused(tmp_path: Path) -> Non
     with pytest.raises(EvaluationError, match=r"elc_bert\.csv, line 3: .* is already in line 2"):
         read_numbers(table(tmp_path, GOOD, GOOD))
     relation = GOOD.replace("accuracy_percent", "accuracy_percent_minus_other")
-    with pytest.raises(EvaluationError, match="m changes s t from other, whose accuracy_percent is not printed"):
+    with pytest.raises(
+        EvaluationError,
+        match="m is printed as a change of s t from the row other, expected a printed accuracy_percent of other",
+    ):
         for_experiment(read_numbers(table(tmp_path, relation)), "elc_bert", "strict", {"ours": "m"})
     with pytest.raises(EvaluationError, match="strict is not one of the papers"):
         read_numbers(table(tmp_path, GOOD).rename(tmp_path / "strict.csv"))

@@ -175,7 +175,7 @@ def test_models_a_deviation_apart_are_told_apart():
     [
         ([2.0], {}, EvaluationError, "at least two scores"),
         *(([1.0, 2.0], {"confidence": value}, ConfigError, "confidence") for value in (0.3, 1.0, -1.0, float("nan"))),
-        ([1.0, 2.0], {"draws": 1}, ConfigError, "draws: 1"),
+        ([1.0, 2.0], {"draws": 1}, ConfigError, "draws: got 1"),
     ],
 )
 def test_a_bound_needs_several_scores_and_draws_and_a_confidence(a, options, error, message):
@@ -282,8 +282,8 @@ def test_bounds_repeat_and_depend_on_the_seed():
         ({"a": [1.0, 2.0], "b": []}, {}, EvaluationError, "a and b: .*scores"),
         ({"a": [1.0, 2.0], "b": []}, {"reading": "as_published"}, EvaluationError, "a and b: .*scores"),
         ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"reading": "deepsig"}, ConfigError, "reading: got 'deepsig'"),
-        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"comparisons": 0}, ConfigError, "comparisons: 0"),
-        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"confidence": 1.2}, ConfigError, "confidence: 1.2"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"comparisons": 0}, ConfigError, "comparisons: got 0"),
+        ({"a": [1.0, 2.0], "b": [1.0, 2.0]}, {"confidence": 1.2}, ConfigError, "confidence: got 1.2"),
     ],
 )
 def test_invalid_comparisons_are_refused(models, options, error, message):

@@ -279,7 +279,7 @@ def test_tables_of_another_experiment_or_altered_ones_are_refused(tables: Any, t
             **tables | {"measurements": {"b": tmp_path / "measurements.parquet"}},
         )
     swapped = {**tables["runs"], "b": tables["runs"]["a"]}
-    with pytest.raises(ManifestError, match="rows of other experiments than b"):
+    with pytest.raises(ManifestError, match="rows of another experiment, expected only rows of b"):
         run_stage(join_experiments, SETTINGS, tmp_path / "side/measurements.parquet", **tables | {"runs": swapped})
     tables["curves"]["a"].write_bytes(tables["curves"]["b"].read_bytes())
     with pytest.raises(ManifestError, match="curves"):

@@ -147,7 +147,7 @@ def test_what_killed_jobs_left_is_removed_and_a_training_that_can_go_on_is_kept(
     assert outcome.returncode == 0, outcome.stderr
     assert not finished.exists() and not old.exists()
     assert unfinished.exists() and new.exists() and download.exists() and (results / "models/demo-0123").exists()
-    assert f"kept results/checkpoints/{unfinished.name}: an unfinished training" in outcome.stdout
+    assert f"kept results/checkpoints/{unfinished.name}: the training is unfinished" in outcome.stdout
 
 
 def test_folders_in_which_stages_write_for_several_experiments_are_reserved_and_so_are_undeclared_ones() -> None:

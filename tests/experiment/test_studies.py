@@ -205,17 +205,21 @@ def test_a_miniature_has_the_rows_of_its_original_in_analyses_alone(folder: Path
         (
             "comparison: {against: demo/random}",
             "cost_effectiveness: {sets: [set_1]}",
-            r"cost_effectiveness: sets: got 'set_1', no set of a grid; there are: none",
+            r"cost_effectiveness: sets: got 'set_1', expected a set of a grid; there are: none",
         ),
-        ("comparison:", "comparson:", r"analyses\.comparson: 'comparson' is no analysis, .*'comparison'\?"),
-        ("demo/random", "demo/randm", "analyses.comparison: against: got 'demo/randm', no model .*'demo/random'"),
-        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', but no run has the name"),
+        ("comparison:", "comparson:", r"analyses\.comparson: no analysis is called 'comparson'; .*'comparison'\?"),
+        (
+            "demo/random",
+            "demo/randm",
+            "analyses.comparison: against: got 'demo/randm', expected a model of this study.*'demo/random'",
+        ),
+        ("{against: demo/random}", "{variant: untraned}", "variant: got 'untraned', expected the suffix of a run"),
         (
             "comparison: {against: demo/random}",
             "starts: {against: random}",
             "analyses.starts: starts compares translations, but no experiment of this study has translation.tests",
         ),
-        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set next to `against`"),
+        ("demo/random}", "demo/random, variant: x}", "comparison: variant: cannot be set together with `against`"),
         ("[demo, demo_suites]", "[demo, side]", "got 'side', which is a study, expected one of the experiments"),
     ],
 )

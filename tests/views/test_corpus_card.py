@@ -326,7 +326,7 @@ def test_missing_and_foreign_inputs_are_named(two_sources: Path, tmp_path: Path)
     assert "rejected.csv" in refused(two_sources, tmp_path / "card")
     other = write_corpus(tmp_path / "other", [("x", "a", "train", "Yes .")])
     tokens = tokens_of(two_sources, tmp_path / "tokens")
-    assert "not made from the corpus" in refused(other, tmp_path / "card", tokens=tokens)
+    assert "encoded from another corpus than" in refused(other, tmp_path / "card", tokens=tokens)
     with pytest.raises(ManifestError, match=r"nowhere\.json"):
         described(tmp_path / "nowhere.json", tmp_path / "card")
 

@@ -190,9 +190,14 @@ def test_an_altered_table_is_named_and_nothing_is_drawn(
 def test_published_values_and_settings_belong_together(figure: str, drawn_once: Any, tables: dict[str, Path]) -> None:
     settings, all_given = settings_of(drawn_once, figure), given(figure, tables)
     without = {name: path for name, path in all_given.items() if name != "published"}
-    with pytest.raises(ConfigError, match="published: got None, but the settings have published"):
+    with pytest.raises(
+        ConfigError, match="published: got None, expected a table for each paper of `published` in the settings"
+    ):
         run_stage(draw_figure, settings, Path("unused.svg"), tables=without)
-    with pytest.raises(ConfigError, match=r"published: got .*elc_bert.csv, but the settings have published: None"):
+    with pytest.raises(
+        ConfigError,
+        match=r"published: got .*elc_bert.csv, expected a table for each paper of `published` in the settings: None",
+    ):
         run_stage(draw_figure, settings | {"published": None}, Path("unused.svg"), tables=all_given)
 
 

@@ -243,7 +243,11 @@ def explain(tiny: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_make_why_prints_what_would_run_why_and_what_it_would_cost(tiny: Path) -> None:
     result = explain(tiny, CORPUS)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "nothing would run\n", "")
+    assert (result.returncode, result.stdout, result.stderr) == (
+        0,
+        "no job would run: all requested results are up to date\n",
+        "",
+    )
     with changed(tiny / "config/corpora/tiny.yaml", "development_fraction: 0.2", "development_fraction: 0.3"):
         result = explain(tiny, CORPUS)
     assert (result.returncode, result.stdout) == (

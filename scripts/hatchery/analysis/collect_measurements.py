@@ -237,5 +237,7 @@ def evaluation_of(path: Path, model: Manifest) -> Manifest:
     """Read the manifest of an evaluation. Raises ManifestError if it was not made from `model`."""
     manifest = read_manifest(path)
     if model.digest not in manifest.inputs.values():
-        raise ManifestError(f"{path}: this evaluation was not made from the model of {model.path}; run it again")
+        raise ManifestError(
+            f"{path}: this evaluation is not an evaluation of the model {model.path}; run the evaluation again"
+        )
     return manifest

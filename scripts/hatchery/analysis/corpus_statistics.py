@@ -128,7 +128,9 @@ def read_token_statistics(tokens: Manifest, corpus: Manifest) -> dict[tuple[str,
     Raises ManifestError if the tokens were made from another corpus than `corpus`.
     """
     if tokens.inputs.get("corpus") != corpus.digest:
-        raise ManifestError(f"{tokens.path}: these tokens were not made from the corpus {corpus.path}")
+        raise ManifestError(
+            f"{tokens.path}: the tokens were encoded from another corpus than {corpus.path}; encode this corpus again"
+        )
     rows = read_records(tokens.file(STATISTICS), _Subwords, may_be_empty=True)
     return {(row.source, row.split): row.subwords for row in rows}
 

@@ -63,11 +63,13 @@ def fit_data_curve(amounts: Sequence[float], losses: Sequence[float]) -> DataCur
     x, y = np.asarray(amounts, dtype=float), np.asarray(losses, dtype=float)
     different = different_amounts(x.tolist())
     if different < LEAST_AMOUNTS:
-        raise EvaluationError(f"a curve of losses: got {different} different amounts of text, expected at least 2")
+        raise EvaluationError(f"loss curve: got {different} different amounts of text, expected at least 2")
     scale = float(np.exp(np.log(x).mean()))
     slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
     if slope >= 0:
-        raise EvaluationError("a curve of losses: expected losses that fall with the amount of text")
+        raise EvaluationError(
+            "loss curve: got losses that do not fall with the amount of text, expected falling losses"
+        )
     found = (0.0, float(np.exp(constant)), -float(slope))
     if different >= LEAST_WITH_LIMIT:
         found = _with_limit(x / scale, y, found)
@@ -96,6 +98,6 @@ def _with_limit(x: np.ndarray, y: np.ndarray, start: tuple[float, float, float])
                 max_nfev=20_000,
             )
     except RuntimeError as error:
-        raise EvaluationError(f"a curve of losses through {len(x)} points: {error}") from error
+        raise EvaluationError(f"loss curve: the fit to {len(x)} points failed: {error}") from error
     limit, coefficient, exponent = (float(value) for value in found)
     return limit, coefficient, exponent

@@ -87,8 +87,10 @@ def read_layer_weights(manifest: Manifest) -> LayerWeights:
     scaled = {(row.consuming_layer, row.producing_layer): row.scaled_weight for row in json_record(path, _Weights).rows}
     expected = _pairs(layers + 1 if (layers + 1, 0) in scaled else layers)
     for consumer, producer in sorted(scaled.keys() ^ set(expected)):
-        fault = "is one too many" if (consumer, producer) in scaled else "is missing"
-        raise EvaluationError(f"{path}: the weight of layer {producer} for layer {consumer} {fault}")
+        fault = "is not expected" if (consumer, producer) in scaled else "is missing"
+        raise EvaluationError(
+            f"{path}: the weight of the output of layer {producer} in the input of layer {consumer} {fault}"
+        )
     return LayerWeights(layers, False, scaled)
 
 

@@ -37,7 +37,9 @@ def shape_of(row: str) -> Shape:
     """Return the sizes in the name of a published row. Raises EvaluationError for any other name."""
     found = _ROW.fullmatch(row)
     if found is None:
-        raise EvaluationError(f"the published row {row!r} does not name its sizes, as in 'rv_256_64_1024_8_8'")
+        raise EvaluationError(
+            f"published row {row!r}: expected a name with the sizes of the model, such as 'rv_256_64_1024_8_8'"
+        )
     embedding, hidden, inner, layers, heads = (int(size) for size in found.groups()[:5])
     return embedding, hidden, inner, layers, heads
 
@@ -125,7 +127,10 @@ def read_published_curves(path: str | Path) -> list[PublishedRun]:
     models = path.with_name(f"{path.stem}_runs.csv")
     rows = read_records(models, _RunRow, ("run",))
     if differing := sorted(set(curves) ^ {row.run for row in rows}):
-        raise EvaluationError(f"{models}: the run {differing[0]} is not in both this table and {path.name}")
+        raise EvaluationError(
+            f"{models}: the run {differing[0]} is only in this table or only in {path.name}, expected each run in "
+            "both tables"
+        )
     found = []
     for row in rows:
         sizes = (row.E, row.H, row.I, row.L, row.A)

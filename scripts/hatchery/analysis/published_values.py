@@ -113,7 +113,7 @@ class PublishedNumber(Record):
         if (self.spread is None) != (self.spread_kind == ""):
             raise RefusedError("", "expected both or neither of spread and spread_kind")
         if not self.comparable and not self.note:
-            raise RefusedError("note", "the number is not comparable, expected the reason")
+            raise RefusedError("note", "got no note for a number that is not comparable, expected the reason")
 
     @property
     def source(self) -> str:
@@ -146,7 +146,8 @@ def chosen_values(published: PublishedChoices, tables: Sequence[Path], flag: str
     choices, given = published_choices(published), {table.stem: table for table in tables}
     if {choice.paper for choice in choices} != set(given):
         raise ConfigError(
-            f"{flag}: got {', '.join(map(str, tables)) or None}, but the settings have published: {published}"
+            f"{flag}: got {', '.join(map(str, tables)) or None}, expected a table for each paper of `published` in "
+            f"the settings: {published}"
         )
     numbers = {paper: read_numbers(table) for paper, table in given.items()}
     found: dict[Key, PublishedValue] = {}
@@ -240,7 +241,8 @@ def _reference(numbers: Iterable[PublishedNumber], change: PublishedNumber, metr
         ):
             return number
     raise EvaluationError(
-        f"{change.source}: {change.row} changes {change.suite} {change.task} from {row}, whose {metric} is not printed"
+        f"{change.source}: {change.row} is printed as a change of {change.suite} {change.task} from the row {row}, "
+        f"expected a printed {metric} of {row}"
     )
 
 

@@ -141,7 +141,9 @@ def read_layer_weights(path: str | Path, runs: Sequence[SeededRun]) -> dict[str,
         scaled.setdefault(row["run"], {})[row["consumer"], row["layer"]] = row["value"]
         facts[row["run"]] = (row["depth"], row["quantity"] == "unit_weight")
     if missing := [name for name in names if name not in scaled]:
-        raise EvaluationError(f"{path}: there are no layer weights of {', '.join(missing)}")
+        raise EvaluationError(
+            f"{path}: got no layer weights of {', '.join(missing)}, expected layer weights of every model"
+        )
     return {name: LayerWeights(*facts[name], scaled[name]) for name in names}
 
 

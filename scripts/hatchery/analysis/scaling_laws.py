@@ -52,7 +52,10 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
     """
     x, y = np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
     if len(x) < LEAST_POINTS or len(np.unique(x)) < 2:
-        raise EvaluationError(f"a power law through {len(x)} points: expected {LEAST_POINTS} or more, not all at one x")
+        raise EvaluationError(
+            f"power law: got {len(x)} points, expected at least {LEAST_POINTS} points, with at least 2 different "
+            "values of x"
+        )
     # x is scaled, because otherwise powers of 1e15 underflow in the first steps of the search.
     scale = float(np.exp(np.log(x).mean()))
     slope, constant = np.polyfit(np.log(x / scale), np.log(y), 1)
@@ -63,7 +66,7 @@ def fit_power_law(xs: Sequence[float], ys: Sequence[float]) -> PowerLaw:
             warnings.simplefilter("ignore", OptimizeWarning)
             (coefficient, exponent), _ = curve_fit(lambda x, c, e: c * x**e, x / scale, y, p0=start, method="lm")
     except RuntimeError as error:
-        raise EvaluationError(f"a power law through {len(x)} points: {error}") from error
+        raise EvaluationError(f"power law: the fit to {len(x)} points failed: {error}") from error
     scaled, exponent = float(coefficient), float(exponent)
     residuals = y - scaled * (x / scale) ** exponent
     residual, about_mean = float(residuals @ residuals), float(((y - y.mean()) ** 2).sum())
@@ -118,9 +121,7 @@ def find_break(xs: Sequence[float], ys: Sequence[float]) -> BreakPoint:
             found = left, right, cut
     if found is None:
         least = 2 * LEAST_ON_A_SIDE
-        raise EvaluationError(
-            f"a break of a power law in {len(points)} points: expected {least} or more to look for one"
-        )
+        raise EvaluationError(f"break of a power law: got {len(points)} points, expected at least {least} points")
     left, right, cut = found
     gain = _criterion(single.residual, len(points), 2) - _criterion(left.residual + right.residual, len(points), 5)
     return BreakPoint(points[cut - 1][0], points[cut][0], left, right, single, gain)

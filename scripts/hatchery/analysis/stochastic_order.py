@@ -76,7 +76,7 @@ class OrderEstimate:
         the deviation of c (epsilon* - epsilon): c cancels, which leaves the bound from the draws' deviation.
         """
         if not 0.5 <= confidence < 1:
-            raise ConfigError(f"confidence: {confidence} is not at least 0.5 and below 1")
+            raise ConfigError(f"confidence: got {confidence}, expected at least 0.5 and below 1")
         return float(np.clip(self.violation + self.deviation * NormalDist().inv_cdf(confidence), 0.0, 1.0))
 
     def reversed(self) -> "OrderEstimate":
@@ -99,11 +99,16 @@ def estimate_order(
     for fewer than two draws.
     """
     if draws < 2:
-        raise ConfigError(f"draws: {draws} bootstrap draws have no deviation; at least 2 are needed")
+        raise ConfigError(
+            f"draws: got {draws}, expected at least 2 bootstrap draws, because the standard deviation of fewer draws "
+            "is undefined"
+        )
     first, second = sorted_scores(a), sorted_scores(b)
     # Resampling a single score never changes it, and the resulting deviation of 0 would look like certainty.
     if min(len(first), len(second)) < 2:
-        raise EvaluationError("a confidence of a stochastic order needs at least two scores on each side, not one")
+        raise EvaluationError(
+            "stochastic order: got one score of a model, expected at least two scores of each model for a confidence"
+        )
     steps = steps or exact_steps(len(first), len(second))
     redrawn = violation_ratios(_redraw(first, draws, random), _redraw(second, draws, random), steps)
     return OrderEstimate(float(violation_ratios(first, second, steps)), float(redrawn.std(ddof=1)))
@@ -114,10 +119,12 @@ def sorted_scores(scores: Sequence[float] | np.ndarray) -> np.ndarray:
     finite."""
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not len(values):
-        raise EvaluationError(f"stochastic order needs a list of scores, one per run, not an array of {values.shape}")
+        raise EvaluationError(
+            f"stochastic order: got an array of shape {values.shape}, expected a list of scores, one score per run"
+        )
     if not np.isfinite(values).all():
         position = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise EvaluationError(f"stochastic order needs finite scores, and score {position + 1} is {values[position]}")
+        raise EvaluationError(f"stochastic order: score {position + 1} is {values[position]}, expected finite scores")
     return np.sort(values)
 
 
@@ -199,7 +206,7 @@ def order_matrix(
     if reading not in get_args(ReadingName):
         raise ConfigError(f"reading: got {reading!r}, expected one of {', '.join(get_args(ReadingName))}")
     if len(scores) < 2:
-        raise EvaluationError(f"an order needs at least two models, not {len(scores)}")
+        raise EvaluationError(f"stochastic order: got {len(scores)} models, expected at least two models")
     names = tuple(scores)
     cells = len(names) * (len(names) - 1)
     if comparisons is None:
@@ -224,9 +231,9 @@ def order_matrix(
 def corrected_confidence(confidence: float, comparisons: int, reading: ReadingName = "corrected") -> float:
     """Return the confidence of a single comparison. Raises ConfigError for values out of range."""
     if comparisons < 1:
-        raise ConfigError(f"comparisons: {comparisons} is not at least 1")
+        raise ConfigError(f"comparisons: got {comparisons}, expected at least 1")
     if not 0.5 <= confidence < 1:
-        raise ConfigError(f"confidence: {confidence} is not at least 0.5 and below 1")
+        raise ConfigError(f"confidence: got {confidence}, expected at least 0.5 and below 1")
     if comparisons == 1:
         return confidence
     if reading == "as_published":

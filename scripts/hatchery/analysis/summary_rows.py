@@ -171,7 +171,10 @@ def read_summary(path: str | Path) -> list[SummaryRow]:
     """Read all rows of a `summary.parquet`. Raises ManifestError if it is missing, was altered, or is no summary."""
     table = read_table(verified_view(path))
     if table.column_names != list(COLUMNS):
-        raise ManifestError(f"{path}: its columns are not those of a summary; remove it to have it made again")
+        raise ManifestError(
+            f"{path}: the columns of this file are not the columns of a summary; remove the file and run the same "
+            "command again"
+        )
     return [SummaryRow(**row) for row in table.to_pylist()]
 
 

@@ -141,5 +141,5 @@ def test_files_with_other_pairs_than_were_scored_are_refused(tmp_path: Path, sou
     path = judged(tmp_path / "ltg", {})
     (tmp_path / "pairs/agreement.csv").write_text(csv_text(("good", "bad"), [("a", "b")]), encoding="utf-8")
     register_source("pairs", tmp_path / "pairs", source)
-    with pytest.raises(EvaluationError, match=r"ltg/manifest\.json: these are other pairs than those of"):
+    with pytest.raises(EvaluationError, match=r"ltg/manifest\.json: the pairs differ from the pairs of"):
         found_of(source, {"ltg": path})

@@ -231,11 +231,11 @@ def test_amounts_of_seeds_that_differ_by_a_few_words_are_one_amount() -> None:
 
 @pytest.mark.parametrize(("amounts", "losses"), [([1.0, 1.0], [2.0, 3.0]), ([1.0, 2.0], [2.0, 3.0])])
 def test_points_without_a_curve_are_refused(amounts: list[float], losses: list[float]) -> None:
-    with pytest.raises(EvaluationError, match="a curve of losses"):
+    with pytest.raises(EvaluationError, match="loss curve"):
         fit_data_curve(amounts, losses)
 
 
 def test_one_pair_has_no_interval_and_an_unknown_model_is_refused(study: Study) -> None:
     assert paired_difference([0.5]) == (0.5, None) and paired_difference([]) == (None, None)
-    with pytest.raises(ConfigError, match="curve: got 'one/hal', no model of this study"):
+    with pytest.raises(ConfigError, match="curve: got 'one/hal', expected a model of this study"):
         noise_floor.ANALYSIS.check(NoiseFloorSettings(baseline="one/plain", curve=("one/hal",)), study)

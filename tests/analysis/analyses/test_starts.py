@@ -98,7 +98,7 @@ def test_scores_on_other_sentences_or_of_a_beam_that_they_chose_have_no_differen
 
 
 def test_a_start_that_no_experiment_has_is_refused_with_the_nearest(started: Study) -> None:
-    with pytest.raises(ConfigError, match=r"against: got 'zeros', no run of this study; .*did you mean 'zero'"):
+    with pytest.raises(ConfigError, match=r"against: got 'zeros', expected a run of this study; .*did you mean 'zero'"):
         starts.ANALYSIS.check(starts.StartsSettings(against="zeros"), started)
 
 

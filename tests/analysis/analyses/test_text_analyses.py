@@ -100,7 +100,7 @@ def test_a_corpus_that_nothing_was_selected_for_has_its_sequences_alone(tmp_path
 
 def test_tokens_of_another_corpus_are_refused(study: Study) -> None:
     swapped = {**study.tables, "tokens/one": study.tables["tokens/two"]}
-    with pytest.raises(ManifestError, match="these tokens were not made from the corpus"):
+    with pytest.raises(ManifestError, match="the tokens were encoded from another corpus than"):
         sizes_of(Study("both", tables=swapped))
 
 

@@ -163,8 +163,10 @@ def kind_of(name: str, entry: Mapping[str, Any], where: str) -> str:
         return str(kind)
     there = alternatives(str(kind), names)
     if "analysis" in entry:
-        raise ConfigError(f"{where}.analysis: got {shortened(kind)}, no such analysis{there}")
-    raise ConfigError(f"{where}: {kind!r} is no analysis, so the key `analysis` must name one{there}")
+        raise ConfigError(f"{where}.analysis: got {shortened(kind)}, expected the name of an analysis{there}")
+    raise ConfigError(
+        f"{where}: no analysis is called {kind!r}; expected the key `analysis` with the name of an analysis{there}"
+    )
 
 
 def settings_of(kind: str, entry: Mapping[str, Any]) -> AnalysisSettings:
@@ -196,7 +198,10 @@ def numbers_csv(found: Findings, analysis: str) -> str:
     header = list(found.rows[0]) if found.rows else []
     for row in found.rows:
         if list(row) != header:
-            raise EvaluationError(f"{analysis}: a row has the keys {', '.join(row)}, the first has {', '.join(header)}")
+            raise EvaluationError(
+                f"{analysis}: got a row with the keys {', '.join(row)}, expected the keys of the first row: "
+                f"{', '.join(header)}"
+            )
     return csv_text(header, (list(row.values()) for row in found.rows))
 
 

@@ -31,7 +31,8 @@ class ComparisonSettings(AnalysisSettings):
     def __post_init__(self) -> None:
         if self.variant and self.against is not None:
             raise RefusedError(
-                "variant", "cannot be set next to `against`, because a model is compared with one other model"
+                "variant",
+                "cannot be set together with `against`, because each of these keys names the model for comparison",
             )
 
 
@@ -40,10 +41,13 @@ def check(settings: ComparisonSettings, study: Study) -> None:
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
-            f"against: got {settings.against!r}, no model of this study{alternatives(settings.against, models)}"
+            f"against: got {settings.against!r}, expected a model of this study{alternatives(settings.against, models)}"
         )
     if settings.variant and not any(pairs(settings, models)):
-        raise ConfigError(f"variant: got {settings.variant!r}, but no run has the name of another run with this ending")
+        raise ConfigError(
+            f"variant: got {settings.variant!r}, expected the suffix of a run whose name without the suffix is also "
+            "the name of a run"
+        )
 
 
 def compare(settings: ComparisonSettings, study: Study) -> Findings:

@@ -117,7 +117,7 @@ def check(settings: CostEffectivenessSettings, study: Study) -> None:
     known = list(dict.fromkeys(study.sets.values()))
     for name in settings.sets:
         if name not in known:
-            raise ConfigError(f"sets: got {name!r}, no set of a grid{alternatives(name, known)}")
+            raise ConfigError(f"sets: got {name!r}, expected a set of a grid{alternatives(name, known)}")
 
 
 def analyse(settings: CostEffectivenessSettings, study: Study) -> Findings:

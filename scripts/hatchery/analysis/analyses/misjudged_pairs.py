@@ -110,7 +110,9 @@ def _read(models: Mapping[str, Sequence[Path]], source: Path, untrained: Collect
     for model, frames in scores.items():
         for path, frame in zip(models[model], frames, strict=True):
             if not frame.select("paradigm", "pair_id").equals(pairs.select("paradigm", "pair_id")):
-                raise EvaluationError(f"{path}: these are other pairs than those of {source}")
+                raise EvaluationError(
+                    f"{path}: the pairs differ from the pairs of {source}, expected scores of the same pairs"
+                )
     lengths = next(frame for frames in scores.values() for frame in frames).select("tokens_good", "tokens_bad")
     wrong = {
         model: np.mean([(frame["outcome"] != "correct").to_numpy() for frame in frames], axis=0)

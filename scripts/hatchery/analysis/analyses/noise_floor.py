@@ -69,7 +69,7 @@ def check(settings: NoiseFloorSettings, study: Study) -> None:
     for key, names in (("baseline", (settings.baseline,)), ("curve", settings.curve)):
         for name in names:
             if name not in models:
-                raise ConfigError(f"{key}: got {name!r}, no model of this study{alternatives(name, models)}")
+                raise ConfigError(f"{key}: got {name!r}, expected a model of this study{alternatives(name, models)}")
 
 
 @dataclass(frozen=True)

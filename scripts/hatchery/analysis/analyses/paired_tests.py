@@ -40,7 +40,8 @@ def check(settings: PairedTestsSettings, study: Study) -> None:
     models = models_in_order(study.runs)
     if settings.against is not None and settings.against not in models:
         raise ConfigError(
-            f"against: got {settings.against!r}, no model of these{alternatives(settings.against, models)}"
+            f"against: got {settings.against!r}, expected one of the compared "
+            f"models{alternatives(settings.against, models)}"
         )
 
 
@@ -299,7 +300,9 @@ def read_answers(models: Mapping[str, Sequence[Path]], read: Read, items: str) -
             if expected is None:
                 expected, first = asked, path
             elif not asked.equals(expected):
-                raise EvaluationError(f"{path}: these are other {items} than those of {first}")
+                raise EvaluationError(
+                    f"{path}: the {items} differ from the {items} of {first}, expected the same {items}"
+                )
             right.append(answers)
             trainings += [training] * len(answers)
             failed += [] if collapsed is None else [collapsed]

@@ -36,7 +36,7 @@ def check(settings: StartsSettings, study: Study) -> None:
     runs = sorted({model.partition("/")[2] for model in models_in_order(study.runs)})
     if settings.against not in runs:
         raise ConfigError(
-            f"against: got {settings.against!r}, no run of this study{alternatives(settings.against, runs)}"
+            f"against: got {settings.against!r}, expected a run of this study{alternatives(settings.against, runs)}"
         )
 
 

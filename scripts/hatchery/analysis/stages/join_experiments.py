@@ -82,7 +82,7 @@ def _parts(path: Path, table: "TidyTable", experiment: str) -> Iterator["pa.Tabl
 
     for part in read_parts(path, table):
         if set(part["experiment"].unique().to_pylist()) - {experiment}:
-            raise ManifestError(f"{path}: holds rows of other experiments than {experiment}")
+            raise ManifestError(f"{path}: contains rows of another experiment, expected only rows of {experiment}")
         for name in [name for name in ("model", "run", "label") if name in table.names]:
             index = table.names.index(name)
             named = pc.binary_join_element_wise(f"{experiment}/", part[name], "")
