@@ -113,20 +113,26 @@ def test_a_mistake_is_one_line_and_a_wrong_option_is_the_librarys(repository: Pa
         return done.returncode, done.stderr
 
     status, line = run("evaluate", "no/such/model", "--suite", "blimp", "--data", "x")
-    assert status == 1 and line.startswith("error: no/such/model: there is no model here") and line.count("\n") == 1
+    assert (
+        status == 1 and line.startswith("error: no/such/model: this folder contains no model") and line.count("\n") == 1
+    )
     status, line = run("evaluate", "x", "--suite", "blimp", "--set", "a")
     assert (status, line) == (1, "error: --set: got 'a', expected KEY=VALUE, such as pairs_per_paradigm=100\n")
     assert run("evaluate", "x", "--suit", "blimp")[0] == 2
     status, line = run("try", "no/such/model")
-    assert status == 1 and line.startswith("error: no/such/model: there is no model here") and line.count("\n") == 1
+    assert (
+        status == 1 and line.startswith("error: no/such/model: this folder contains no model") and line.count("\n") == 1
+    )
     status, line = run("job", "draw_figure", "experiment=demo", "figure=phenomena")
-    assert status == 1 and line.startswith("error: job draw_figure: there is no folder config; run it in a checkout")
+    assert status == 1 and line.startswith(
+        "error: job draw_figure: there is no folder config; run the job in a checkout"
+    )
     (tmp_path / "config/suites").mkdir(parents=True)
     (tmp_path / "config/config.yaml").write_text("data: {mine: {path: nowhere}}\n", encoding="utf-8")
     (tmp_path / "config/suites/my_pairs.yaml").write_text("description: d\ndata: mine\n", encoding="utf-8")
     status, line = run("evaluate", "x", "--suite", "my_pairs")
     assert (status, line.count("\n")) == (1, 1)
-    assert line.startswith("error: data: got none, and nowhere, the path of 'mine' in config.yaml, does not exist")
+    assert line.startswith("error: data: got none, and data.mine.path in config.yaml is nowhere, which does not exist")
 
 
 def test_train_makes_a_model_of_a_file_and_prints_its_last_losses(repository: Path, tmp_path: Path) -> None:

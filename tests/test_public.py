@@ -113,7 +113,10 @@ def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, r
             lambda: hatchery.results(folder).measurements,
             r"measurements\.parquet: has the SHA-256 4aa009153649a0a7, expected [0-9a-f]{16} ",
         ),
-        (lambda: hatchery.results(folder).summary, r"summary\.parquet: is missing; the same command makes it again"),
+        (
+            lambda: hatchery.results(folder).summary,
+            r"summary\.parquet: the file is missing; run the same command again to make the file",
+        ),
         (
             lambda: hatchery.results(folder / "none"),
             "contains no tables; expected a folder such as results/demo$",
@@ -121,7 +124,7 @@ def test_what_is_missing_or_altered_is_an_exception_that_says_so(folder: Path, r
         (lambda: hatchery.results(project / "results/dem"), "snakemake results/dem/summary.csv; did you mean 'demo'"),
         (lambda: hatchery.experiment("demo"), "expected a file such as config/experiments/demo.yaml"),
         (lambda: hatchery.experiment(repository / "config/experiments/dem.yaml"), "did you mean 'demo'"),
-        (lambda: hatchery.model(project), "there is no model here; expected a folder such as results/[^;]*$"),
+        (lambda: hatchery.model(project), "this folder contains no model; expected a folder such as results/[^;]*$"),
         (lambda: hatchery.model(project / "milestones/step_50"), r"results/[^;]*; did you mean 'step_5'\?$"),
         (lambda: hatchery.model(trained.with_name("ltg_bert")), "did you mean 'ltg_bert-s42'"),
         (lambda: hatchery.model(trained / "manifest.json"), "the manifest cannot be read"),

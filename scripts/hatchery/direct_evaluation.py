@@ -204,7 +204,9 @@ def _suite_of(suite: Any, data: Any, settings: Mapping[str, Any]) -> tuple[str, 
         return READING_TIMES, name, {**own, **settings}, _here(project, table, data)
     tables = project.names("reading_table")
     known = sorted({*project.names("suite"), *project.names("task"), *tables, *kinds} - set(own_names))
-    raise ConfigError(f"suite: got {name!r}, which is unknown{nearest(name, known)}; hatchery.suites() lists all")
+    raise ConfigError(
+        f"suite: got {name!r}, expected a known name{nearest(name, known)}; hatchery.suites() lists all names"
+    )
 
 
 def _project() -> Project:
@@ -256,8 +258,8 @@ def _here(project: Project, block: SuiteVariant | Variant | ReadingTableFile, da
     place = project.folder.parent / Path(path).expanduser()
     if not place.exists():
         raise ConfigError(
-            f"data: got none, and {path}, the path of {block.data!r} in config.yaml, does not exist; give the file, "
-            "folder or archive with the data"
+            f"data: got none, and data.{block.data}.path in config.yaml is {path}, which does not exist; pass the "
+            "file, folder or archive with the data"
         )
     return place
 

@@ -86,7 +86,7 @@ def job(stage: str, config: str | Path = "config", **names: str) -> StageJob:
     """
     if not Path(config).is_dir():
         raise ConfigError(
-            f"job {stage}: there is no folder {config}; run it in a checkout, or name the folder as `config`"
+            f"job {stage}: there is no folder {config}; run the job in a checkout, or pass the folder as `config`"
         )
     record, jobs = stage_of(stage), Jobs(open_project(config))
     own = (*parameters(record.settings)[1:], *(name for name in parameters(record.inputs) if name not in NOT_NAMES))

@@ -180,7 +180,7 @@ def _order_model(pretraining: PretrainingSettings) -> Path | None:
     """
     order = pretraining.order
     if order is not None and order.words is not ABSENT:
-        raise ConfigError("train: order.words: expected no table, which is a raw input of a project; use by: loss")
+        raise ConfigError("train: order.words: got a table, which only an experiment can use; use `by: loss`")
     found = _manifests([] if order is None or order.model is None else [order.model], "order.model")
     return found[0] if found else None
 
@@ -189,7 +189,9 @@ def _manifests(models: Sequence[ModelChoice], key: str) -> list[Path]:
     """Return the manifests of finished models. Raises ConfigError for a run of an experiment, naming the key."""
     for number, model in enumerate(models):
         if model.path is ABSENT:
-            raise ConfigError(f"train: {key}[{number}]: expected `path`, the folder of a model: there is no experiment")
+            raise ConfigError(
+                f"train: {key}[{number}]: got a run of an experiment, expected `path`, the folder of a model"
+            )
     return [Path(model.path).expanduser().resolve() / MANIFEST for model in models]
 
 
@@ -277,8 +279,8 @@ def _corpus(texts: Texts, parts: Path, keys: dict[str, Any]) -> tuple[Path, Word
         if "split" in keys:
             raise
         print(
-            "texts: got one short document, so no text is held out for a development loss; several texts, or a text of "
-            f"more than {LONGEST:,} bytes, are divided",
+            "texts: got one short document, so no text is held out for a development loss; pass several texts, or a "
+            f"text of more than {LONGEST:,} bytes",
             file=sys.stderr,
         )
         return converted(split={"development_fraction": 0.0})

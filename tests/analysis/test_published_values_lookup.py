@@ -118,7 +118,9 @@ def test_a_damaged_number_is_refused(tmp_path: Path, damage: tuple[str, str], me
 
 
 def test_tables_that_are_not_those_of_a_paper_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(EvaluationError, match=r"elc_bert\.csv, line 3: .* is already in line 2"):
+    with pytest.raises(
+        EvaluationError, match=r"elc_bert\.csv, line 3: got the row .* a second time, .*; the first is in line 2"
+    ):
         read_numbers(table(tmp_path, GOOD, GOOD))
     relation = GOOD.replace("accuracy_percent", "accuracy_percent_minus_other")
     with pytest.raises(

@@ -96,7 +96,9 @@ def test_a_lost_view_is_told_with_what_makes_it_again(loss: str, tmp_path: Path)
     view.write_text("a,b\n", encoding="utf-8")
     write_checksums([view])
     DAMAGE[loss](view)
-    remedy = "the same command makes it again" if not view.exists() else f"remove {view} to have it made again"
+    remedy = (
+        "run the same command again to make the file" if not view.exists() else f"remove {view} to have it made again"
+    )
     with pytest.raises(ManifestError, match=rf"^{view}: [^\n]+; {remedy}$"):
         verified_view(view)
 
@@ -110,7 +112,7 @@ def test_a_view_of_another_experiment_is_not_taken_for_this_one(tmp_path: Path) 
         assert verified_view(path) == path
     for name in ("measurements.parquet", "measurements.sha256"):
         shutil.copy2(other.parent / name, mine.parent / name)
-    with pytest.raises(ManifestError, match=rf"^{mine}: was made as results/other/measurements.parquet, expected"):
+    with pytest.raises(ManifestError, match=rf"^{mine}: the file was made in results/other/, expected"):
         verified_view(mine)
     # Who moves a project with all its results keeps them.
     moved = shutil.move(tmp_path / "results", tmp_path / "elsewhere/results")

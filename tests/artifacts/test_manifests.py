@@ -100,7 +100,10 @@ def test_folders_that_were_exchanged_are_refused(places: tuple[str, str], tmp_pa
     (tmp_path / "results/exp").mkdir()
     (tmp_path / "results/exp/link").symlink_to(first)
     for folder, place in ((first, places[1]), (second, places[0]), (tmp_path / "results/exp/link", places[1])):
-        with pytest.raises(MisplacedError, match=rf"{folder}/manifest\.json: was made as results/{place}; put it back"):
+        with pytest.raises(
+            MisplacedError,
+            match=rf"{folder}/manifest\.json: the result was made in results/{place}; move the result back",
+        ):
             read_manifest(folder / "manifest.json")
 
 
@@ -207,7 +210,10 @@ def test_an_output_outside_the_folder_and_a_missing_input_are_refused(tmp_path: 
     ):
         run.add_output(tmp_path / "elsewhere.txt")
     missing = {"corpus": tmp_path / "nowhere.json"}
-    with pytest.raises(ManifestError, match="the input 'corpus', is missing"), stage_run(tmp_path / "m", {}, missing):
+    with (
+        pytest.raises(ManifestError, match="the file of the input 'corpus' is missing"),
+        stage_run(tmp_path / "m", {}, missing),
+    ):
         pass
 
 

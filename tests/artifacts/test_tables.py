@@ -23,7 +23,10 @@ COLUMNS = ("name", "value")
         (b"", "the table is empty; expected the columns name, value"),
         (b"name,value\n", "a header but no rows"),
         (b"name,other\na,1\n", "lacks the columns value; it has name, other"),
-        (b"name,value\na,1\nb,2\na,3\n", "line 4: the row a is already in line 2"),
+        (
+            b"name,value\na,1\nb,2\na,3\n",
+            "line 4: got the row a a second time, expected each row once; the first is in line 2",
+        ),
         (b"name,value\na,1\nb\n", "line 3: got 1 cells, expected 2 as in the header"),
         (b"name,value\n\xff,1\n", "not a CSV file in UTF-8"),
     ],
@@ -52,7 +55,10 @@ class Number(Record):
     [
         ('{"name": "a", "value": 1}\n{"name": "b", "value": 2}', "line 2: value: got 2, expected at most 1"),
         ('{"name": "a", "value', "line 1: not JSON"),
-        ('{"name": "a", "value": 1}\n\n{"name": "a", "value": 0}', "line 3: the name a is already in line 1"),
+        (
+            '{"name": "a", "value": 1}\n\n{"name": "a", "value": 0}',
+            "line 3: got the name a a second time, expected each name once; the first is in line 1",
+        ),
     ],
 )
 def test_a_wrong_line_of_json_is_named_with_its_key(tmp_path: Path, text: str, complaint: str) -> None:

@@ -295,7 +295,9 @@ def test_comments_processing_instructions_and_cdata_leave_no_trace(source_of: Ma
         (f"<bncDoc>{HEADER}</bncDoc>", "line 1: expected <wtext> or <stext> after the header"),
         ("<bncDoc>\n<teiHeader/><wtext/></bncDoc>", "line 2: the header has no title"),
         (f'<bncDoc xml:id="a/../b">{HEADER}<wtext/></bncDoc>', "line 1: not well-formed XML: xml:id"),
-        (f'<bncDoc xml:id="{"x" * 41}">{HEADER}<wtext/></bncDoc>', f"line 1: '{'x' * 40}' is no id of a BNC text"),
+        (f'<bncDoc xml:id="{"x" * 41}">{HEADER}<wtext/></bncDoc>',
+            f"line 1: got the id '{'x' * 40}', expected the id of a BNC text"
+        ),
         (
 f"<bncDoc>{HEADER.replace('</fileDesc>', PERSON)}<wtext/></bncDoc>",
             "line 2: <person> has no `xml:id`",

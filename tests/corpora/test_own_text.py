@@ -70,7 +70,7 @@ def test_thirty_documents_have_one_for_development_whatever_the_seed(form: str, 
 
 def test_a_corpus_of_one_document_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("A short note.")
-    with pytest.raises(CorpusError, match=r"one document only.*lines_per_document.*development_fraction to 0"):
+    with pytest.raises(CorpusError, match=r"only one document.*lines_per_document.*development_fraction to 0"):
         convert(tmp_path / "note.txt", tmp_path / "out")
     none = convert(tmp_path / "note.txt", tmp_path / "out", split={"development_fraction": 0.0})
     assert none.measures["train"]["documents"] == 1

@@ -65,8 +65,14 @@ def source(tmp_path: Path) -> Callable[[bytes], RawSource]:
 ALIKE = {
     "one name twice": ([("text", WORDS), ("id", NUMBERS), ("text", NUMBERS)], "2 columns are called 'text'; rename"),
     "one name twice in an object": ([("text", WORDS), ("a", BOTH)], "2 columns are called 'a.b'; rename all but one"),
-    "a.b next to the object a": ([("text", WORDS), ("a", NESTED), ("a.b", NUMBERS)], "'a.b' reads like a field of 'a'"),
-    "a.c next to the text a": ([("a", WORDS), ("text", WORDS), ("a.c", NUMBERS)], "'a.c' reads like a field of 'a'"),
+    "a.b next to the object a": (
+        [("text", WORDS), ("a", NESTED), ("a.b", NUMBERS)],
+        "'a.b' also means a field of the column 'a'",
+    ),
+    "a.c next to the text a": (
+        [("a", WORDS), ("text", WORDS), ("a.c", NUMBERS)],
+        "'a.c' also means a field of the column 'a'",
+    ),
 }
 READ: dict[str, Callable[[RawSource], object]] = {
     "rows": lambda source: list(parquet_rows(source, "a.parquet", {"text"})),
@@ -117,7 +123,7 @@ def test_values_that_are_neither_text_nor_numbers_are_refused(values: pa.Array, 
 def test_an_encrypted_column_is_refused_and_others_of_the_file_are_read(plaintext_footer: bool, read, source) -> None:
     table = pa.table({"text": WORDS, "id": NUMBERS})
     opened = source(encrypted(table, ["text"], plaintext_footer=plaintext_footer))
-    with pytest.raises(SourceError, match=r"a\.parquet: after row 0: not readable as Parquet: .*decrypt"):
+    with pytest.raises(SourceError, match=r"a\.parquet: not readable as Parquet after row 0: .*decrypt"):
         read(opened)
     if plaintext_footer:
         assert [row["id"] for _, row in parquet_rows(opened, "a.parquet", {"id"})] == [1, 2]

@@ -101,7 +101,7 @@ def test_a_parquet_text_may_be_a_field_of_an_object(source_of: Sources) -> None:
     found = texts_of(source_of(a=content), "parquet", field="translation.en")
     assert [text.text for text in found] == ["One", "", "", "Three"]
     for field, complaint in (
-        ("translation.fr", "it has no field 'fr', only: de, en"),
+        ("translation.fr", "there is no field 'fr', only: de, en"),
         ("id.en", "no field 'en', only: int64"),
     ):
         with pytest.raises(SourceError, match=rf"a: column '{field}': .*{complaint}"):
@@ -174,7 +174,7 @@ DAMAGED: list[tuple[str, bytes, dict[str, Any], str]] = [
     ),
     ("json_lines", b'{"text": 5}\n', {}, r"a: line 1: field 'text': expected text, got int"),
     ("json_lines", b'{"text": "caf\xe9"}\n', {}, r"a: byte 13 is not utf-8 .*`options: {encoding: cp1252}`"),
-    ("parquet", parquet({"text": ["x"] * 500})[:-20], {}, r"a: after row 0: not readable as Parquet"),
+    ("parquet", parquet({"text": ["x"] * 500})[:-20], {}, r"a: not readable as Parquet after row 0"),
     ("parquet", parquet({"content": ["x"], "id": [1]}), {}, r"a: there is no column 'text'; there are: content, id"),
     ("parquet", parquet({"text": [["x"]]}), {}, r"a: column 'text': expected text, got list"),
     ("wikiextractor", b'<doc id="1" title="A">\ntext\n', {}, r"a: line 1: <doc> is not closed before the end"),
@@ -230,7 +230,7 @@ def test_a_corrupted_parquet_page_names_the_row(source_of: Sources) -> None:
     content = bytearray(parquet({"text": texts}, row_group_size=1000, compression="zstd", use_dictionary=False))
     middle = len(content) * 6 // 10
     content[middle : middle + 200] = bytes(200)
-    with pytest.raises(SourceError, match=r"a: after row [1-9]\d*: not readable as Parquet"):
+    with pytest.raises(SourceError, match=r"a: not readable as Parquet after row [1-9]\d*"):
         texts_of(source_of(a=bytes(content)), "parquet")
 
 
@@ -329,5 +329,5 @@ def test_the_suffix_tells_the_format_where_it_is_asked(source_of: Callable[..., 
         if not file.endswith(".txt")
     }
     assert found == {"c4-train.00000-of-00001.json": ["web page"], "wiki_00": ["an article"]}
-    with pytest.raises(SourceError, match=r"books\.txt: the suffix does not tell the format"):
+    with pytest.raises(SourceError, match=r"books\.txt: the suffix of the file name does not determine the format"):
         list(raw_texts(source, "books.txt", options))

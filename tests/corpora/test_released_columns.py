@@ -122,7 +122,8 @@ def test_a_sample_keeps_licences(tmp_path: Path) -> None:
         ({"licence_column": "licence"}, "there is no column 'licence'; there are: age-estimate, category"),
         (
             {"licence_column": "license", "document_column": "doc-id"},
-            "licence_column: cannot be set together with `document_column`, with which a document has several rows",
+            "licence_column: cannot be set together with `document_column`, because a document then consists of "
+            "several rows",
         ),
         (
             {"licence_column": "license", "lines_per_document": 2},

@@ -245,23 +245,25 @@ def test_held_out_sequences_of_another_corpus_are_taken_over(tmp_path: Path, thr
         (row["source"], row["split"]): int(row["documents"]) for row in rows_of(corpus.file("statistics.csv"))
     }
     assert statistics["web_spans", "dev"] == 3
-    with pytest.raises(ConfigError, match="development, test: must be 0 where the held-out"):
+    with pytest.raises(ConfigError, match="development, test: got a number above 0, expected 0 with held_out_from"):
         made(tmp_path / "x", settings(), three, constrained)
     groups = [{"level": "span", "selections": ["books"]}]
-    with pytest.raises(ConfigError, match="held_out_from: the selection 'books' is one of that corpus, too"):
+    with pytest.raises(ConfigError, match="held_out_from: this corpus also has a selection 'books'"):
         made(tmp_path / "y", settings(groups=groups), {"books": three["books"]}, constrained)
 
 
 def test_too_few_sequences_are_one_clear_error_and_leave_nothing(tmp_path: Path, three: dict[str, Manifest]) -> None:
     groups = [{"level": "span", "selections": ["web_spans"], "development": 30, "test": 10}]
     with pytest.raises(
-        CorpusError, match=r"level 'span': 40 sequences, .* 30 \(development\) \+ 10 \(test\)"
+        CorpusError, match=r"level 'span': 30 \(development\) \+ 10 \(test\) .*of 40 sequences leaves no sequence"
     ) as caught:
         made(tmp_path / "out", settings(groups=groups), {"web_spans": three["web_spans"]})
     assert "\n" not in str(caught.value)
     assert list((tmp_path / "out").iterdir()) == []
     groups = [{"level": "span", "selections": ["web_spans"], "quotas": {"web_spans": 41}}]
-    with pytest.raises(CorpusError, match="selection 'web_spans': the quota is 41, the selection has 40 texts"):
+    with pytest.raises(
+        CorpusError, match="selection 'web_spans': got the quota 41, expected at most 40, the number of texts"
+    ):
         made(tmp_path / "out", settings(groups=groups), {"web_spans": three["web_spans"]})
 
 
@@ -271,7 +273,9 @@ def test_selections_of_another_kind_are_named(tmp_path: Path, three: dict[str, M
     with stage_run(shard.with_name("manifest.json"), {}) as run:
         run.add_output(shard)
     other = {**three, "books": read_manifest(shard.with_name("manifest.json"))}
-    with pytest.raises(ManifestError, match="there is no column 'n_counted': not the items of a selection"):
+    with pytest.raises(
+        ManifestError, match="the file does not contain items of a selection: the column 'n_counted' is missing"
+    ):
         made(tmp_path / "out", settings(), other)
     assert list((tmp_path / "out").iterdir()) == []
 

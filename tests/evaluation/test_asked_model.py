@@ -134,10 +134,10 @@ def test_a_hybrid_model_of_one_kind_of_sequences_is_asked_for_what_it_learned(ma
     ("ask", "message"),
     [
         (lambda model: model.fill("The dogs sleep ."), "got no gap, expected ____ in place of a word"),
-        (lambda model: model.fill("The c____t sleep ."), "a gap stands for a whole word"),
+        (lambda model: model.fill("The c____t sleep ."), "____ represents a whole word"),
         (lambda model: model.fill(["The ____"]), r"sentence 1: got \['The ____'\], expected a text"),
         (lambda model: model.surprisals(["The", float("nan")]), "sentence 2: got nan, expected a text"),
-        (lambda model: model.surprisals(["The", "a \ud800"]), "sentence 2 holds half a surrogate pair"),
+        (lambda model: model.surprisals(["The", "a \ud800"]), "sentence 2: character .* is half of a surrogate pair"),
         (lambda model: model.fill("The ____ sleep .", number=-1), "number: got -1, expected at least 1"),
         (lambda model: model.continuation("The"), "needs a model that was trained with task causal or hybrid"),
         (lambda model: model.scores([""]), "a sentence has no tokens"),
@@ -237,7 +237,7 @@ def test_the_prompt_lists_models_fills_continues_compares_and_ends_with_its_inpu
     assert "  1  a-s1" in answers[0] and "  2  b\n" in answers[0]
     assert answers[1].count(" %") == 5
     assert answers[3].startswith("The old ") and answers[3].count("(drawn)") == 2
-    assert "predicts from left to right: it fills no ____" in answers[4]
+    assert "predicts from left to right and cannot fill ____" in answers[4]
     assert answers[6].count(" bits") == 3
     first, second, verdict = (line.split() for line in answers[7].splitlines()[:3])
     assert (first[-2:], second[-2:]) == (["The", "dogs"], ["A", "cat"])

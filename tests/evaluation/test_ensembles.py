@@ -125,7 +125,7 @@ def test_what_makes_no_ensemble_is_refused(
     with pytest.raises(ConfigError, match="model: got an ensemble of 1, expected at least two models"):
         open_model(folders[:1])
     other = make_model_manifest(causal=not causal, objective=OBJECTIVES[not causal]).parent
-    with pytest.raises(ConfigError, match="expected models of one objective"):
+    with pytest.raises(ConfigError, match="expected one objective for all members"):
         open_model([folders[0], other])
     with pytest.raises(EvaluationError, match="hidden"):
         open_model(folders).encoder()

@@ -249,7 +249,7 @@ def test_both_readings_of_weight_decay(model):
 
 
 def test_too_few_rows_for_one_full_batch_are_an_error(model):
-    with pytest.raises(EvaluationError, match="3 training rows do not fill a batch of 4"):
+    with pytest.raises(EvaluationError, match="batch_size: got 4, expected at most 3, the number of training rows"):
         train(model(), rows(3), protocol=replace(PROTOCOL, drop_incomplete_batch=True))
 
 

@@ -275,7 +275,7 @@ def test_a_model_is_also_scored_on_the_tasks_it_is_transferred_to(run, monkeypat
 
 
 def test_sources_must_be_those_of_the_task_and_its_transfers(model_manifest, source, tmp_path):
-    with pytest.raises(ConfigError, match="sources: got other, expected one each for agreement"):
+    with pytest.raises(ConfigError, match="sources: got other, expected one source for each of the tasks agreement"):
         finetuned(tmp_path / "out", short(), model_manifest, {"other": source.manifest}, tmp_path / "c")
 
 

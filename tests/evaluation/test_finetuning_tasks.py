@@ -319,5 +319,5 @@ def test_a_task_that_does_not_say_how_labels_correspond_is_refused():
     task = TaskSettings(
         name="hans", suite="hans", format="rows", files={"validation": "a"}, metrics=("accuracy",), labels=("a", "b")
     )
-    with pytest.raises(ConfigError, match=r"finetune.transfer.hans: the task has no transfer"):
+    with pytest.raises(ConfigError, match=r"finetune.transfer.hans: the task has no key `transfer`"):
         label_mapping(task, MNLI)

@@ -51,7 +51,7 @@ def problem_of_reading(folder: Path, rows: list[list[str]]) -> str | None:
             for cell in ("inf", "-inf", "1e400", "1_000", "１２", "٣", "None", "null", "0x10", "12 ms", "1.5.2")
         ),
         ("word", "", "the field 'word' must be a non-empty text"),
-        ("prev_item", "", "prev_word is given, expected the text before it in prev_item"),
+        ("prev_item", "", "prev_word is set but prev_item is empty, expected the text before the word"),
     ],
 )
 def test_a_cell_of_reading_times_is_checked_by_row_and_column(
@@ -132,7 +132,7 @@ def test_months_are_written_in_plain_digits(tmp_path: Path) -> None:
         ({**CONTEXTS, "cat": [{"context": "a"}, {"context": 5}]}, "'cat': context 2: got 5, expected a text"),
         ({"dog": [{"context": "a"}, {"context": "b"}, {"context": "a"}]}, "'dog': context 3: 'a' occurs twice"),
         ('{"dog": [{"context": "a"}], "dog": [{"context": "b"}]}', "ValueError: the key 'dog' occurs twice"),
-        ('{"dog": [{"context": "\\ud800"}]}', "'dog': context 1 holds half a surrogate pair"),
+        ('{"dog": [{"context": "\\ud800"}]}', "'dog': context 1: character 0 is half of a surrogate pair"),
     ],
 )
 def test_contexts_are_texts_that_differ(tmp_path: Path, contexts: Any, expected: str | None) -> None:

@@ -377,7 +377,7 @@ def test_copa_compares_the_two_choices_of_an_item():
 @pytest.mark.parametrize("metric", ["question_exact_match", "record_f1"])
 def test_rows_without_a_group_are_one_clear_error(metric):
     rows = Scored(np.array([1]), np.array([1]), np.ones((1, 2)), [""], [{"entity": "a", "answers": "[]"}])
-    with pytest.raises(EvaluationError, match=f"metric {metric}: rows belong to no group"):
+    with pytest.raises(EvaluationError, match=f"metric {metric}: a row belongs to no group"):
         value(metric, rows)
 
 

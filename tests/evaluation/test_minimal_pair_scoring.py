@@ -244,7 +244,7 @@ def test_whole_files_are_units_with_prediction_files_of_babylm(model_manifest, m
     read_manifest(tmp_path / "out" / "manifest.json").verify()
     score(model_manifest, source, tmp_path / "sample", {**suite, "pairs_per_paradigm": 2})
     assert not (tmp_path / "sample" / "predictions").exists()
-    with pytest.raises(EvaluationError, match=r"this is not mine: 2 paradigms or files with 8 pairs, expected 12"):
+    with pytest.raises(EvaluationError, match=r"suite mine: got 2 paradigms or files with 8 pairs, expected 12"):
         score(model_manifest, source, tmp_path / "out", {**suite, "expected": {"paradigms": 12}})
 
 

@@ -67,8 +67,8 @@ def test_files_of_another_suite_are_recognised():
     with pytest.raises(EvaluationError) as caught:
         check_size(pooled, "blimp", ExpectedSize(67, 67_000))
     assert str(caught.value) == (
-        "this is not blimp: 12 paradigms or files with 12 pairs (they look like the BabyLM-filtered BLiMP), "
-        "expected 67 paradigms with 67,000 pairs"
+        "suite blimp: got 12 paradigms or files with 12 pairs (the paradigms are the paradigms of the "
+        "BabyLM-filtered BLiMP), expected 67 paradigms with 67,000 pairs"
     )
     with pytest.raises(EvaluationError, match="expected 11 pairs"):
         check_size(pooled, "mine", ExpectedSize(pairs=11))
@@ -89,7 +89,9 @@ def test_a_wrong_pair_is_named_with_file_and_line(make_source, json_lines, row, 
 
 
 def test_a_pattern_without_files_is_an_error(make_source):
-    with pytest.raises(EvaluationError, match=r"no file matches '\*.jsonl', the `files` of the suite; there: x.txt"):
+    with pytest.raises(
+        EvaluationError, match=r"no file matches '\*.jsonl', the `files` of the suite; there are: x.txt"
+    ):
         read_minimal_pairs(make_source({"x.txt": "nothing"}))
 
 
@@ -207,7 +209,7 @@ def test_lines_of_zorro_alternate_and_a_setting_says_which_is_good(make_source):
     ("content", "message"),
     [
         ("a\nb\nc\n", "x.txt:4: expected the second sentence of the pair .* line 3, got the end of the file"),
-        ("\n", "x.txt: the file holds no records"),
+        ("\n", "x.txt: the file contains no records"),
         ("a\n\nb\nc\n", "x.txt:2: expected the second sentence of the pair .* line 1, got an empty line"),
     ],
 )

@@ -217,7 +217,7 @@ def test_a_label_of_mubench_is_an_index_digits_or_the_text_of_a_choice(repositor
     [
         ('"choices": ["x", "y"], "label": 2', "test.jsonl:1: the field 'label' must be an index from 0 to 1, .* got 2"),
         ('"choices": ["x", "y"], "label": true', "got True"),
-        ('"choices": ["x"], "label": 0', "'choices' must be a list of two texts or more"),
+        ('"choices": ["x"], "label": 0', "'choices' must be a list of two or more non-empty texts"),
     ],
 )
 def test_a_wrong_choice_is_named_with_file_and_line(repository, make_source, row, message):

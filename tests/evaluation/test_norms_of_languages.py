@@ -41,8 +41,8 @@ def test_words_of_one_character_are_words_of_mandarin(tmp_path: Path) -> None:
         (
             "word,16,17\npoes,0.1,0.5\nhond,0.1,0.2\n",
             {"cat": ["the"]},
-            "cdi_human.csv: none of its 2 words has a context in cdi_childes.json, expected the same spelling: the "
-            "files begin with 'poes' and 'cat'",
+            "cdi_human.csv: none of the 2 words in this file has a context in cdi_childes.json, expected equal "
+            "spellings: the files begin with 'poes' and 'cat'",
         ),
     ],
 )

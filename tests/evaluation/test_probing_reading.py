@@ -199,7 +199,7 @@ def test_a_head_that_is_no_other_word_names_file_and_line(sentences, head: str) 
 
 
 def test_a_file_without_words_is_refused(sentences) -> None:
-    with pytest.raises(EvaluationError, match=r"a\.conllu: the file holds no sentences"):
+    with pytest.raises(EvaluationError, match=r"a\.conllu: the file contains no sentences"):
         sentences("# nothing\n\n")
 
 

@@ -108,11 +108,14 @@ def test_a_mistake_is_reported_with_its_line(make_source, row: str, keys: dict, 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"participant": None}, "random_effects: got 'slopes', expected none without `participant`"),
+        ({"participant": None}, "random_effects: got 'slopes', expected 'none' if `participant` is null"),
         ({"drop_sentence_ends": True}, "drop_sentence_ends: needs `sentence`"),
         ({"word_boundaries": "corrected", "joined_by": ""}, "word_boundaries: corrected needs words that are joined"),
         ({"lowest": 3.0, "highest": 2.0}, "lowest: got 3, expected at most `highest`, 2"),
-        ({"predictors": {"surprisal": 1}}, "predictors: got 'surprisal', a name of ours; give the column another"),
+        (
+            {"predictors": {"surprisal": 1}},
+            "predictors: got 'surprisal', which is a reserved name; give the column another",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(keys: dict, message: str) -> None:

@@ -252,7 +252,7 @@ def test_the_real_rte_files_of_all_three_challenges_are_read(real_data, tmp_path
         (PAIRS.replace('"2"', '"1"'), "train.xml:1: the pair's id '1' is missing or occurs twice"),
         (PAIRS.replace("<h>b</h>", ""), "train.xml:1: expected one 'h' in the pair, found 0"),
         (PAIRS.replace("<h>b</h>", "<h> </h>"), "train.xml:1: the text of 'h' is empty"),
-        ("<c/>", "train.xml: the file holds no pair elements"),
+        ("<c/>", "train.xml: the file contains no pair elements"),
     ],
 )
 def test_wrong_rte_pairs_are_named_with_file_and_line(make_source, xml, message):

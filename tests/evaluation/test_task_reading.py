@@ -29,7 +29,7 @@ def read(make_source, content):
         ('{"a": {"b": 1, "b": 2}}\n', "rows.jsonl:1: .*the key 'b' occurs twice"),
         ('{"a" : 1, "a"\t: ":"}\n', "rows.jsonl:1: .*the key 'a' occurs twice"),
         ('{"a": [{"b": 1}, {"c": "\\":", "c": 2}]}\n', "rows.jsonl:1: .*the key 'c' occurs twice"),
-        ("", "rows.jsonl: the file holds no records"),
+        ("", "rows.jsonl: the file contains no records"),
         ('{"a": ' + "9" * 5000 + "}", "rows.jsonl:1: not a JSON object"),
     ],
     ids=[
@@ -79,7 +79,7 @@ def test_dots_reach_into_nested_objects_and_a_field_with_a_dot_comes_first(make_
 def test_a_string_may_be_empty_where_the_caller_allows_it(make_source, json_lines):
     (record,) = read(make_source, json_lines([{"a": "", "b": 3, "c": "\ud800"}]))
     assert record.string("a") == ""
-    for name, message in (("b", "must be a text, got 3"), ("c", "half a surrogate pair")):
+    for name, message in (("b", "must be a text, got 3"), ("c", "half of a surrogate pair")):
         with pytest.raises(EvaluationError, match=message):
             record.string(name)
 
@@ -297,7 +297,7 @@ def test_a_filter_that_leaves_nothing_and_a_missing_vocabulary_are_errors(make_s
     task = rows_task(vocabulary=VocabularyFilter(("sentence",)))
     with pytest.raises(EvaluationError, match="has no training rows; the vocabulary filter kept none of 3"):
         read_task(source, task, frozenset({"a"}))
-    with pytest.raises(EvaluationError, match="'mine' is filtered by a vocabulary, but none was given"):
+    with pytest.raises(EvaluationError, match="'mine' filters rows by a vocabulary, but got no vocabulary"):
         read_task(source, task)
 
 

@@ -83,7 +83,7 @@ MISTAKES: dict[str, dict[str, Mistake]] = {
         "a no-break space behind a colon": (
             "batch_size: 32",
             "objective:\n    kind:\u00a0subword",
-            "'kind:\\xa0subword' is written with U+00A0 (no-break space) instead of a space; write a normal space",
+            "the value 'kind:\\xa0subword' contains U+00A0 (no-break space) instead of a space; write a normal space",
         ),
         "a key of the whole inside": (
             "steps: 700",

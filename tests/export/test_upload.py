@@ -138,7 +138,7 @@ def test_what_cannot_be_uploaded_is_refused_before_anything_is_listed(results, p
     project.experiment = lambda _: SimpleNamespace(hub=project.hub)
     with pytest.raises(ManifestError, match=r"ltg-s7"):
         planned_upload(project, "tiny", "ltg-s7", results)
-    with pytest.raises(ManifestError, match=r"was made as results/tiny/export/elc-s7; put it back"):
+    with pytest.raises(ManifestError, match=r"the result was made in results/tiny/export/elc-s7; move the result back"):
         (results / "tiny").rename(results / "other")
         planned_upload(project, "other", RUN, results)
     volatile = results / "other" / "export" / RUN / "provenance.json"

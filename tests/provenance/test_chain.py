@@ -107,7 +107,7 @@ def test_an_edited_or_damaged_manifest_and_a_digest_that_nothing_or_too_much_has
     assert "manifest.json: has the SHA-256" in chain_of(toy, sha256_file(path)[:12]).problems[0]
     path.with_name("provenance.json").unlink()
     (problem,) = chain_of(toy, sha256_file(path)[:12]).problems
-    assert "expected a manifest" in problem
+    assert "the file is not a manifest" in problem
 
 
 def test_changed_and_missing_outputs_and_raw_files_are_all_named(toy: Any) -> None:

@@ -53,7 +53,7 @@ def test_the_file_is_copied_with_what_transformers_wants_and_its_digest(file: Pa
 def test_another_size_and_a_missing_file_are_refused(file: Path, tmp_path: Path) -> None:
     with pytest.raises(TokenizationError, match=f"vocabulary_size: got 7, expected {size_of(file)}, the entries"):
         run_stage(import_tokenizer, settings(7), tmp_path / "out" / "manifest.json", tokenizer_file=file)
-    with pytest.raises(ManifestError, match=r"none\.json: this file, the input 'tokenizer_file', is missing"):
+    with pytest.raises(ManifestError, match=r"none\.json: the file of the input 'tokenizer_file' is missing"):
         run_stage(
             import_tokenizer, settings(7), tmp_path / "out" / "manifest.json", tokenizer_file=tmp_path / "none.json"
         )

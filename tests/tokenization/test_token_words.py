@@ -183,7 +183,9 @@ def test_a_corpus_that_names_no_rule_has_the_shards_that_it_had(small: SimpleNam
 
 
 def test_a_source_without_a_premium_is_named(small: SimpleNamespace, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="byte_premium: the source 'books' has no premium; expected a number for all"):
+    with pytest.raises(
+        ConfigError, match="byte_premium: the source 'books' has no byte premium; expected one number for all"
+    ):
         encoded(small, tmp_path, TEXTS, {"word_count": "adjusted", "byte_premiums": {"speech": 1.0}})
 
 

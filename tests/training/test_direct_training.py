@@ -154,7 +154,7 @@ def test_one_short_text_trains_without_development_text_and_says_so(train: Any, 
     # It is finished, and stays so.
     weights = (made.folder / "model.safetensors").stat().st_mtime_ns
     assert train(tmp_path / "short.txt").folder.joinpath("model.safetensors").stat().st_mtime_ns == weights
-    with pytest.raises(CorpusError, match="one document only, so there is none to hold out"):
+    with pytest.raises(CorpusError, match="only one document, so no document can be held out"):
         train([short], corpus={"split": {"development_fraction": 0.1}})
     with pytest.raises(ConfigError, match=r"early_stopping: expected a development split"):
         train([short], early_stopping={"patience_evaluations": 2})

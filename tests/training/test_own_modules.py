@@ -91,7 +91,9 @@ def test_a_trained_module_is_evaluated_as_what_it_was_trained_as(task: str, trai
     assert loss == pytest.approx(made.curve["development_loss"].drop_nulls()[-1], rel=1e-5)
     if task != "causal":
         assert made.model.fill("the dog ____ a child .")["rank"].to_list() == [1, 2, 3, 4, 5]
-    with pytest.raises(ManifestError, match="its model is the module Small, whose code is yours: pass the module"):
+    with pytest.raises(
+        ManifestError, match="the model in this folder is the module Small of your own code; pass the module"
+    ):
         hatchery.evaluate(made.folder, [texts])
     with pytest.raises(ConfigError, match=f"architecture: got 'x', but .* was trained with task {task}"):
         hatchery.evaluate(made.module, [texts], tokenizer=made.folder, architecture="x")

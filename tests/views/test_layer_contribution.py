@@ -87,8 +87,8 @@ def test_contributions_are_means_over_all_probes_of_a_model(tmp_path: Path) -> N
     ("text", "complaint"),
     [
         (weights((1, [[0.5, 0.6]])), r"seed 1, .*span 0: the weights sum to 1\.1000"),
-        (HEADER + "1,0.1,0,1,0.5\n1,0.1,0,3,0.5\n", "the layers are not 1 to 2"),
-        (weights((1, [[1.0]]), (2, [[0.5, 0.5]])), "the layers are not 1 to 1"),
+        (HEADER + "1,0.1,0,1,0.5\n1,0.1,0,3,0.5\n", "got the layers .*, expected 1 to 2"),
+        (weights((1, [[1.0]]), (2, [[0.5, 0.5]])), "got the layers .*, expected 1 to 1"),
     ],
 )
 def test_wrong_weights_name_the_file(tmp_path: Path, text: str, complaint: str) -> None:

@@ -124,7 +124,7 @@ def verified_view(view: str | Path) -> Path:
     path, listing = Path(view), checksums_of(view)
     remedy = f"remove {path} to have it made again"
     if not path.exists():
-        raise ManifestError(f"{path}: is missing; the same command makes it again")
+        raise ManifestError(f"{path}: the file is missing; run the same command again to make the file")
     try:
         lines = listing.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -133,7 +133,9 @@ def verified_view(view: str | Path) -> Path:
     made_in = next((line.removeprefix(_PLACE) for line in lines if line.startswith(_PLACE)), None)
     # Files of checksums from earlier versions do not name the folder.
     if made_in not in (None, _place(path)):
-        raise ManifestError(f"{path}: was made as {made_in}/{path.name}, expected a file of {_place(path)}; {remedy}")
+        raise ManifestError(
+            f"{path}: the file was made in {made_in}/, expected a file made in {_place(path)}/; {remedy}"
+        )
     checksums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     if path.name not in checksums:
         raise ManifestError(f"{listing}: has no line for {path.name}; {remedy}")

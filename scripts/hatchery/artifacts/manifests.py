@@ -141,7 +141,7 @@ def read_manifest(path: str | Path) -> Manifest:
             digest=found,
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise ManifestError(f"{path}: expected a manifest, got {type(error).__name__} at {error}") from error
+        raise ManifestError(f"{path}: the file is not a manifest: {type(error).__name__} at {error}") from error
 
 
 def _check_manifest(path: Path, found: str) -> dict[str, int]:
@@ -162,7 +162,9 @@ def _check_manifest(path: Path, found: str) -> dict[str, int]:
         results = os.path.realpath(Path(*path.parts[: path.parts.index(RESULTS) + 1]))
         own = wanted if folder.is_relative_to(results) else wanted[1:]
         if path.parent.parts[-len(wanted) :] != wanted and folder.parts[-len(own) :] != own:
-            raise MisplacedError(f"{path}: was made as {RESULTS}/{place}; put it back there, or {REMEDY}")
+            raise MisplacedError(
+                f"{path}: the result was made in {RESULTS}/{place}; move the result back to this folder, or {REMEDY}"
+            )
     return dict(facts.get("modified", {}))
 
 
@@ -185,7 +187,7 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ManifestError(
-            f"{path}: cannot be read: {reason}; remove it, or remove {manifest} to have both made again"
+            f"{path}: cannot be read: {reason}; remove this file, or remove {manifest} to have both files made again"
         ) from error
     if not isinstance(value, dict):
         raise ManifestError(f"{path}: expected a JSON object, got {type(value).__name__}")
@@ -193,7 +195,8 @@ def volatile_facts(manifest: Path) -> dict[str, Any]:
     if checksum is not None and checksum != (is_now := digest(value)):
         shown = f"{is_now[:SHOWN_DIGITS]}, expected {str(checksum)[:SHOWN_DIGITS]}"
         raise ManifestError(
-            f"{path}: its content has the checksum {shown}; remove it, or remove {manifest} to have both made again"
+            f"{path}: its content has the checksum {shown}; remove this file, or remove {manifest} to have both "
+            "files made again"
         )
     return value
 
@@ -205,7 +208,7 @@ def input_digests(inputs: Mapping[str, str | Path]) -> dict[str, str]:
     """
     for name, path in inputs.items():
         if not Path(path).is_file():
-            raise ManifestError(f"{path}: this file, the input {name!r}, is missing")
+            raise ManifestError(f"{path}: the file of the input {name!r} is missing")
     return {name: sha256_file(path) for name, path in sorted(inputs.items())}
 
 

@@ -99,8 +99,8 @@ def _in_processes(
                 submit()
         except BrokenProcessPool as error:
             raise HatcheryError(
-                f"{folder}: a worker process was killed, probably for lack of memory; "
-                "run again with fewer threads or more memory; the finished parts are kept"
+                f"{folder}: a worker process was killed, probably for lack of memory; run the same command again with "
+                "fewer threads or more memory; finished parts are not computed again"
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

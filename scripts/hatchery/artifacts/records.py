@@ -99,7 +99,10 @@ def json_records(path: str | Path, schema: type[Read], key: str = "") -> list[Re
             made = record(schema, _json(line, where), where)
             identity = getattr(made, key) if key else number
             if identity in found:
-                raise EvaluationError(f"{where}: the {key} {identity} is already in {found[identity][0]}")
+                raise EvaluationError(
+                    f"{where}: got the {key} {identity} a second time, expected each {key} once; the first is in "
+                    f"{found[identity][0]}"
+                )
             found[identity] = f"line {number}", made
     return [made for _, made in found.values()]
 
@@ -162,7 +165,10 @@ def read_rows(
         cells = dict(zip(header, fields, strict=True))
         identity = tuple(cells[column] for column in key)
         if key and identity in seen:
-            raise EvaluationError(f"{where}: the row {', '.join(identity)} is already in line {seen[identity]}")
+            raise EvaluationError(
+                f"{where}: got the row {', '.join(identity)} a second time, expected each row once; the first is in "
+                f"line {seen[identity]}"
+            )
         seen[identity] = number
         rows.append((where, cells))
     return rows

@@ -99,10 +99,12 @@ def _construct_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
-            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is not text", key_node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {key!r} is not text; put quotation marks around the key", key_node.start_mark
+            )
         if blank := _blank(key):
             raise yaml.constructor.ConstructorError(
-                None, None, f"the key {key.strip()!r} is written with {blank}", key_node.start_mark
+                None, None, f"the key {key.strip()!r} contains {blank}", key_node.start_mark
             )
         if key in mapping:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} occurs twice", key_node.start_mark)
@@ -118,7 +120,10 @@ def _construct_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
     after_key = re.match(r"[\w.-]+:(.)", text)
     if not node.style and (blank := _blank(text[:1] + text[-1:] + (after_key[1] if after_key else ""))):
         raise yaml.constructor.ConstructorError(
-            None, None, f"{text.strip()!r} is written with {blank}, or put quotation marks around it", node.start_mark
+            None,
+            None,
+            f"the value {text.strip()!r} contains {blank}, or put quotation marks around the value",
+            node.start_mark,
         )
     return text
 

@@ -221,7 +221,7 @@ def text_id(root: etree._Element, file: str) -> str:
     if stored is None:
         return PurePosixPath(file).stem
     if not _TEXT_ID.fullmatch(stored):
-        raise SourceError(f"line 1: {stored[:40]!r} is no id of a BNC text")
+        raise SourceError(f"line 1: got the id {stored[:40]!r}, expected the id of a BNC text, such as A00")
     return stored
 
 

@@ -230,14 +230,19 @@ def convert(
     """Convert the sources of a corpus into shards and tables; the stage `convert_corpus` calls this function."""
     names = [each.name for each in settings.sources]
     if set(names) != set(source):
-        raise ConfigError(f"source: got {', '.join(sorted(source))}, expected the settings' {', '.join(sorted(names))}")
+        raise ConfigError(
+            f"source: got {', '.join(sorted(source))}, expected the sources of the settings: {', '.join(sorted(names))}"
+        )
     if (settings.sentence_model is None) != (sentence_model is None):
         raise ConfigError(
-            f"sentence_model: got {sentence_model}, expected {settings.sentence_model} as in the settings"
+            f"sentence_model: got {sentence_model}, expected {settings.sentence_model}, the value in the settings"
         )
     asked = () if settings.decontamination is None else settings.decontamination.data
     if set(asked) != set(evaluation):
-        raise ConfigError(f"evaluation: got {', '.join(sorted(evaluation))}, expected the settings' {', '.join(asked)}")
+        raise ConfigError(
+            f"evaluation: got {', '.join(sorted(evaluation))}, expected the entries of decontamination.data in the "
+            f"settings: {', '.join(asked)}"
+        )
     for index, each in enumerate(settings.sources):
         reader_and_options(each.reader, each.options, f"sources[{index}]")
     groups = [
@@ -271,8 +276,8 @@ def _read(groups: list[FileGroup], folder: Path, workers: int) -> list[Part]:
             group = groups[len(parts)]
             more = f" and {len(group.files) - 1} more files" if len(group.files) > 1 else ""
             raise CorpusError(
-                f"source {group.source.name!r}: not enough memory to read {group.files[0]}{more}; start again with "
-                "fewer processes (compute.corpus_threads in config/config.yaml) or more memory; "
+                f"source {group.source.name!r}: not enough memory to read {group.files[0]}{more}; run the same "
+                "command again with fewer processes (compute.corpus_threads in config/config.yaml) or more memory; "
                 "finished parts are kept"
             ) from error
     return parts

@@ -72,12 +72,15 @@ class Splitter:
                 if ordered[0] == ordered[-1]:
                     copies = f" {len(ordered):,} times" if len(ordered) > 1 else ""
                     raise OneDocumentError(
-                        f"the corpus has one document only{copies}, so there is none to hold out for development: "
+                        f"the corpus has only one document{copies}, so no document can be held out for development: "
                         f"{remedy}, or set split.development_fraction to 0"
                     )
         else:
             if len(ordered) < wanted:
-                raise CorpusError(f"split.development_documents: got {wanted}, the corpus has {len(ordered)} documents")
+                raise CorpusError(
+                    f"split.development_documents: got {wanted}, expected at most {len(ordered)}, the number of "
+                    "documents"
+                )
             # The limit includes the last draw, so copies of the last development document are development documents,
             # too.
             self._development = int(ordered[wanted - 1]) + 1 if wanted else 0

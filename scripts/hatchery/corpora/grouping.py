@@ -138,7 +138,7 @@ def point_of_the_last(points: Iterable[int], number: int) -> int:
         if len(kept) > number:
             kept = np.partition(kept, number - 1)[:number].copy()
     if len(kept) < number:
-        raise ValueError(f"{len(kept)} points, fewer than {number}")
+        raise ValueError(f"got {len(kept)} points, expected at least {number}")
     return int(kept.max())
 
 

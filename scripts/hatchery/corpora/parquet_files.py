@@ -41,7 +41,7 @@ def _opened(source: RawSource, name: str, where: str, done: Callable[[], int]) -
             check_names(file.schema_arrow, where)
             yield file
     except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException) as error:
-        raise SourceError(f"{where}: after row {done()}: not readable as Parquet: {first_line(error)}") from error
+        raise SourceError(f"{where}: not readable as Parquet after row {done()}: {first_line(error)}") from error
 
 
 def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> None:
@@ -58,7 +58,10 @@ def check_names(fields: Iterable[pa.Field], where: str, inside: str = "") -> Non
         parts = field.name.split(".")
         for end in range(1, len(parts)):
             if (other := ".".join(parts[:end])) in counts:
-                raise SourceError(f"{where}: the column {name!r} reads like a field of {inside + other!r}; rename one")
+                raise SourceError(
+                    f"{where}: the name of the column {name!r} also means a field of the column {inside + other!r}; "
+                    "rename one of these columns"
+                )
         if pa.types.is_struct(field.type):
             check_names(list(field.type), where, f"{name}.")
 
@@ -212,7 +215,7 @@ def _check_column(schema: pa.Schema, field: str, where: str) -> None:
         field_names = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
         if part not in field_names:
             raise SourceError(
-                f"{where}: column {field!r}: it has no field {part!r}, only: {', '.join(field_names) or kind}"
+                f"{where}: column {field!r}: there is no field {part!r}, only: {', '.join(field_names) or kind}"
             )
         kind = kind.field(part).type
     if pa.types.is_dictionary(kind):

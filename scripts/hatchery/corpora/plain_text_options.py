@@ -72,7 +72,8 @@ class PlainTextOptions(ProseOptions):
         if self.licence_column is not None and (self.document_column or self.lines_per_document):
             key = "document_column" if self.document_column else "lines_per_document"
             raise RefusedError(
-                "licence_column", f"cannot be set together with `{key}`, with which a document has several rows"
+                "licence_column",
+                f"cannot be set together with `{key}`, because a document then consists of several rows",
             )
         if self.sentences is not None and self.tagged:
             raise RefusedError("sentences", "cannot be set together with `tagged`, whose lines are sentences")

@@ -95,7 +95,10 @@ def format_of(source: RawSource, file: str, options: RawTextOptions) -> str:
     if name == BY_SUFFIX:
         suffix = uncompressed_suffix(file)
         if suffix not in _SUFFIXES:
-            raise SourceError(f"{where_in(source, file)}: the suffix does not tell the format; set the option `format`")
+            raise SourceError(
+                f"{where_in(source, file)}: the suffix of the file name does not determine the format; set the option "
+                "`format`"
+            )
         name = _SUFFIXES[suffix]
     return name
 

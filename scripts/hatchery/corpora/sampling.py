@@ -66,7 +66,7 @@ class Drawing:
         if available < characters:
             raise CorpusError(
                 f"the corpus has {available:,} characters in {len(points):,} documents, "
-                f"fewer than the {characters:,} to draw; add sources or ask for fewer"
+                f"fewer than the {characters:,} characters to draw; add sources, or draw fewer characters"
             )
         drawn: np.ndarray = points <= points[order[int(np.searchsorted(totals, characters))]]
         return drawn
@@ -92,7 +92,7 @@ class Drawing:
             if int(totals[-1]) < part.bytes:
                 raise CorpusError(
                     f"{name} has {int(totals[-1]):,} bytes in {len(indices):,} documents, fewer than the "
-                    f"{part.bytes:,} to draw; add sources or ask for fewer"
+                    f"{part.bytes:,} bytes to draw; add sources, or set fewer `adjusted_words`"
                 )
             drawn[indices[totals <= part.bytes]] = True
         return drawn
@@ -125,7 +125,10 @@ def wanted_characters(settings: SampleSettings, size_of: Manifest | None) -> int
     """Return the number of characters to reach. Raises ConfigError unless exactly one of `settings` and `size_of` sets
     this number."""
     if (settings.characters is None) == (size_of is None):
-        raise ConfigError("characters: give either a number of characters or the corpus whose size is wanted")
+        raise ConfigError(
+            "characters, size_of: expected exactly one of a number of characters and the corpus with this number of "
+            "characters"
+        )
     if size_of is None:
         return settings.characters or 0
     try:

@@ -204,7 +204,10 @@ def parse_model(text_of: Callable[[str], str], where: Callable[[str], str]) -> P
             if len(row) != fields or not all(row):
                 raise SourceError(f"{where(name)}: line {number}: expected {fields} fields, got {line[:80]!r}")
             if name == ORTHOGRAPHY and not (row[1].isascii() and row[1].isdigit() and len(row[1]) <= 3):
-                raise SourceError(f"{where(name)}: line {number}: {row[1][:80]!r} is not an orthographic context")
+                raise SourceError(
+                    f"{where(name)}: line {number}: got {row[1][:80]!r}, expected an orthographic context, a number "
+                    "of at most 3 digits"
+                )
             yield row
 
     return PunktModel(

@@ -46,9 +46,14 @@ def group(
     """Group selections into sequences; see the stage `group_sequences`."""
     names = settings.selections
     if set(names) != set(selection):
-        raise ConfigError(f"--selection: got {', '.join(sorted(selection))}, expected the settings' {', '.join(names)}")
+        raise ConfigError(
+            f"--selection: got {', '.join(sorted(selection))}, expected the selections of the settings: "
+            f"{', '.join(names)}"
+        )
     if held_out is not None and any(group.development or group.test for group in settings.groups):
-        raise ConfigError("development, test: must be 0 where the held-out sequences are those of another corpus")
+        raise ConfigError(
+            "development, test: got a number above 0, expected 0 with held_out_from, which names the held-out sequences"
+        )
     folder = run.folder / ".grouping"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -142,7 +147,10 @@ class _Grouping:
     def _last_point(self, name: str, quota: int) -> int:
         rows = _rows(self.selections[name])
         if rows < quota:
-            raise CorpusError(f"selection {name!r}: the quota is {quota:,}, the selection has {rows:,} texts")
+            raise CorpusError(
+                f"selection {name!r}: got the quota {quota:,}, expected at most {rows:,}, the number of texts in the "
+                "selection"
+            )
         return point_of_the_last((self._quota_point(name, index) for index in range(1, rows + 1)), quota)
 
     def documents(self) -> Iterator[tuple[str, str, str | None, str]]:
@@ -155,8 +163,8 @@ class _Grouping:
         if sum(numbers.values()) >= total:
             wanted = " + ".join(f"{number:,} ({key.replace('_', ' ')})" for key, number in numbers.items())
             raise CorpusError(
-                f"level {self.level!r}: {total:,} sequences, which leaves none for training after {wanted}; "
-                "give smaller numbers, or shares such as 0.01"
+                f"level {self.level!r}: {wanted} of {total:,} sequences leaves no sequence for training; set smaller "
+                "numbers, or shares such as 0.01"
             )
         codes = drawn(self._points, *numbers.values())
         for row, code in zip(read_rows(self._file), codes, strict=True):
@@ -211,7 +219,9 @@ def _held_out_sources(held_out: Manifest, selections: list[str]) -> list[str]:
             names[row["source"]] = None
     both = sorted(set(names) & set(selections))
     if both:
-        raise ConfigError(f"held_out_from: the selection {both[0]!r} is one of that corpus, too; give it another name")
+        raise ConfigError(
+            f"held_out_from: this corpus also has a selection {both[0]!r}; give one of the two selections another name"
+        )
     if not names:
         raise CorpusError(f"{held_out.path}: held_out_from: this corpus has no development and test sequences")
     return list(names)
@@ -234,7 +244,9 @@ def _batches(manifest: Manifest, columns: list[str]) -> Iterator[pa.RecordBatch]
         for batch in read_batches(path, _ROWS_PER_BATCH, columns):
             missing = sorted(set(columns) - set(batch.schema.names))
             if missing:
-                raise ManifestError(f"{path}: there is no column {missing[0]!r}: not the items of a selection")
+                raise ManifestError(
+                    f"{path}: the file does not contain items of a selection: the column {missing[0]!r} is missing"
+                )
             yield batch.select(columns)
 
 

@@ -166,7 +166,11 @@ class SampleSettings(SampleKeys, Sharded):
 
     def __post_init__(self) -> None:
         if self.split is not None and self.drawn_splits != SampleKeys.drawn_splits:
-            raise refused("split", self.split, "null with drawn_splits, whose other splits stay whole")
+            raise refused(
+                "split",
+                self.split,
+                "null together with drawn_splits, because the splits that are not drawn stay unchanged",
+            )
 
 
 Amount = Natural | Annotated[float, Range(ge=0, lt=1)]

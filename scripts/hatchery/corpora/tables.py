@@ -41,7 +41,7 @@ def format_of(file: str, options: "PlainTextOptions") -> Format:
     """Return the format of a file. Raises ConfigError if neither its suffix nor an option determines it."""
     suffix = uncompressed_suffix(file)
     if options.format is None and suffix not in _FORMATS:
-        raise ConfigError(f"{file}: the suffix does not tell the format; set the option `format`")
+        raise ConfigError(f"{file}: the suffix of the file name does not determine the format; set the option `format`")
     return options.format or _FORMATS[suffix]
 
 

@@ -62,7 +62,8 @@ class WordCounting(Settings):
         if premium is None:
             raise RefusedError(
                 "byte_premium",
-                f"the source {source!r} has no premium; expected a number for all sources, or one for each of them",
+                f"the source {source!r} has no byte premium; expected one number for all sources, or a number for "
+                "each source",
             )
         return premium
 

@@ -205,7 +205,7 @@ class AskedModel:
         if not gaps:
             raise EvaluationError(f"{sentence!r}: got no gap, expected {GAP} in place of a word")
         if _IN_A_WORD.search(sentence):
-            raise EvaluationError(f"{sentence!r}: a gap stands for a whole word; write blanks around {GAP}")
+            raise EvaluationError(f"{sentence!r}: {GAP} represents a whole word; write blanks around {GAP}")
         text, spans, done = "", [], 0
         for start, end in gaps:
             text += sentence[done:start]
@@ -219,7 +219,7 @@ class AskedModel:
             gap = waiting[0] if waiting else (len(text) + 1, 0)
             if start < gap[1] and end > gap[0]:
                 if text[start:end].strip() != _IN_A_GAP:
-                    raise EvaluationError(f"{sentence!r}: a gap stands for a whole word; write blanks around {GAP}")
+                    raise EvaluationError(f"{sentence!r}: {GAP} represents a whole word; write blanks around {GAP}")
                 places.append(len(ids))
                 ids.append(mask_id)
                 waiting.pop(0)
@@ -227,7 +227,7 @@ class AskedModel:
             elif end != gap[0] or not text[start:end].isspace():
                 ids.append(index)
         if waiting:
-            raise EvaluationError(f"{sentence!r}: the tokenizer makes no token of a gap")
+            raise EvaluationError(f"{sentence!r}: the tokenizer returns no token for {GAP}")
         return [*ids, *self._model.frame.after], places
 
 

@@ -53,14 +53,22 @@ def ensemble_of(members: Sequence[Pretrained]) -> ModelOfUser:
     ours = []
     for member in members:
         if not isinstance(member, OurModel) or member.translates:
-            raise ConfigError(f"{member.where}: expected a masked or causal model of ours as a member of an ensemble")
+            raise ConfigError(
+                f"{member.where}: got an external model or a translation model, expected members that are masked or "
+                "causal models trained with Hatchery"
+            )
         ours.append(member)
     first = ours[0]
     for other in ours[1:]:
         if other.tokenizer.backend.get_vocab() != first.tokenizer.backend.get_vocab():
-            raise ConfigError(f"{other.where}: got another tokenizer than {first.where}, expected the same")
+            raise ConfigError(
+                f"{other.where}: the tokenizer differs from the tokenizer of {first.where}, expected equal tokenizers"
+            )
         if other.use != first.use:
-            raise ConfigError(f"{other.where}: got other uses than {first.where}, expected models of one objective")
+            raise ConfigError(
+                f"{other.where}: the objective differs from the objective of {first.where}, expected one objective "
+                "for all members"
+            )
     asked = {asked_of(member.objective) for member in ours if member.objective is not None}
     # If members were trained on different masks, only common masks can measure the ensemble.
     objective = first.objective if len(asked) == 1 and all(member.objective for member in ours) else None

@@ -124,7 +124,9 @@ def translated_sentences(
     settings = pretrain_settings(pretraining.settings)
     objective = settings.objective
     if not isinstance(objective, TranslationSettings):
-        raise EvaluationError(f"{pretraining.path}: this model was not trained with task translation")
+        raise EvaluationError(
+            f"{pretraining.path}: this model was trained with task {objective.task}, expected task translation"
+        )
     source, target = (0, 1) if objective.direction == "forward" else (1, 0)
 
     def readable_pair(text: str) -> Iterator[str]:

@@ -83,7 +83,9 @@ def checked_text(text: str, where: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise EvaluationError(f"{where} holds half a surrogate pair at character {error.start}") from error
+        raise EvaluationError(
+            f"{where}: character {error.start} is half of a surrogate pair, expected valid Unicode text"
+        ) from error
     return text
 
 
@@ -122,4 +124,4 @@ def some(records: Iterator[Record], name: str) -> Iterator[Record]:
         empty = False
         yield record
     if empty:
-        raise EvaluationError(f"{name}: the file holds no records")
+        raise EvaluationError(f"{name}: the file contains no records")

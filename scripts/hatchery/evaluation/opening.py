@@ -109,8 +109,8 @@ def open_model(
         model_settings = made.settings.get("model")
         if isinstance(model_settings, Mapping) and "module" in model_settings:
             raise ManifestError(
-                f"{folder}: its model is the module {model_settings['module']}, whose code is yours: pass the module "
-                "with these weights, and this folder as tokenizer"
+                f"{folder}: the model in this folder is the module {model_settings['module']} of your own code; pass "
+                "the module with these weights as model, and this folder as tokenizer"
             )
         if (values := _config(made.folder)) and exported_family(values) is not None:
             return _exported(made.folder, values)
@@ -119,7 +119,7 @@ def open_model(
         folder = fetched(str(model))
     values = _config(folder)
     if values is None:
-        raise ManifestError(f"{folder}: there is no model here{_example(folder)}")
+        raise ManifestError(f"{folder}: this folder contains no model{_example(folder)}")
     if exported_family(values) is not None:
         return _exported(folder, values)
     if "model_type" not in values:
@@ -138,8 +138,9 @@ def architecture_in(values: Mapping[str, Any], where: str) -> Architecture:
             if name.endswith(end):
                 return architecture
     raise ConfigError(
-        f"{where}: architecture: config.json names {', '.join(names) or 'no class'}, which does not determine it; "
-        f"pass architecture={get_args(Architecture)[0]!r} or another of: {', '.join(get_args(Architecture))}"
+        f"{where}: architecture: config.json names {', '.join(names) or 'no class'}, which does not determine the "
+        f"architecture; pass architecture={get_args(Architecture)[0]!r} or another of: "
+        f"{', '.join(get_args(Architecture))}"
     )
 
 
@@ -164,7 +165,8 @@ def fetched(name: str) -> Path:
         return folder if any(folder.glob("*.safetensors")) else get((*HUB_FILES, *OTHER_WEIGHTS))
     except Exception as error:  # the library raises many kinds of errors, with messages of many lines
         raise ModelError(
-            f"{name}: there is no such folder, and no model of this name came from the hub: {first_line(error)}"
+            f"{name}: there is no folder of this name, and no model of this name could be fetched from the hub: "
+            f"{first_line(error)}"
         ) from error
 
 
@@ -227,7 +229,9 @@ def _module(module: nn.Module, tokenizer: Any, architecture: str | None, said: M
     where = type(module).__name__
     if isinstance(module, LanguageModel):
         if not isinstance(tokenizer, Tokenizer):
-            raise ConfigError(f"tokenizer: got {type(tokenizer).__name__} with a {where}, expected a Tokenizer of ours")
+            raise ConfigError(
+                f"tokenizer: got {type(tokenizer).__name__} with a {where}, expected a Tokenizer of Hatchery"
+            )
         return _ours(module, tokenizer, where)
     if not hasattr(module, "get_output_embeddings"):
         return _written_by_user(module, tokenizer, architecture)
@@ -257,15 +261,15 @@ def _written_by_user(module: nn.Module, tokenizer: Any, architecture: str | None
         tokenizer = load_tokenizer(folder / TOKENIZER_FILE, recognise=())
     if not isinstance(tokenizer, Tokenizer):
         raise ConfigError(
-            f"tokenizer: got {type(tokenizer).__name__} with the module {name}, expected the folder of hatchery.train, "
-            "the folder of a tokenizer, a Tokenizer of ours, or a fast tokenizer of transformers"
+            f"tokenizer: got {type(tokenizer).__name__} with the module {name}, expected the folder of "
+            "hatchery.train, the folder of a tokenizer, a Tokenizer of Hatchery, or a fast tokenizer of transformers"
         )
     if objective is not None and architecture not in (None, objective.task):
         raise ConfigError(f"architecture: got {architecture!r}, but {where} was trained with task {objective.task}")
     if objective is None and architecture not in WRITTEN:
         raise ConfigError(
-            f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}; it is "
-            "known only if the tokenizer is the folder of hatchery.train"
+            f"architecture: got {architecture!r} with the module {name}, expected one of: {', '.join(WRITTEN)}; the "
+            "architecture is known only if the tokenizer is the folder of hatchery.train"
         )
     use = use_of_objective(objective or objective_settings({"task": architecture}, name))
     use = use._replace(appends_end_token=use.appends_end_token and bool(tokenizer.end_ids))

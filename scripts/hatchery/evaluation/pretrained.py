@@ -45,8 +45,8 @@ class OurModel:
         """Raise EvaluationError if the tokenizer has ids without an embedding."""
         if self.tokenizer.vocabulary_size > self.network.config.vocab_size:
             raise EvaluationError(
-                f"{self.where}: the tokenizer has {self.tokenizer.vocabulary_size} entries, "
-                f"the model only {self.network.config.vocab_size} embeddings: they do not belong together"
+                f"{self.where}: the tokenizer has {self.tokenizer.vocabulary_size} entries, but the model has only "
+                f"{self.network.config.vocab_size} embeddings; expected the tokenizer of this model"
             )
 
     @property
@@ -59,7 +59,7 @@ class OurModel:
         if self.translates:
             raise EvaluationError(
                 f"{self.where}: this model translates, expected one that was trained with task masked or causal; "
-                "translation_tests measure what it can do"
+                "translation models are scored on the test sets of `translation` in an experiment"
             )
 
     def asked(self, device: torch.device, scoring: str = "auto", template: bool = False) -> HatcheryModel:

@@ -78,12 +78,13 @@ def answer(model: "AskedModel", line: str) -> Iterator[str]:
 
     if BETWEEN in line:
         if GAPS.search(line):
-            raise ConfigError(f"two sentences are compared as they are written; put a word in place of {GAP}")
+            raise ConfigError(f"got {GAP} in a comparison of two sentences; write a word in place of {GAP}")
         yield from _compared(model, [part.strip() for part in line.split(BETWEEN)])
     elif GAPS.search(line):
         if not model.fills_gaps:
             raise ConfigError(
-                f"this model predicts from left to right: it fills no {GAP}; write a beginning, which it continues"
+                f"this model predicts from left to right and cannot fill {GAP}; write the beginning of a text, and "
+                "the model continues the text"
             )
         rows = model.fill(line).rows(named=True)
         several = rows[-1]["gap"] > 1

@@ -67,7 +67,8 @@ def load_pretrained(manifest_path: Path, translates: bool = False) -> tuple[Lang
     opened = open_trained(read_manifest(manifest_path))
     if not isinstance(opened, OurModel):
         raise EvaluationError(
-            f"{manifest_path}: this model was imported or is an ensemble, expected a single model of ours"
+            f"{manifest_path}: this model is an external model or an ensemble, expected a single model trained with "
+            "Hatchery"
         )
     if not translates:
         opened.refuse_translation()

@@ -355,7 +355,8 @@ def require_test(beams: BeamChoice | None, tests: Mapping[str, HeldOutPairs]) ->
         raise RefusedError("beams.test", f"got {beams.test!r}, expected one of `tests`: {there}")
     if beams is not None and BEAM in tests:
         raise RefusedError(
-            f"tests.{BEAM}", f"got the name {BEAM!r}, expected another: {BEAM!r} names the size that `beams` chooses"
+            f"tests.{BEAM}",
+            f"got the name {BEAM!r}, expected another name: {BEAM!r} names the size that `beams` chooses",
         )
 
 

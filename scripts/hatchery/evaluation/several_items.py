@@ -46,6 +46,6 @@ def run_each(
             errors[name] = error
     if errors:
         failed, first = ", ".join(errors), next(iter(errors.values()))
-        raise EvaluationError(f"{len(errors)} of {len(items)} {what} failed ({failed}); the first: {first}")
+        raise EvaluationError(f"{len(errors)} of {len(items)} {what} failed ({failed}); the first error: {first}")
     run.measures[what] = {name: sha256_file(folders[name] / MANIFEST) for name in items}
     run.volatile[f"{what}_reused"] = reused

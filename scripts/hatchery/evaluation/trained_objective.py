@@ -38,7 +38,7 @@ def objective_of_model(model: Manifest) -> ObjectiveKeys:
     """Return the objective of a pretraining run. Raises ManifestError if the run's manifest has no objective."""
     objective: Any = model.settings.get("objective")
     if objective is None:
-        raise ManifestError(f"{model.path}: the settings have no objective, so masking 'own' is not known")
+        raise ManifestError(f"{model.path}: the settings have no objective, which masking 'own' needs")
     return objective_settings(objective, f"{model.path}: objective")
 
 
@@ -76,7 +76,7 @@ def asked_objective(settings: PerplexitySettings, trained: ObjectiveKeys | None,
     common = common_masks(settings)
     if trained is None:
         if settings.masking == "own":
-            raise ManifestError(f"{where}: the settings have no objective, so masking 'own' is not known")
+            raise ManifestError(f"{where}: the settings have no objective, which masking 'own' needs")
         return common
     own = objective_of(trained)
     return own if settings.masking == "own" else own.for_comparison(common)

@@ -59,7 +59,9 @@ def translate_all(
 ) -> None:
     """Translate the test sets and score them; see the stage `translate_tests`."""
     if sorted(corpus) != sorted(settings.tests):
-        raise ConfigError(f"corpus: got {', '.join(corpus)}, expected one for each of {', '.join(settings.tests)}")
+        raise ConfigError(
+            f"corpus: got {', '.join(corpus)}, expected a corpus for each of the test sets {', '.join(settings.tests)}"
+        )
     device = prepare_device(runtime.device, runtime.threads)
     translator = translator_of(open_trained(read_manifest(model)), device)
     pairs = {name: read_pairs(corpus[name], test, translator.direction) for name, test in settings.tests.items()}
@@ -90,7 +92,7 @@ def translator_of(opened: Pretrained, device: torch.device) -> Translator:
     objective, network = opened.objective, opened.network
     if not is_ours or not isinstance(network, TranslationModel) or not isinstance(objective, TranslationSettings):
         raise EvaluationError(
-            f"{opened.where}: this model does not translate: it was not trained with task translation"
+            f"{opened.where}: got a model that was not trained with task translation, expected a translation model"
         )
     assert isinstance(opened, OurModel)
     longest = pretrain_settings(read_manifest(opened.where).settings).sequence_length
@@ -174,7 +176,7 @@ def evaluate(request: Request) -> Answer:
         frame = pl.DataFrame(given, schema=list(PAIR_COLUMNS), orient="row") if is_list else as_frame(given)
         require_texts(frame, PAIR_COLUMNS)
         if frame.is_empty():
-            raise ConfigError("data: got no pairs, expected (source, reference), the sentence to translate first")
+            raise ConfigError("data: got no pairs, expected pairs (source, reference), the sentence to translate first")
         pairs = frame[PAIR_COLUMNS[0]].to_list(), frame[PAIR_COLUMNS[1]].to_list()
     return Answer(score(translator, {TEST: pairs}, settings, request.runtime), settings)
 

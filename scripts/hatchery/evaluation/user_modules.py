@@ -34,7 +34,8 @@ class UserEncoder(Encoder):
         if not callable(getattr(network.module, STATES, None)):
             raise EvaluationError(
                 f"{self.name}: has no method {STATES}(input_ids, attention_mask), whose states [B, T, D] fine-tuning "
-                "and probing read (docs/python.md); expected one, or a model of ours or of the library transformers"
+                "and probing read (docs/python.md); expected a module with this method, a model of Hatchery, or a "
+                "model of the library transformers"
             )
         first = next(network.module.parameters(), None)
         with torch.no_grad():
@@ -64,7 +65,9 @@ class UserEncoder(Encoder):
         states = [found] if isinstance(found, Tensor) else list(found)
         shapes = [list(state.shape) for state in states]
         if not states or any(len(shape) != 3 or shape != shapes[0] for shape in shapes):
-            raise ModelError(f"{self.name}: {STATES} returned the shapes {shapes}, expected [B, T, D], all the same")
+            raise ModelError(
+                f"{self.name}: {STATES} returned the shapes {shapes}, expected tensors of one shape [B, T, D]"
+            )
         if tuple(shapes[0][:2]) != tuple(input_ids.shape):
             raise ModelError(f"{self.name}: {STATES} returned {shapes[0]}, expected {[*input_ids.shape]} and a width")
         return states

@@ -64,7 +64,7 @@ EWOK = '{"Context1": "a", "Context2": "b", "Target1": "c", "Target2": "d", "Doma
 HOSTILE = [
     ("ewok", EWOK + '{"Context1": "a"}\n', r"a.jsonl:2: the field 'Domain' is missing"),
     ("ewok", EWOK + EWOK.replace('"c"', "3"), r"a.jsonl:2: the field 'Target1' must be a non-empty text, got 3"),
-    ("ewok", "", "a.jsonl: the file holds no records"),
+    ("ewok", "", "a.jsonl: the file contains no records"),
     ("entity_tracking", '{"input_prefix": "a", "options": ["b", ""], "numops": 0}\n', "a.jsonl:1: the field 'options'"),
     ("entity_tracking", '{"input_prefix": "a", "options": "b", "numops": 0}\n', "a.jsonl:1: the field 'options'"),
     ("entity_tracking", '{"input_prefix": "a", "options": ["b", "c"], "numops": true}\n', "a.jsonl:1: the field 'num"),
@@ -77,7 +77,7 @@ HOSTILE = [
     (
         "global_piqa",
         2 * '{"prompt": "a", "solution0": "b", "solution1": "c", "label": 1, "example_id": "1"}\n',
-        "a.jsonl:2: the field 'example_id' repeats '1'",
+        "a.jsonl:2: got the 'example_id' '1' a second time",
     ),
     ("wug", '{"sentences": "a b", "ratio": 0.5}\n', "a.jsonl:1: the field 'sentences' must be two texts with a tab"),
     ("wug", '{"sentences": "a\\tb", "ratio": 2}\n', "a.jsonl:1: the field 'ratio' must be a share"),

@@ -166,7 +166,7 @@ def test_a_masked_model_sees_what_its_template_puts_around_a_text(golden_directo
                 expected += float(torch.log_softmax(logits.double(), -1)[whole.ids[place]])
         assert score == pytest.approx(expected, abs=1e-4)
     if not (asked.frame.before and asked.frame.after):
-        with pytest.raises(EvaluationError, match="expected one of each around held-out text"):
+        with pytest.raises(EvaluationError, match="expected one token before and one after held-out text"):
             OwnText(asked, [], "dev", "nothing")
 
 

@@ -110,12 +110,15 @@ def test_a_blind_guess_is_among_the_entries_of_the_vocabulary_without_added_toke
 
 def test_what_is_no_training_is_one_line(model_manifest: Path, data: Path, tmp_path: Path) -> None:
     asked: tuple[tuple[Any, str], ...] = (
-        (tmp_path / "no", "model: got .*no', which is no folder of ours, expected a mapping from the number of words"),
-        (model_manifest.parent, "this training kept no checkpoints whose words were counted, expected a mapping"),
+        (
+            tmp_path / "no",
+            "model: got .*no', which contains no manifest.json, expected a mapping from the number of words",
+        ),
+        (model_manifest.parent, "this training kept no checkpoints with counted words, expected a mapping"),
         ({}, "model: got an empty mapping"),
         ({"chck_1M": "a"}, "model: got the key 'chck_1M', expected the number of words seen"),
         (nn.Linear(1, 1), "model: got Linear, expected a mapping"),
-        ({1: "./no"}, "no: there is no model here"),
+        ({1: "./no"}, "no: this folder contains no model"),
     )
     for model, message in asked:
         with pytest.raises(hatchery.HatcheryError, match=message) as raised:

@@ -302,7 +302,10 @@ def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):
         (lambda: hatchery.surprisals(model, frame, column="t"), "column: got 't', expected one of s"),
         (lambda: hatchery.surprisals(model, frame), "column: got none, expected the column with the texts: s"),
         (lambda: hatchery.evaluate(model, [("a", "b"), ("a", None)]), r"pair 2: got \('a', None\), expected 2 texts"),
-        (lambda: hatchery.evaluate(model, [("a", "b"), "c"]), "pair 2: got 'c', expected 2 texts, the right one first"),
+        (
+            lambda: hatchery.evaluate(model, [("a", "b"), "c"]),
+            "pair 2: got 'c', expected 2 texts, the correct text first",
+        ),
         (lambda: hatchery.evaluate(model, frame), "columns: got a table with s, expected good and bad, or sentence_g"),
         (
             lambda: hatchery.evaluate(model, "babylm_2026_comps"),
@@ -310,10 +313,13 @@ def test_every_mistake_is_one_line_that_says_what_to_do(made, stored, tmp_path):
         ),
         (lambda: hatchery.evaluate(model, "blimp", tmp_path / "no"), "no: data: no such file or folder"),
         (lambda: hatchery.evaluate(model, "blimp", tmp_path, files="*.x"), r"no file matches '\*\.x'"),
-        (lambda: hatchery.evaluate(tmp_path / "no", PAIRS), "no: there is no model here; expected a folder such as"),
+        (
+            lambda: hatchery.evaluate(tmp_path / "no", PAIRS),
+            "no: this folder contains no model; expected a folder such as",
+        ),
         (
             lambda: hatchery.evaluate(tmp_path, PAIRS),
-            "names BertModel, which does not determine it; pass architecture=",
+            "names BertModel, which does not determine the architecture; pass architecture=",
         ),
         (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="masked"), "cannot be loaded as a masked"),
         (lambda: hatchery.evaluate(stored("gpt2"), PAIRS, architecture="mask"), "architecture: got 'mask'"),

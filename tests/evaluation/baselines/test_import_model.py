@@ -61,7 +61,9 @@ def test_a_checkpoint_without_a_head_is_refused_instead_of_being_scored_at_rando
     folder = tmp_path / "encoder" / "model"
     tokenizer.save_pretrained(folder)
     network.bert.save_pretrained(folder)
-    with pytest.raises(ModelError, match=r"no masked language model: the weights of \d+ parts are missing"):
+    with pytest.raises(
+        ModelError, match=r"cannot be loaded as a masked language model: \d+ weight tensors are missing"
+    ):
         imported(folder, "masked", tmp_path / "out")
 
 
@@ -102,7 +104,10 @@ def test_files_outside_of_the_folder_and_adapters_are_refused(stored, tmp_path):
     (folder / "model.safetensors.index.json").unlink()
     (folder.parent / "outside.safetensors").rename(folder / "model.safetensors")
     (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"has an adapter \(adapter_config\.json\), which would be left out; merge it"):
+    with pytest.raises(
+        ModelError,
+        match=r"contains an adapter \(adapter_config\.json\), which the import would leave out; merge the adapter",
+    ):
         imported(folder, "masked", tmp_path / "out")
 
 

@@ -110,6 +110,8 @@ def test_last_results_that_were_altered_or_exchanged_between_experiments_are_nam
         Path(old).rename(new)
     assert all(line.is_wrong for line in stale_lines(jobs))
     found = [line.text for job in jobs for line in stale_lines([job])]
-    assert found[0].startswith(f"{one}/analyses/best/manifest.json: was made as results/other/analyses/best; put it")
-    assert found[1].startswith(f"{one}/submission.json: was made as results/other/submission.json, expected a file of")
+    assert found[0].startswith(
+        f"{one}/analyses/best/manifest.json: the result was made in results/other/analyses/best; move the result"
+    )
+    assert found[1].startswith(f"{one}/submission.json: the file was made in results/other/, expected a file made in")
     assert [line.text.partition(" (")[2] for line in stale_lines(jobs)] == ["1 more results were altered)"]

@@ -67,7 +67,10 @@ class BaselineEncoder(Encoder):
             states = self(torch.tensor([[self.sep_id, self.sep_id]], device=next(self.body.parameters()).device))
         widths = {state.shape[-1] for state in states}
         if len(widths) > 1:
-            raise ModelError(f"{where}: got states of {len(widths)} widths ({sorted(widths)}), expected one")
+            raise ModelError(
+                f"{where}: got hidden states of {len(widths)} widths ({sorted(widths)}), expected one width in all "
+                "layers"
+            )
         epsilon = next((getattr(settings, name) for name in NORM_EPSILONS if hasattr(settings, name)), USUAL_EPSILON)
         n_layers = len(states) - 1 - (self.decoder is not None)
         self.config = BaselineSizes(widths.pop(), n_layers, float(epsilon))
@@ -239,7 +242,10 @@ class BaselineModel:
         encodings = self.tokenizer.backend.encode_batch(list(sentences), add_special_tokens=False)
         for encoding, characters in zip(encodings, given or [0] * len(encodings), strict=True):
             if encoding.ids and max(encoding.ids) >= self.network.get_input_embeddings().num_embeddings:
-                raise ModelError(f"{self.where}: the tokenizer has ids that the model has no embedding for")
+                raise ModelError(
+                    f"{self.where}: the tokenizer has ids without an embedding in the model, expected the tokenizer "
+                    "of this model"
+                )
             ids = (*encoding.ids, *self._end) if encoding.ids else ()
             numbers = word_numbers(encoding.word_ids) if words else None
             n_given = given_tokens(encoding.offsets, characters, official, masked or bool(self.frame.before))

@@ -39,8 +39,8 @@ class BaselineTokenizer:
         before, between, after, self.numbers_texts = self._template()
         if len(before) > 1 or len(after) > 1:
             raise ModelError(
-                f"{where}: the tokenizer frames a text by {len(before)} and {len(after)} tokens, expected at most one "
-                "of each"
+                f"{where}: the tokenizer adds {len(before)} tokens before a text and {len(after)} after the text, "
+                "expected at most one token before and one after"
             )
         first, last = ("cls_token_id", "sep_token_id") if architecture == "masked" else ("bos_token_id", "eos_token_id")
         if architecture == "masked" and not after and getattr(tokenizer, last, None) is None:
@@ -141,8 +141,8 @@ def check_files(folder: Path) -> None:
     files outside the folder."""
     if (folder / ADAPTER).is_file():
         raise ModelError(
-            f"{folder}: has an adapter ({ADAPTER}), which would be left out; merge it into its model, save that "
-            "(PEFT: merge_and_unload), and import the new folder"
+            f"{folder}: contains an adapter ({ADAPTER}), which the import would leave out; merge the adapter into its "
+            "model (PEFT: merge_and_unload), save the merged model in a new folder, and import this folder"
         )
     for index in sorted(folder.glob("*.index.json")):
         try:
@@ -211,17 +211,19 @@ def load_folder(folder: str | Path, architecture: Architecture) -> LoadedFolder:
     absent = sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"])
     if absent:
         raise ModelError(
-            f"{folder}: no {what.removeprefix('a ')}: the weights of {len(absent)} parts are missing or of another "
-            f"shape, for example {absent[0]}"
+            f"{folder}: cannot be loaded as {what}: {len(absent)} weight tensors are missing or of another shape, for "
+            f"example {absent[0]}"
         )
     for name in network.config.architectures or ():
         if name.endswith(CLASSES_OF_OTHERS[architecture]):
-            raise ModelError(f"{folder}: cannot be loaded as {what}: it is a {name}")
+            raise ModelError(f"{folder}: cannot be loaded as {what}: the class of the model is {name}")
     read_texts_whole_(tokenizer, str(folder))
     # A tokenizer may have ids that no text contains. Only ids that a text can contain need an embedding.
     in_texts = tokenizer.backend_tokenizer.get_vocab_size(with_added_tokens=False)
     if in_texts > network.get_input_embeddings().num_embeddings:
-        raise ModelError(f"{folder}: the tokenizer has ids that the model has no embedding for")
+        raise ModelError(
+            f"{folder}: the tokenizer has ids without an embedding in the model, expected the tokenizer of this model"
+        )
     return LoadedFolder(network.eval(), tokenizer)
 
 
@@ -232,7 +234,7 @@ def read_texts_whole_(tokenizer: Any, where: str) -> None:
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise ModelError(f"{where}: the tokenizer is not a fast one; a tokenizer.json is needed")
+        raise ModelError(f"{where}: the tokenizer is not a fast tokenizer, expected a tokenizer with a tokenizer.json")
     backend.no_truncation()
     backend.no_padding()
     # If a special token in a text were encoded as one id, the scored positions would be shifted.

@@ -51,8 +51,9 @@ class OwnText:
         self.where, self.split = where, split
         if model.architecture == "masked" and not (model.frame.before and model.frame.after):
             raise EvaluationError(
-                f"{model.where}: perplexity: the tokenizer puts no token before or after a text, expected one of each "
-                "around held-out text; measure this masked model in an experiment without perplexity.splits"
+                f"{model.where}: perplexity: the tokenizer does not add a token both before and after a text, "
+                "expected one token before and one after held-out text; measure this masked model in an experiment "
+                "without perplexity.splits"
             )
         self.vocabulary_size = model.vocabulary_size
         cls = model.frame.before[0]
@@ -107,7 +108,7 @@ def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
     errors of OwnText."""
     shards = shards_by_split(corpus)
     if split not in shards:
-        raise EvaluationError(f"{corpus.path}: has no split {split!r}, only {', '.join(shards)}")
+        raise EvaluationError(f"{corpus.path}: there is no split {split!r}; there are: {', '.join(shards)}")
 
     def documents(progress: Progress) -> Iterator[list[str]]:
         for path in shards[split]:

@@ -57,14 +57,17 @@ def checkpoints_of(model: Any, tokenizer: Any, architecture: Named | None) -> Ch
     path = Path(model).expanduser()
     path = path if path.name == MANIFEST else path / MANIFEST
     if not path.is_file():
-        raise ConfigError(f"model: got {str(model)!r}, which is no folder of ours, {EXPECTED}")
+        raise ConfigError(f"model: got {str(model)!r}, which contains no {MANIFEST}, {EXPECTED}")
     made = read_manifest(path)
     made.verify()
     if "module" in made.settings.get("model", {}):
-        raise ConfigError(f"{path}: its models are modules of your own, expected a mapping from words to modules")
+        raise ConfigError(
+            f"{path}: the models of this training are modules of your own code, expected a mapping from numbers of "
+            "words to modules"
+        )
     words = _words_at_checkpoints(made)
     if not words:
-        raise ConfigError(f"{path}: this training kept no checkpoints whose words were counted, {EXPECTED}")
+        raise ConfigError(f"{path}: this training kept no checkpoints with counted words, {EXPECTED}")
 
     def opened(name: str) -> Pretrained:
         # The run's manifest holds the training settings, and the digests of all files.

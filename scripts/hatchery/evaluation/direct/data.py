@@ -61,7 +61,9 @@ def as_frame(data: Any) -> pl.DataFrame:
         isinstance(data, Sequence) and data and all(isinstance(row, Mapping) for row in data)
     ):
         return pl.DataFrame(data)
-    raise ConfigError(f"data: got {shorten(data)}, expected a table: a frame of polars or pandas, or a list of rows")
+    raise ConfigError(
+        f"data: got {shorten(data)}, expected a table: a data frame of polars or pandas, or a list of rows"
+    )
 
 
 def require_texts(frame: pl.DataFrame, columns: Sequence[str]) -> None:

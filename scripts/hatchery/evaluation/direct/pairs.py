@@ -29,7 +29,7 @@ def pairs_of(data: Any) -> pl.DataFrame:
         is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == max(width, 2)
         if not is_pair or not all(isinstance(text, str) for text in pair):
             raise EvaluationError(
-                f"pair {number:,}: got {shorten(pair)}, expected {max(width, 2)} texts, the right one first"
+                f"pair {number:,}: got {shorten(pair)}, expected {max(width, 2)} texts, the correct text first"
             )
     names = [GOOD[1], *(f"{BAD[1]}_{number}" if width > 2 else BAD[1] for number in range(1, width))]
     return pl.DataFrame([tuple(pair) for pair in data], schema=names, orient="row")
@@ -54,7 +54,7 @@ def settings_of_pairs(frame: pl.DataFrame, settings: Mapping[str, Any]) -> dict[
         if None in columns.values():
             raise ConfigError(
                 f"columns: got a table with {', '.join(frame.columns)}, expected {GOOD[1]} and {BAD[1]}, or {GOOD[0]} "
-                f"and {BAD[0]}; columns={{'good': ..., 'bad': ...}} names others"
+                f"and {BAD[0]}; columns={{'good': ..., 'bad': ...}} sets other names"
             )
         for key, names in OTHERS.items():
             found = next((name for name in names if name in frame.columns), None)

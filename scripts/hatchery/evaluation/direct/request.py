@@ -52,7 +52,7 @@ class Request:
         """Return the data as files. Raises ConfigError for a request without data, and SourceError for an unusable
         path."""
         if self.data is None:
-            raise ConfigError(f"data: got none with {self.name!r}, expected the file or folder with its data")
+            raise ConfigError(f"data: got none, expected the file or folder with the data of {self.name!r}")
         if isinstance(self.data, str | Path):
             return source_at(self.data, self.scratch)
         return source_of_frame(as_frame(self.data), self.scratch)

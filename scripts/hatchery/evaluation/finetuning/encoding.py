@@ -157,7 +157,7 @@ def encode_texts(
     numbers, flat, segment_counts, input_counts = TextNumbers(), array("i"), array("i"), array("i")
     for example in examples:
         if not example.inputs or not all(example.inputs):
-            raise EvaluationError(f"{example.where}: the row has no text")
+            raise EvaluationError(f"{example.where}: the row has no text to encode")
         input_counts.append(len(example.inputs))
         for texts in example.inputs:
             segment_counts.append(len(texts))

@@ -86,7 +86,10 @@ def evaluate(request: Request) -> Answer:
     `finetune`."""
     settings = request.built(FinetuneSettings)
     if settings.task.vocabulary is not None:
-        raise ConfigError(f"{request.name}: keeps only rows within a vocabulary, which only the workflow builds")
+        raise ConfigError(
+            f"{request.name}: the task keeps only rows within a vocabulary, and only the workflow builds "
+            "vocabularies; choose another task, or run this task in an experiment"
+        )
     encoder, tokenizer = request.model.encoder(settings.protocol.has_template)
     sources = {settings.task.name: request.source()}
     task = readable_task(settings, sources, None, encoder, tokenizer, request.model.where)
@@ -111,7 +114,9 @@ def readable_task(
         check_task(task_settings)
     longest, asked = encoder.longest_input, settings.protocol.max_length
     if longest is not None and asked > longest:
-        raise EvaluationError(f"{where}: max_length: got {asked}, expected at most {longest}, its longest input")
+        raise EvaluationError(
+            f"{where}: max_length: got {asked}, expected at most {longest}, the longest input of the model"
+        )
     return encode_task(settings, sources, vocabulary, tokenizer)
 
 
@@ -272,7 +277,9 @@ def make_model(
     model = build_task_model(head.kind, own, context, head.options)
     labels = train.labels
     if labels.dtype.kind == "i" and labels.ndim == 1 and labels.min() < 0:
-        raise EvaluationError(f"{settings.task.name}: a training row has a label that is not in the label set")
+        raise EvaluationError(
+            f"{settings.task.name}: a training row has a label that is not among the labels of the task"
+        )
     if protocol.output_bias == "prior" and (link := model.target.link) is not None:
         set_output_bias_(model.output_layer, marginal_bias(link, labels, model.output_layer.out_features))
     return model

@@ -165,5 +165,5 @@ def _offsets(text: str, tokenizer: TextTokenizer) -> np.ndarray:
 def _tokens_of(mark: MarkedSpan, offsets: np.ndarray, where: str) -> tuple[int, int]:
     touched = np.flatnonzero((offsets[:, 0] < mark.end) & (offsets[:, 1] > mark.start))
     if not len(touched):
-        raise EvaluationError(f"{where}: the marked characters [{mark.start}, {mark.end}) contain no token")
+        raise EvaluationError(f"{where}: no token covers the marked characters [{mark.start}, {mark.end})")
     return int(touched[0]), int(touched[-1]) + 1

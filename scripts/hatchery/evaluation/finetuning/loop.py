@@ -181,7 +181,9 @@ def train_model(
     """
     steps = step_count(len(train.lengths), protocol)
     if steps == 0:
-        raise EvaluationError(f"{len(train.lengths)} training rows do not fill a batch of {protocol.batch_size}")
+        raise EvaluationError(
+            f"batch_size: got {protocol.batch_size}, expected at most {len(train.lengths)}, the number of training rows"
+        )
     torch.manual_seed(derived_seed(seed, "dropout"))
     optimizer = build_optimizer(model, protocol, learning_rate)
     selection = BestState(model, protocol.patience_evaluations, protocol.minimum_improvement)

@@ -97,7 +97,10 @@ def finetuning_rows(evaluated: Evaluated) -> list[TidyRow]:
         blind = _blind_guess(row.metric, counted[row.rows].majority_accuracy)
         value = None if row.value is None or failed == "nan" else 100 * row.value
         if value is None and not failed:
-            raise EvaluationError(f"{path}: {row.rows}, seed {row.seed}: no value of {row.metric}, and no reason why")
+            raise EvaluationError(
+                f"{path}: {row.rows}, seed {row.seed}: the value of {row.metric} is missing, expected a value or the "
+                "reason why it is missing"
+            )
         measurements.append(
             measured(
                 *(scored.suite, scored.task, "task", f"{row.metric}_percent", value),
@@ -244,7 +247,9 @@ def probe_rows(evaluated: Evaluated) -> list[TidyRow]:
     for (seed, rate, span), mix in mixes.items():
         where = f"{path}: seed {seed}, learning rate {rate:g}, span {span}"
         if sorted(mix) != layers:
-            raise EvaluationError(f"{where}: the layers are not 1 to {len(layers)}, each once")
+            raise EvaluationError(
+                f"{where}: got the layers {sorted(mix)}, expected 1 to {len(layers)}, each layer once"
+            )
         if abs(math.fsum(mix.values()) - 1) > SUM_TOLERANCE:
             raise EvaluationError(f"{where}: the weights sum to {math.fsum(mix.values()):.4f}, expected 1")
         same = {"quantity": "probe_share", "depth": len(layers), "task": evaluated.name}

@@ -122,7 +122,8 @@ class RunStore:
                     return result
                 checksum += " of other runs" if checksum == expected else ""
             print(
-                f"warning: {path}: damaged: expected the SHA-256 {expected}..., got {checksum}...; run again",
+                f"warning: {path}: damaged: expected the SHA-256 {expected}..., got {checksum}...; this fine-tuning "
+                "is run again",
                 file=sys.stderr,
                 flush=True,
             )

@@ -91,7 +91,9 @@ def accuracy_by_fact(scored: Scored, facts: Sequence[str], label_names: Sequence
     rows = []
     for fact in facts:
         if len(scored.facts) != len(labels) or not all(fact in known for known in scored.facts):
-            raise EvaluationError(f"accuracy by fact: a row has no {fact!r}, expected the task's facts in every row")
+            raise EvaluationError(
+                f"accuracy by {fact!r}: a row has no field {fact!r}, expected the task's `facts` in every row"
+            )
         values, members = np.unique(np.array([known[fact] for known in scored.facts]), return_inverse=True)
         for position, value in enumerate(values.tolist()):
             chosen = members == position
@@ -138,7 +140,10 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
     """
     where = f"finetune.transfer.{task.name}"
     if task.transfer is None:
-        raise ConfigError(f"{where}: the task has no transfer, expected which labels count as its own")
+        raise ConfigError(
+            f"{where}: the task has no key `transfer`, expected the labels of the fine-tuned task that count as each "
+            "label of this task"
+        )
     if set(task.transfer.labels) != set(task.label_names):
         raise ConfigError(
             f"{where}.labels: got {', '.join(task.transfer.labels)}, expected the task's labels "
@@ -148,7 +153,10 @@ def label_mapping(task: TaskSettings, model_labels: Sequence[str]) -> LabelMappi
     for column, name in enumerate(task.label_names):
         for value in task.transfer.labels[name]:
             if label_text(value) not in model_labels:
-                raise ConfigError(f"{where}.labels.{name}: got {value!r}, the model has {', '.join(model_labels)}")
+                raise ConfigError(
+                    f"{where}.labels.{name}: got {value!r}, expected a label of the fine-tuned model: "
+                    f"{', '.join(model_labels)}"
+                )
             membership[model_labels.index(label_text(value)), column] = True
     for row, name in enumerate(model_labels):
         if membership[row].sum() != 1:

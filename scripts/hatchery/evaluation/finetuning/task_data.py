@@ -59,10 +59,15 @@ def encode_task(
     task = settings.task
     names = [task.name, *(other.name for other in settings.transfer)]
     if sorted(names) != sorted(sources):
-        raise ConfigError(f"sources: got {', '.join(sorted(sources))}, expected one each for {', '.join(names)}")
+        raise ConfigError(
+            f"sources: got {', '.join(sorted(sources))}, expected one source for each of the tasks {', '.join(names)}"
+        )
     data, report = read_task_with_report(sources[task.name], task, vocabulary)
     if not data.train:
-        raise EvaluationError(f"{task.name}: the task has no training rows; it can only be transferred to")
+        raise EvaluationError(
+            f"{task.name}: got no training rows, expected at least one; without training rows, the task can only be "
+            "scored with another task's model"
+        )
     n_labels = len(data.labels) if HEADS[task.head.kind].has_label_set else None
     train = _encode(settings, data.train, tokenizer, n_labels)
     kept = train.examples if isinstance(train, EncodedSpans) else data.train
@@ -72,7 +77,9 @@ def encode_task(
     ]
     sets += _transferred(settings, sources, vocabulary, tokenizer, data.labels)
     if len({scored.name for scored in sets}) < len(sets):
-        raise ConfigError(f"finetune.transfer: a name is taken: {', '.join(scored.name for scored in sets)}")
+        raise ConfigError(
+            f"finetune.transfer: two scored sets have the same name: {', '.join(scored.name for scored in sets)}"
+        )
     counts = report.measures()
     if settings.protocol.official:
         sets = [whole_batches(scored) for scored in sets]

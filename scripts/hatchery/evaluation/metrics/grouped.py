@@ -77,7 +77,7 @@ def exact_match(prediction: str, answer: str) -> float:
 
 def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) -> float:
     if len(scored.facts) != len(scored.scores):
-        raise EvaluationError(f"metric {name}: the rows have no facts, expected the entity and the answers of each")
+        raise EvaluationError(f"metric {name}: the rows have no facts, expected the entity and the answers of each row")
     preference = margins(scored)
     values = []
     for rows in _groups(scored, name):
@@ -95,7 +95,7 @@ def _record(scored: Scored, similarity: Callable[[str, str], float], name: str) 
 def _groups(scored: Scored, name: str) -> Iterator[np.ndarray]:
     """Return the positions of each group's rows, ascending. Raises EvaluationError if rows belong to no group."""
     if len(scored.groups) != len(scored.labels) or not all(scored.groups):
-        raise EvaluationError(f"metric {name}: rows belong to no group, expected `group_fields` in the task")
+        raise EvaluationError(f"metric {name}: a row belongs to no group; set `group_fields` in the task")
     _, members = np.unique(np.asarray(scored.groups, dtype=object), return_inverse=True)
     order = np.argsort(members, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(members[order])) + 1)
@@ -126,7 +126,7 @@ def clean_micro_f1(scored: Scored) -> float:
     """
     names = scored.label_names
     if not names:
-        raise EvaluationError("metric clean_micro_f1: the labels have no names, expected those of SRL's roles")
+        raise EvaluationError("metric clean_micro_f1: the labels have no names, expected the names of semantic roles")
     kept = np.array([not name.startswith(UNCLEAN_PREFIXES) for name in names])
     if independent(scored):
         unknown = int((~scored.labels.any(axis=1)).sum())

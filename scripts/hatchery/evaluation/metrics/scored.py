@@ -41,8 +41,8 @@ def one_each(scored: Scored, metric: str, kinds: str, what: str) -> tuple[np.nda
             )
     if len(scored.labels) != len(scored.predictions) or len(scored.labels) == 0:
         raise EvaluationError(
-            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, "
-            "expected one for each, and at least one"
+            f"metric {metric}: got {len(scored.predictions)} predictions for {len(scored.labels)} labels, expected "
+            "one prediction for each label, and at least one label"
         )
     return scored.labels, scored.predictions
 

@@ -45,7 +45,7 @@ def _entity_tracking(source: RawSource, suite: SuiteSettings, name: str) -> Iter
             or not all(isinstance(one, str) and (one or suite.official) for one in options)
         ):
             raise EvaluationError(
-                f"{record.where}: the field 'options' must be two texts or more, none of them empty, got "
+                f"{record.where}: the field 'options' must be a list of two or more non-empty texts, got "
                 f"{shorten(options)}"
             )
         if type(count) is not int or count < 0:
@@ -77,7 +77,7 @@ def _global_piqa(source: RawSource, suite: SuiteSettings, name: str) -> Iterator
     for record in read_json_lines(source, name):
         prompt, row = record.text("prompt"), plain_name(record.text("example_id"))
         if row in seen:
-            raise EvaluationError(f"{record.where}: the field 'example_id' repeats {row!r}")
+            raise EvaluationError(f"{record.where}: got the 'example_id' {row!r} a second time, expected each id once")
         seen.add(row)
         solutions = [record.text("solution0"), record.text("solution1")]
         while record.values.get(f"solution{len(solutions)}") is not None:

@@ -61,9 +61,7 @@ def choices_of(record: Record, columns: str | tuple[str, ...]) -> list[str]:
             or len(choices) < 2
             or not all(isinstance(one, str) and one for one in choices)
         ):
-            raise EvaluationError(
-                f"{where} must be a list of two texts or more, none of them empty, got {shorten(choices)}"
-            )
+            raise EvaluationError(f"{where} must be a list of two or more non-empty texts, got {shorten(choices)}")
         return [checked_text(one, where) for one in choices]
     given = [column for column in columns if record.values.get(column) not in (None, "")]
     if len(given) < 2 or given != list(columns[: len(given)]):
@@ -86,8 +84,8 @@ def label_index(record: Record, name: str, choices: list[str]) -> int:
     if type(label) is int and 0 <= label < len(choices):
         return label
     raise EvaluationError(
-        f"{record.where}: the field {name!r} must be an index from 0 to {len(choices) - 1}, the same as digits, or the "
-        f"text of a choice, got {shorten(label)}"
+        f"{record.where}: the field {name!r} must be an index from 0 to {len(choices) - 1}, this index as digits, or "
+        f"the text of a choice, got {shorten(label)}"
     )
 
 

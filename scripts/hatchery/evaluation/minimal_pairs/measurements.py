@@ -134,7 +134,7 @@ def _rows_of(evaluated: Evaluated, name: str, columns: Mapping[str, str]) -> lis
         tidy_rows.append(measured(evaluated.name, task, level, metric, value, **more))
 
     if any(row.pairs == 0 for row in rows):
-        raise EvaluationError(f"{path}: an accuracy over 0 pairs")
+        raise EvaluationError(f"{path}: got an accuracy over 0 pairs, expected at least 1 pair")
     by_level: dict[str, list[_AccuracyRow]] = {
         level: [row for row in rows if row.level == level] for level in ACCURACY_LEVELS
     }

@@ -76,7 +76,7 @@ def pair_files(source: RawSource, suite: SuiteSettings) -> list[str]:
         there = source.names()
         listed = ", ".join(there[:_NAMES_SHOWN]) + (", ..." if len(there) > _NAMES_SHOWN else "")
         raise EvaluationError(
-            f"{source.root}: no file matches {suite.files!r}, the `files` of the suite; there: {listed}"
+            f"{source.root}: no file matches {suite.files!r}, the `files` of the suite; there are: {listed}"
         )
     stems = [PurePosixPath(name).stem for name in names]
     repeated = next((stem for stem in stems if stems.count(stem) > 1), None)
@@ -98,7 +98,7 @@ def _blimp(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]
 def _rows(source: RawSource, suite: SuiteSettings, name: str) -> Iterator[Item]:
     columns, stem = suite.columns, paradigm_of_file(name, suite)
     if columns is None:
-        raise ConfigError("columns: missing with the format rows")
+        raise ConfigError("columns: got none, expected the columns of a pair with the format rows")
     named = (columns.paradigm, columns.phenomenon) if suite.unit == "paradigm" else (None, None)
     prefixes = () if columns.prefix is None else (columns.prefix,)
     wanted = {column for column in (columns.good, *columns.wrong, *prefixes, *named) if column is not None}
@@ -138,7 +138,7 @@ def _alternating_lines(source: RawSource, suite: SuiteSettings, name: str) -> It
         good, bad = (first, second) if suite.good_line == "first" else (second, first)
         yield minimal_pair(stem, phenomenon, str(number), good.strip(), bad.strip())
     if number == 0:
-        raise EvaluationError(f"{name}: the file holds no records")
+        raise EvaluationError(f"{name}: the file contains no records")
 
 
 _READERS: dict[PairFormat, Callable[[RawSource, SuiteSettings, str], Iterator[Item]]] = {
@@ -197,9 +197,12 @@ def check_size(pairs: Sequence[Item], suite: str, expected: ExpectedSize) -> Non
         for number, name in ((expected.paradigms, "paradigms"), (expected.pairs, "pairs"))
         if number is not None
     ]
-    known = next((f" (they look like {name})" for name, names in POOLED_FILES.items() if paradigms == names), "")
+    known = next(
+        (f" (the paradigms are the paradigms of {name})" for name, names in POOLED_FILES.items() if paradigms == names),
+        "",
+    )
     raise EvaluationError(
-        f"this is not {suite}: {len(paradigms):,} paradigms or files with {len(pairs):,} pairs{known}, "
+        f"suite {suite}: got {len(paradigms):,} paradigms or files with {len(pairs):,} pairs{known}, "
         f"expected {' with '.join(wanted)}"
     )
 

@@ -47,7 +47,7 @@ def evaluate(request: Request) -> Answer:
     splits: list[HeldOutText] = []
     if manifest is not None and manifest.listed(TOKEN_SHARDS):
         if isinstance(request.model, ModelOfOthers):
-            raise EvaluationError(f"{manifest.path}: token shards are for a model of ours, expected text or a corpus")
+            raise EvaluationError(f"{manifest.path}: got token shards for an external model, expected text or a corpus")
         if Path(request.model.where).name == MANIFEST:
             check_tokenizer(read_manifest(request.model.where), manifest)
         splits = [TokenShards.open(manifest.path, split) for split in settings.splits]
@@ -55,7 +55,10 @@ def evaluate(request: Request) -> Answer:
             counts = asked.objective.target_counts(TokenShards.open(manifest.path, TRAINING_SPLIT))
     else:
         if settings.frequency_bin_nats is not None:
-            raise ConfigError("frequency_bin_nats: needs token shards of ours, which have the training text")
+            raise ConfigError(
+                "frequency_bin_nats: got a value, expected null without token shards of Hatchery, whose training "
+                "split determines the bins"
+            )
         for split in settings.splits:
             documents, where = _documents(request, manifest, split)
             if isinstance(asked.model, BaselineModel):
@@ -117,7 +120,7 @@ def _documents(request: Request, manifest: Manifest | None, split: str) -> tuple
     split."""
     if manifest is not None:
         if split not in (shards := shards_by_split(manifest)):
-            raise EvaluationError(f"{manifest.path}: has no split {split!r}, only {', '.join(shards)}")
+            raise EvaluationError(f"{manifest.path}: there is no split {split!r}; there are: {', '.join(shards)}")
         return (batch.texts for path in shards[split] for batch in read_batches(path)), str(manifest.path)
     if isinstance(request.data, str | Path) or request.data is None:
         source = request.source()

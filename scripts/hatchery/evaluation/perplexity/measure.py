@@ -85,7 +85,9 @@ def measure(
     else:
         asked, counts = asked_for_perplexity(opened, settings, device), None
         if corpus is None or not isinstance(asked.model, BaselineModel):
-            raise EvaluationError(f"{model}: a model of ours is measured on tokens, one of others on a corpus")
+            raise EvaluationError(
+                f"{model}: expected token shards for a model of Hatchery, or a corpus for an external model"
+            )
         splits = [own_text(asked.model, corpus, split) for split in settings.splits]
     score(asked, splits, settings, runtime, counts).write(run)
 
@@ -172,8 +174,8 @@ def _score_split(
     model, objective = asked.model, asked.objective
     if shards.vocabulary_size > model.vocabulary_size:
         raise EvaluationError(
-            f"{shards.where}: the shards have ids up to {shards.vocabulary_size - 1}, the model only "
-            f"{model.vocabulary_size} embeddings: they do not belong together"
+            f"{shards.where}: the shards have ids up to {shards.vocabulary_size - 1}, but the model has only "
+            f"{model.vocabulary_size} embeddings; expected shards encoded with the tokenizer of this model"
         )
     examples = held_out_examples(shards, settings, objective)
     chosen = chosen_sequences(examples, settings)
@@ -192,7 +194,9 @@ def _score_split(
     with Progress(len(chosen), f"perplexity, {shards.split}", "sequences") as progress:
         score = score_batches(model, counted(progress), shards.split, tally)
     if score.labelled_tokens == 0:
-        raise EvaluationError(f"{where}: none of the {score.sequences:,} sequences has a masked token; take more")
+        raise EvaluationError(
+            f"{where}: none of the {score.sequences:,} sequences has a masked token; use more `sequences`"
+        )
     if not math.isfinite(score.loss_nats):
         raise EvaluationError(f"{where}: the loss of {asked.where} is not finite: its weights are damaged")
     # A model without masks predicts every token from its context, so its pseudo-perplexity would equal its perplexity.

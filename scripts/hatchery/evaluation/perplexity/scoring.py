@@ -78,7 +78,9 @@ def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
     """Raise EvaluationError unless the shards were encoded with the model's tokenizer."""
     mine, theirs = model.inputs.get("tokenizer"), tokens.inputs.get("tokenizer")
     if theirs is None:
-        raise EvaluationError(f"{tokens.path}: the manifest names no tokenizer, expected that of encoded token shards")
+        raise EvaluationError(
+            f"{tokens.path}: the manifest names no tokenizer, expected the manifest of encoded token shards"
+        )
     if mine != theirs:
         raise EvaluationError(
             f"{tokens.path}: the shards were encoded with another tokenizer than the model of {model.path} was "
@@ -95,7 +97,9 @@ def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objecti
         # Objectives use only those parts of the interface of token shards that `OwnText` also has.
         examples = objective.examples(cast("TokenShards", shards), settings.sequence_length)
     if len(examples) == 0:
-        raise EvaluationError(f"{shards.where}: the split {shards.split!r} holds no text to measure on")
+        raise EvaluationError(
+            f"{shards.where}: the split {shards.split!r} contains no text, expected at least one sequence"
+        )
     return examples
 
 
@@ -308,7 +312,10 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
         if words:
             sentences.append(words)
     if not sentences:
-        raise EvaluationError(f"{shards.where}: the split {shards.split!r} holds no sentence to measure on")
+        raise EvaluationError(
+            f"{shards.where}: the split {shards.split!r} contains no sentence, expected at least one sentence for the "
+            "pseudo-perplexity"
+        )
     return sentences
 
 

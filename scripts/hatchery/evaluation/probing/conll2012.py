@@ -78,7 +78,7 @@ def read_gold_conll(source: RawSource, name: str) -> Iterator[AnnotatedSentence]
     if rows:
         yield _sentence(rows, f"{name}:{first}")
     if not found:
-        raise EvaluationError(f"{name}: the file holds no sentences")
+        raise EvaluationError(f"{name}: the file contains no sentences")
 
 
 def _fields(text: str, where: str, rows: list[list[str]]) -> list[str]:
@@ -115,7 +115,7 @@ def bracketed(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
         opened += [(position, label) for label in _OPENED.findall(cell)]
         for _ in range(cell.count(")")):
             if not opened:
-                raise EvaluationError(f"{where}: the bracket that {shorten(cell)} closes was not opened")
+                raise EvaluationError(f"{where}: {shorten(cell)} closes a bracket that was not opened")
             start, label = opened.pop()
             spans.append(LabelledSpan(start, position + 1, label))
     if opened:
@@ -137,7 +137,7 @@ def _clusters(cells: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
                 opened.setdefault(cluster, []).append(position)
             if piece.endswith(")"):
                 if not opened.get(cluster):
-                    raise EvaluationError(f"{where}: the mention that {shorten(cell)} closes was not opened")
+                    raise EvaluationError(f"{where}: {shorten(cell)} closes a mention that was not opened")
                 spans.append(LabelledSpan(opened[cluster].pop(), position + 1, cluster))
     if left := next((cluster for cluster, starts in opened.items() if starts), None):
         raise EvaluationError(f"{where}: the mention ({left} is not closed in its sentence")
@@ -207,7 +207,7 @@ def _sentence_of_row(
         if n_words != len(words):
             raise EvaluationError(f"{where}: {n_words} {what} for {len(words)} words")
     if any(not 0 <= mention.start < mention.end <= len(words) for mention in mentions):
-        raise EvaluationError(f"{where}: a mention lies outside of the {len(words)} words")
+        raise EvaluationError(f"{where}: a mention is not within the {len(words)} words of the sentence")
     return found
 
 
@@ -221,7 +221,9 @@ def tagged(tags: Sequence[str], where: str) -> tuple[LabelledSpan, ...]:
         elif mark == "B" and label:
             spans.append(LabelledSpan(position, position + 1, label))
         elif tag != "O":
-            raise EvaluationError(f"{where}: the tag {shorten(tag)} follows no B- of its label, and is not O")
+            raise EvaluationError(
+                f"{where}: got the tag {shorten(tag)}, expected O, B-LABEL, or I-LABEL after a tag with the same label"
+            )
     return tuple(spans)
 
 

@@ -89,7 +89,7 @@ def read_sentences(source: RawSource, name: str) -> Iterator[ConlluSentence]:
     if words:
         yield ConlluSentence(tuple(words))
     elif not found:
-        raise EvaluationError(f"{name}: the file holds no sentences")
+        raise EvaluationError(f"{name}: the file contains no sentences")
 
 
 def _word(text: str, where: str, expected: int) -> ConlluWord | None:

@@ -188,7 +188,10 @@ def encode_spans(
         for target in example.targets
     ]
     if len(widths := {len(pair) for pair in spans}) > 1:
-        raise EvaluationError(f"targets: got {' and '.join(map(str, sorted(widths)))} spans in one task")
+        raise EvaluationError(
+            f"targets: got targets with {' and '.join(map(str, sorted(widths)))} spans, expected one number of spans "
+            "in all targets of a task"
+        )
     labels, unknown = _labels(kept, n_labels, multi_label)
     # Sentences that are too long still have an index, but their ids are not stored.
     ids = [sequence if fit else sequence[:0] for sequence, fit in zip(ids, fits, strict=True)]
@@ -234,7 +237,9 @@ def _labels(examples: Sequence[SpanExample], n_labels: int, multi_label: bool) -
         return hot, unknown
     for example, target in targets:
         if len(target.labels) != 1:
-            raise EvaluationError(f"{example.where}: a target has {len(target.labels)} labels, the head gives one")
+            raise EvaluationError(
+                f"{example.where}: a target has {len(target.labels)} labels, expected one label for this head"
+            )
     return np.array([target.labels[0] for _, target in targets], dtype=np.int64), unknown
 
 

@@ -229,7 +229,10 @@ def _jiant_examples(source: RawSource, name: str, label_field: str, n_spans: int
     for record in read_json_lines(source, name):
         words = tuple(record.text("text").split(" "))
         if not all(words):
-            raise EvaluationError(f"{record.where}: the text begins or ends with a blank or has two in a row")
+            raise EvaluationError(
+                f"{record.where}: the text begins or ends with a blank or contains two blanks in a row, expected "
+                "single blanks between words"
+            )
         targets = record.values.get("targets")
         if not isinstance(targets, list):
             raise EvaluationError(f"{record.where}: the field 'targets' must be a list, got {shorten(targets)}")

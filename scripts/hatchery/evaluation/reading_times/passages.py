@@ -92,7 +92,9 @@ def passage_words(
     framing = max(settings.window_margin, len(model.frame.before) + len(model.frame.after))
     longest = (model.longest_input or LONGEST_INPUT_TOKENS) - framing
     if longest < 2:
-        raise ConfigError(f"window_margin: got {settings.window_margin}, expected less than the input of the model")
+        raise ConfigError(
+            f"window_margin: got {settings.window_margin}, expected less than the longest input of the model"
+        )
     windows = []
     for number, (sentence, owners) in enumerate(zip(encoded, of_tokens, strict=True)):
         if way != "left_to_right" and len(sentence.ids) > longest:

@@ -96,7 +96,9 @@ class ReadingTableSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.participant is None and self.random_effects != "none":
-            raise RefusedError("random_effects", f"got {self.random_effects!r}, expected none without `participant`")
+            raise RefusedError(
+                "random_effects", f"got {self.random_effects!r}, expected 'none' if `participant` is null"
+            )
         if self.drop_sentence_ends and self.sentence is None:
             raise RefusedError("drop_sentence_ends", "needs `sentence`, the column with the sentences")
         require(bool(self.of_model), "of_model", self.of_model, "at least one of surprisal, entropy")
@@ -107,7 +109,7 @@ class ReadingTableSettings(Settings):
             taken = name in RESERVED and own.get(name) != name
             if taken or name in ("item", "participant"):
                 key = "predictors" if name in self.predictors else "response"
-                raise RefusedError(key, f"got {name!r}, a name of ours; give the column another name")
+                raise RefusedError(key, f"got {name!r}, which is a reserved name; give the column another name")
         if self.lowest is not None and self.highest is not None and self.lowest > self.highest:
             raise RefusedError("lowest", f"got {self.lowest:g}, expected at most `highest`, {self.highest:g}")
 

@@ -49,7 +49,9 @@ def read_word(record: Record) -> ReadWord:
     numbers = {name: number_in(record, name, lowest=-math.inf if name == FREQUENCY else 0) for name in NUMBERS}
     previous, context = record.string("prev_word"), record.string("prev_item")
     if previous and not context.strip():
-        raise EvaluationError(f"{record.where}: prev_word is given, expected the text before it in prev_item")
+        raise EvaluationError(
+            f"{record.where}: prev_word is set but prev_item is empty, expected the text before the word in prev_item"
+        )
     return ReadWord(record.text("item"), record.text("word"), (context, previous) if previous else None, numbers)
 
 
@@ -122,7 +124,7 @@ def read_children(source: RawSource, pattern: str) -> Children:
         if not children[word]:
             raise EvaluationError(f"{record.where}: there is no column of an age in months, such as '16'")
     if not children:
-        raise EvaluationError(f"{name}: the file holds no words")
+        raise EvaluationError(f"{name}: the file contains no words")
     return children
 
 
@@ -156,5 +158,5 @@ def read_contexts(source: RawSource, pattern: str, shortest: int = 2) -> Context
                 )
             before.add(context)
     if not any(contexts_by_word.values()):
-        raise EvaluationError(f"{name}: the file holds no contexts")
+        raise EvaluationError(f"{name}: the file contains no contexts")
     return contexts_by_word

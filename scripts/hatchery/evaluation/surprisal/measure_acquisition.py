@@ -80,8 +80,8 @@ def read_norms(
     if not known.keys() & asked.keys():
         spelled = " and ".join(f"{next(iter(words))!r}" for words in (known, asked))
         raise EvaluationError(
-            f"{source.one_name(children)}: none of its {len(known):,} words has a context in "
-            f"{source.one_name(contexts)}, expected the same spelling: the files begin with {spelled}"
+            f"{source.one_name(children)}: none of the {len(known):,} words in this file has a context in "
+            f"{source.one_name(contexts)}, expected equal spellings: the files begin with {spelled}"
         )
     return known, asked
 

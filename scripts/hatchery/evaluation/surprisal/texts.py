@@ -150,7 +150,7 @@ def texts_of(
         survey.one_word += len(text.words.spans) == 1
         yield text
     if survey.texts == before:
-        raise EvaluationError(f"{name}: the file holds no text")
+        raise EvaluationError(f"{name}: the file contains no text")
 
 
 def _whole(text: str, settings: SurprisalSettings, of: Text, where: str) -> Text:
@@ -261,7 +261,7 @@ def read_texts(source: RawSource, settings: SurprisalSettings, most: MostRows = 
             pass
     if whole and settings.drawn > survey.texts:
         raise EvaluationError(
-            f"{source.root}: drawn: got {settings.drawn:,}, expected at most {survey.texts:,}, the texts"
+            f"{source.root}: drawn: got {settings.drawn:,}, expected at most {survey.texts:,}, the number of texts"
         )
     return survey
 

@@ -174,7 +174,7 @@ class _Asked:
         of: list[int] = []
         for index, sentence in enumerate(encoded):
             if not sentence.ids:
-                raise EvaluationError(f"{place(first + index)}: the tokenizer returns no token for it")
+                raise EvaluationError(f"{place(first + index)}: the tokenizer returns no token for this text")
             if len(sentence.ids) > longest and model.architecture == "masked":
                 raise EvaluationError(
                     f"{place(first + index)}: becomes {len(sentence.ids):,} tokens, expected at most {longest:,} for a "

@@ -78,7 +78,7 @@ def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
         }
         yield Record(values, where, pair.sourceline or 0)
     if not seen:
-        raise EvaluationError(f"{name}: the file holds no pair elements")
+        raise EvaluationError(f"{name}: the file contains no pair elements")
 
 
 def _text(pair: etree._Element, tag: str, where: str) -> str:
@@ -86,7 +86,9 @@ def _text(pair: etree._Element, tag: str, where: str) -> str:
     if len(elements) != 1:
         raise EvaluationError(f"{where}: expected one {tag!r} in the pair, found {len(elements)}")
     if any(child.tag is etree.Entity for child in elements[0].iter()):
-        raise EvaluationError(f"{where}: the text of {tag!r} uses an entity of its own, which is not expanded")
+        raise EvaluationError(
+            f"{where}: the text of {tag!r} uses an XML entity that the file defines; such entities are not expanded"
+        )
     text = " ".join("".join(elements[0].itertext()).split())
     if not text:
         raise EvaluationError(f"{where}: the text of {tag!r} is empty")
@@ -113,7 +115,9 @@ def read_tsv(source: RawSource, name: str, columns: Sequence[str] = ()) -> Itera
         if not names:
             names = [cell.strip() for cell in cells]
             if len(set(names)) < len(names):
-                raise EvaluationError(f"{name}:{line}: a name occurs twice in the header; does the file have one?")
+                raise EvaluationError(
+                    f"{name}:{line}: a column name occurs twice in the header; if the file has no header, add one"
+                )
             continue
         rows += 1
         if len(cells) == len(names):

@@ -74,7 +74,7 @@ def check_suite(record: Record, used: Collection[str], task_name: str) -> None:
     for suite, fields in _DISTINCTIVE:
         if len(fields & names) >= 2 and fields.isdisjoint(used):
             raise EvaluationError(
-                f"{record.where}: this is a file of {suite}, the task {task_name!r} uses none of its fields "
+                f"{record.where}: this is a file of {suite}, but the task {task_name!r} reads none of the fields "
                 f"{', '.join(sorted(fields & names))}"
             )
 

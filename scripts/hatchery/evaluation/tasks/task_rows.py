@@ -94,7 +94,9 @@ def read_task_with_report(
 ) -> tuple[TaskData, ReadReport]:
     """Return the task's rows, and a report on the number of rows in each set."""
     if task.vocabulary is not None and vocabulary is None:
-        raise EvaluationError(f"{source.root}: the task {task.name!r} is filtered by a vocabulary, but none was given")
+        raise EvaluationError(
+            f"{source.root}: the task {task.name!r} filters rows by a vocabulary, but got no vocabulary"
+        )
     task = with_sorted_labels(source, task)
     data, report = _probing(source, task) if task.format in PROBING_FORMATS else _texts(source, task, vocabulary)
     data = _with_validation(data, task, str(source.root))
