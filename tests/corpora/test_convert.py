@@ -260,4 +260,6 @@ def test_a_file_for_which_there_is_too_little_memory_is_named_in_one_line(
     )
     assert outcome.returncode == 1
     [line] = [line for line in outcome.stderr.splitlines() if not line[0].isdigit()]
-    assert line.startswith("error: source 'x': not enough memory to read b.xml; start again with fewer processes")
+    assert line.startswith(
+        "error: source 'x': not enough memory to read b.xml; run the same command again with fewer processes"
+    )

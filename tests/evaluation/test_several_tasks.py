@@ -90,7 +90,7 @@ def test_other_raw_data_under_the_same_name_is_trained_on(job, make_source, json
 
 def test_a_task_that_fails_stops_no_other_and_a_second_attempt_trains_it_alone(job, tmp_path):
     wrong = named("wrong", fields=["no_such_field"])
-    with pytest.raises(EvaluationError, match=r"1 of 3 tasks failed \(wrong\); the first: .*no_such_field"):
+    with pytest.raises(EvaluationError, match=r"1 of 3 tasks failed \(wrong\); the first error: .*no_such_field"):
         job({"first": named("first"), "wrong": wrong, "last": named("last")})
     assert not output(tmp_path).exists()
     assert not (tmp_path / "out/wrong/manifest.json").exists()

@@ -202,7 +202,9 @@ def test_a_protocol_sets_every_dropout_of_the_library(manifest_of, name):
 
 def test_inputs_that_are_too_long_for_a_model_are_told_before_the_first_step(tuned):
     files = {"train.jsonl": sentences(8, 0), "validation.jsonl": sentences(4, 1)}
-    with pytest.raises(EvaluationError, match="max_length: got 64, expected at most 32, its longest input"):
+    with pytest.raises(
+        EvaluationError, match="max_length: got 64, expected at most 32, the longest input of the model"
+    ):
         tuned("bert", {}, files, max_length=64)
 
 

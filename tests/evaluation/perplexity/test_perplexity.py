@@ -212,7 +212,7 @@ def test_shards_of_another_tokenizer_are_refused(text: Text, make_model: ModelMa
 @pytest.mark.parametrize(
     ("splits", "error", "complaint"),
     [
-        (["dev"], EvaluationError, "the split 'dev' holds no text to measure on"),
+        (["dev"], EvaluationError, "the split 'dev' contains no text"),
     ],
 )
 def test_an_absent_or_empty_split_is_named(
