@@ -215,13 +215,14 @@ def test_a_mean_without_failed_runs_needs_a_sound_one_and_a_mean_needs_a_number(
 
 def test_the_deviation_of_an_average_of_tasks_is_the_root_mean_square_of_the_tasks() -> None:
     tasks = [
-        Aggregate(60.0, 3.0, 5, 2, 60.0, 3, blind_guess=50.0, seeds=3),
-        Aggregate(80.0, 4.0, 4, 1, 90.0, 1, blind_guess=30.0, seeds=2),
+        Aggregate(60.0, 3.0, 5, 2, 60.0, 3, blind_guess=50.0, seeds=3, basis="text: a; items: 9"),
+        Aggregate(80.0, 4.0, 4, 1, 90.0, 1, blind_guess=30.0, seeds=2, basis="text: a; items: 9"),
     ]
     average = average_of_tasks(tasks)
     # Counts of failed runs and of runs without a number are sums; runs and seeds are those of the task with the fewest.
     assert average == Aggregate(70.0, pytest.approx(5 / math.sqrt(2)), 4, 3, 75.0, 4, blind_guess=40.0)
     assert (average.seeds, average_of_tasks(tasks[::-1]).seeds) == (2, 2)
+    assert average.basis == "text: a; items: 9"
     assert average_of_tasks([tasks[0], replace(tasks[1], blind_guess=None)]).blind_guess is None
     assert average_of_tasks([tasks[0], replace(tasks[1], std=None)]).std is None
 

@@ -20,6 +20,7 @@ from hatchery.evaluation.pretrained import ModelOfUser, OurModel
 from hatchery.evaluation.runtime import load_pretrained
 from hatchery.modeling.mean_probabilities import mean_probabilities
 from hatchery.modeling.store import save_model
+from hatchery.tokenization.special_tokens import UNLABELLED
 
 SENTENCES = ["The old dogs sleep .", "She likes a cat ."]
 OBJECTIVES = {False: {"task": "masked"}, True: {"task": "causal"}}
@@ -90,12 +91,14 @@ def test_pairs_and_held_out_text_are_asked_of_an_ensemble(members: tuple[bool, l
     assert result.model == " + ".join(map(str, folders))
     opened = open_model(folders)
     assert isinstance(opened, ModelOfUser) and opened.objective is not None
-    # The loss of a batch, as perplexity asks for it.
+    # The loss of a padded batch, as perplexity asks for it; networks for masked tokens also read from left to right.
     asked = opened.asked(torch.device("cpu"))
     (ids,) = opened.tokenizer.encode_sentences([SENTENCES[0]])
-    inputs = torch.tensor([[opened.tokenizer.cls_id, *ids]])
-    batch = {"input_ids": inputs, "labels": inputs.roll(-1, 1), "causal": torch.tensor([causal])}
-    batch["attention_mask"] = torch.ones_like(inputs, dtype=torch.bool)
+    inputs = torch.tensor([[opened.tokenizer.cls_id, *ids, 3, 3]] * 2)
+    labels = inputs.roll(-1, 1)
+    labels[:, -3:] = UNLABELLED
+    batch = {"input_ids": inputs, "labels": labels, "causal": torch.tensor([True, causal])}
+    batch["attention_mask"] = torch.arange(inputs.shape[1]).expand(inputs.shape) < inputs.shape[1] - 2
     with torch.inference_mode():
         parts = list(asked.labelled_logits(batch))
     expected = [
@@ -104,7 +107,7 @@ def test_pairs_and_held_out_text_are_asked_of_an_ensemble(members: tuple[bool, l
         if isinstance(member, OurModel)
     ]
     mean = torch.stack(expected).exp().mean(dim=0)
-    loss = -mean[torch.arange(len(mean)), batch["labels"].flatten()].log()
+    loss = -mean[torch.arange(len(mean)), labels[labels != UNLABELLED]].log()
     found = torch.cat([F.cross_entropy(logits, wanted, reduction="none") for logits, wanted in parts])
     torch.testing.assert_close(found.double(), loss.detach(), rtol=1e-5, atol=1e-6)
 
@@ -116,6 +119,13 @@ def test_probabilities_are_averaged_and_not_their_logarithms() -> None:
     assert mean_probabilities([first, torch.zeros(1, 3)]).exp().tolist() == [
         pytest.approx([(0.9 + 1 / 3) / 2, (0.1 + 1 / 3) / 2, 1 / 6])
     ]
+
+
+def test_members_of_different_masks_have_no_common_objective(make_model_manifest: Callable[..., Path]) -> None:
+    one, other = (
+        make_model_manifest(objective={"task": "masked", "kind": kind}).parent for kind in ("subword", "span")
+    )
+    assert [open_model([one, second]).objective is None for second in (one, other)] == [False, True]
 
 
 def test_what_makes_no_ensemble_is_refused(

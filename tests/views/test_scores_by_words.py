@@ -8,7 +8,7 @@ from figure_readback import assert_nothing_overlaps
 
 from hatchery.analysis.tidy_tables import MEASUREMENTS, RUNS, read_frame, write_rows
 from hatchery.evaluation.evaluation import measured
-from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PARADIGM_AVERAGE
+from hatchery.evaluation.minimal_pairs.measurements import ACCURACY, PAIR_AVERAGE, PARADIGM_AVERAGE
 from hatchery.experiment.seeded_run import SeededRun
 from hatchery.rendering.drawing import NARROW_INCHES
 from hatchery.rendering.style import Style
@@ -83,6 +83,29 @@ def test_scores_that_do_not_compare_have_panels_of_their_own_unless_they_are_not
         "comps, accuracy in percent, items 1": 3,
         "comps, accuracy in percent, items 2": 3,
     }
+
+
+def test_a_suite_has_its_mean_over_pairs_if_there_is_one_and_a_task_its_own_first_metric(
+    tables: dict[str, Path],
+) -> None:
+    rows = read_frame(tables["measurements"], MEASUREMENTS)
+    ewok = rows.filter(suite="ewok", task=PARADIGM_AVERAGE)
+    by_pair = ewok.with_columns(task=pl.lit(PAIR_AVERAGE), value=pl.lit(70.0))
+    rte = ewok.with_columns(
+        kind=pl.lit("finetuning"), suite=pl.lit("glue"), task=pl.lit("rte"), level=pl.lit("task"), value=pl.lit(60.0)
+    )
+    second = rte.with_columns(metric=pl.lit("f1_percent"), primary=False)
+    transferred = rte.with_columns(task=pl.lit("hans"), main=False)
+    found = panels_of(
+        (*TRAININGS, *MARKS),
+        {name: int(words) for name, words in WORDS.items()},
+        pl.concat([rows.filter(suite="ewok"), by_pair, rte, second, transferred]),
+    )
+    values = {
+        title: {value for seeds in lines.points["plain"].values() for _, value, _ in seeds}
+        for title, lines in found.items()
+    }
+    assert values == {"ewok, accuracy in percent": {70.0}, "glue rte, accuracy in percent": {60.0}}
 
 
 @pytest.mark.parametrize(

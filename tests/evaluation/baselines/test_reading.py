@@ -256,6 +256,27 @@ def test_ages_beyond_what_was_measured_are_unknown():
     assert model_age(Learning(dict(list(few.items())[:2]), 4), 400) is None
 
 
+def test_three_words_have_a_correlation_and_one_with_a_p_value_above_a_tenth_counts_0():
+    counts = [10**5 * 2**step for step in range(12)]
+
+    def score(ages: list[float]) -> tuple[float, float | None]:
+        """The score of words that a model learns at equal distances, and children at these ages."""
+        children, learnt = {}, {}
+        for number, age in enumerate(ages):
+            middle = 5.6 + 0.4 * number
+            curve = {count: [20 - 14 / (1 + math.exp(-3 * (math.log10(count + 1) - middle)))] for count in counts}
+            learnt[str(number)] = Learning(curve, 4)
+            shares = {float(month): 1 / (1 + math.exp(-(month - age) / 2)) for month in range(10, 31)}
+            children[str(number)] = shares
+        return acquisition(children, learnt, 400)[:2]
+
+    assert score([16, 18]) == (0.0, None)
+    assert score([16, 18, 20])[0] == pytest.approx(1, abs=1e-3)
+    # Of four pairs, p is 1 - |r|.
+    assert score([16, 20, 19.5, 26]) == pytest.approx((0.9176, 0.0824), abs=1e-3)
+    assert score([16, 20, 19, 26]) == (0.0, pytest.approx(0.1072, abs=1e-3))
+
+
 def test_the_stage_of_acquisition_asks_every_checkpoint(tmp_path, monkeypatch):
     names = {"chck_1M": 10**6, "chck_5M": 5 * 10**6, "chck_100M": 10**8}
     checkpoints = {name: imported_model(f"causal_bos_aoa/{name}", "causal", tmp_path) for name in names}
