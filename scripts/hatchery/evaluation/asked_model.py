@@ -74,7 +74,7 @@ class AskedModel:
 
     @property
     def tokenizer(self) -> TextTokenizer:
-        """The model's tokenizer."""
+        """The model's tokenizer, a Hatchery or an external one."""
         return self._model.tokenizer
 
     @property

@@ -24,7 +24,7 @@ def derived_seed(seed: int, *purpose: str | int) -> int:
 
 
 def generator(seed: int, *purpose: str | int) -> np.random.Generator:
-    """Return a NumPy random generator for one purpose."""
+    """Return a NumPy random generator with the seed `derived_seed` of the same arguments."""
     return np.random.default_rng(derived_seed(seed, *purpose))
 
 

@@ -60,7 +60,7 @@ class Evaluated:
     n_bytes: Callable[[str], int | None] = lambda split: None
     text: Callable[[str], str] = lambda split: ""
     scores: "Scores | None" = None
-    """Scores of an evaluation in memory; None if they are read from files."""
+    """Scores of a direct evaluation in memory; None if the scores are read from the manifest's files."""
 
     def records(self, name: str, schema: type[Read], key: Sequence[str] = (), may_be_empty: bool = False) -> list[Read]:
         """Return the rows of the table `name`; the columns `key` identify a row. Raises the errors of
@@ -70,7 +70,7 @@ class Evaluated:
         return [record(schema, row, name) for row in self.scores.frame(name).iter_rows(named=True)]
 
     def has(self, name: str) -> bool:
-        """Return whether the table `name` exists."""
+        """Return whether the evaluation has a table called `name`."""
         return bool(self.manifest.listed(name)) if self.scores is None else name in self.scores.tables
 
 
@@ -145,7 +145,7 @@ class Result(NamedTuple):
 
     @classmethod
     def of_key(cls, key: str) -> "Result":
-        """Return the result with a given key."""
+        """Return the result whose key is `key`."""
         return cls(*key.split(":"))
 
     @property

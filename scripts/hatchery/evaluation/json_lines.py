@@ -23,11 +23,11 @@ class Record:
 
     @property
     def names(self) -> list[str]:
-        """Names of all fields, sorted."""
+        """Names of all fields of the record, sorted."""
         return sorted(self.values)
 
     def has(self, name: str) -> bool:
-        """Return whether the field `name` exists; dots reach into nested objects."""
+        """Return whether the record has the field `name`; dots reach into nested objects."""
         return self._find(name) is not _MISSING
 
     def value(self, name: str) -> Any:

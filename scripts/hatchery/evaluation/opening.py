@@ -40,7 +40,7 @@ WRITTEN = ("masked", "causal", "hybrid")
 HYBRID = {"AutoModelForMaskedLM", "AutoModelForCausalLM"}
 """Class names of an exported hybrid model: its masked use and its causal use."""
 MOST_LISTED = 30
-"""Largest number of names in a message; an experiment may have 28 or more word milestones."""
+"""Largest number of names that a message lists; an experiment may have 28 or more word milestones."""
 TOKENIZER_FILE = "tokenizer.json"
 HUB_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 """Patterns of the downloaded files of a hub model; OTHER_WEIGHTS are downloaded only if there are no safetensors files.

@@ -55,7 +55,7 @@ class OurModel:
         return isinstance(self.network.config, EncoderDecoderConfig)
 
     def refuse_translation(self) -> None:
-        """Raise EvaluationError for a translation model."""
+        """Raise EvaluationError if the model is a translation model."""
         if self.translates:
             raise EvaluationError(
                 f"{self.where}: this model translates, expected one that was trained with task masked or causal; "
@@ -139,7 +139,7 @@ class ModelOfOthers:
 
     @property
     def use(self) -> Use:
-        """The model's use, which its architecture determines."""
+        """The use for which the model was trained, which its architecture determines."""
         return Use((self.settings.architecture,))  # type: ignore[arg-type]
 
     def tokenizer(self, template: bool = False) -> BaselineTokenizer:

@@ -129,7 +129,7 @@ FORMATS_OF_MULTILINGUAL: tuple[PairFormat, ...] = ("rows", "multiple_choice")
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteSettings(Settings):
-    """Settings of a suite's files and of their scoring."""
+    """Settings of a suite: the format of its files, and the scoring of its items."""
 
     format: PairFormat = "blimp"
     """File format. blimp: JSON lines with sentence_good and sentence_bad. rows: tables with a header (.csv, .tsv), JSON
@@ -137,13 +137,13 @@ class SuiteSettings(Settings):
     choices, named in `choices`. alternating_lines: the two sentences of a pair on consecutive lines, as in Zorro; each
     file is a paradigm. ewok, entity_tracking, comps, global_piqa and wug: JSON lines as in BabyLM's files."""
     columns: PairColumns | None = None
-    """With format rows: columns of a pair."""
+    """With format rows: columns of a pair of sentences."""
     choices: ChoiceColumns | None = omitted_at_default(None)
     """With format multiple_choice: columns of prompt, choices and label; null uses MuBench's columns."""
     good_line: Literal["first", "second"] | None = None
     """With format alternating_lines: position of the correct sentence in a pair."""
     files: str = "*.jsonl"
-    """Shell pattern of the files in the source."""
+    """Shell pattern of the suite's files in the source."""
     unit: Unit = "paradigm"
     """Unit of the rows in result tables: a paradigm named in the records, or a file. BabyLM uses files, in which every
     example has the same weight."""
@@ -188,7 +188,7 @@ class SuiteSettings(Settings):
     under its own name (printed in GPT-BERT's paper). The temperature is selected on the scored items, so the accuracy
     is an upper bound."""
     per_token: bool = False
-    """Compare mean log-probabilities per scored token instead of sums."""
+    """Compare candidates by the mean log-probability per scored token, not by the sum."""
     track: Literal["multilingual"] | None = omitted_at_default(None)
     """In 2026: multilingual applies the rules of the multilingual track. External models read one BOS before a text,
     and no token of their tokenizer's template. The number of unscored tokens is that of the prompt if tokenised alone.
@@ -240,7 +240,7 @@ class SuiteSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringSettings(SuiteSettings):
-    """The items and their scoring; part of the result's identity."""
+    """A suite's settings with its name; part of the result's identity."""
 
     suite: str
     """Name of the suite."""
@@ -291,7 +291,7 @@ class PerplexitySettings(PerplexityChoice):
     """Settings of perplexity: splits, sequence length and prediction targets."""
 
     splits: Annotated[tuple[HeldOut, ...], MinLen(1), Unique()]
-    """Splits of the corpus."""
+    """Splits of the corpus on which the perplexity is measured."""
     sequence_length: Annotated[int, Range(ge=4)]
     """Number of tokens in a sequence, special tokens included."""
 
@@ -301,7 +301,7 @@ TRANSLATED_LINES, REFERENCE_LINES = ".txt", ".reference.txt"
 TRANSLATION_SUITE = "translation"
 """Name, in tables, of the suite that contains all test sets."""
 BEAM = "beam"
-"""Name of the chosen beam size in manifests."""
+"""Name, in manifests, of the measure that is the chosen beam size."""
 ALC_STEPS = 20_000
 """Number of updates over which "A Natural Bias for Language Generation Models", Section 4.2, computes the area under
 a learning curve."""
@@ -309,12 +309,12 @@ a learning curve."""
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutPairs(Settings):
-    """Sentence pairs that are translated and compared with their references."""
+    """A test set: sentence pairs of a corpus that are translated and compared with their references."""
 
     corpus: CorpusName
     """Parallel corpus of the same two languages; the model's own tokenizer segments it."""
     split: SplitName = "test"
-    """Split to translate."""
+    """Split of the corpus to translate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,7 +329,7 @@ class BeamChoice(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationChoice(Settings):
-    """Test sets of an experiment."""
+    """Translation of test sets in an experiment."""
 
     tests: dict[BlockName, HeldOutPairs] = field(default_factory=dict)
     """Test sets by name, as shown in the tables; an empty mapping measures no translation."""
@@ -388,7 +388,7 @@ class EvaluationRuntime(Settings):
     pairs the number measured to be fastest on the device (benchmarks/score_minimal_pairs.py).
     """
     device: DeviceName = "auto"
-    """Device of the model."""
+    """Device on which the model is evaluated."""
     threads: Count | None = None
     """Number of CPU threads of PyTorch; null keeps PyTorch's default."""
     compile: CompilationChoice = "auto"

@@ -24,7 +24,7 @@ class Use(NamedTuple):
     predicted_before: int = 0
     """Distance from the position of a prediction to its hidden token."""
     appends_end_token: bool = True
-    """True if training texts ended with a separator."""
+    """True if a separator ended the texts of the training."""
     only: ModelKind | None = None
     """The only one of `kinds` that the model was trained for; None if the model was trained for all `kinds`."""
 
@@ -102,7 +102,7 @@ def baseline_objective(settings: PerplexitySettings, architecture: Architecture)
 
 
 def common_masks(settings: PerplexitySettings) -> MaskedObjective:
-    """Return the objective whose masks are common to all models."""
+    """Return the objective whose masks are the same for all models."""
     return MaskedObjective(
         MaskedSettings(
             kind="subword",

@@ -57,7 +57,7 @@ def translate_all(
     corpus: Mapping[str, Path],
     run: StageRun,
 ) -> None:
-    """Translate the test sets and score them; see the stage `translate_tests`."""
+    """Translate the test sets and score the translations; see the stage `translate_tests`."""
     if sorted(corpus) != sorted(settings.tests):
         raise ConfigError(
             f"corpus: got {', '.join(corpus)}, expected a corpus for each of the test sets {', '.join(settings.tests)}"

@@ -58,7 +58,7 @@ class UserEncoder(Encoder):
         return False
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[Tensor]:
-        """Return the states, each [B, T, D]. Raises ModelError for other shapes."""
+        """Return the states of all layers, each [B, T, D]. Raises ModelError for other shapes."""
         causal = torch.full(input_ids.shape[:1], self.first_token_is_blind, device=input_ids.device)
         with missing_embeddings_reported(self.name, input_ids):
             found = getattr(self.module, STATES)(input_ids, may_read(input_ids, attention_mask, causal))

@@ -32,9 +32,9 @@ class Way(NamedTuple):
     sums: bool = False
     """True if the model is also scored from left to right, for a sum of both likelihoods."""
     pads: bool = False
-    """True if sentences of different lengths may share a batch (`padded`)."""
+    """True if sentences of different lengths may share a padded batch."""
     module: str = "likelihoods"
-    """Module in `minimal_pairs`."""
+    """Name of the module in `minimal_pairs` that contains the scoring function."""
 
 
 def _each(length: int) -> int:

@@ -77,7 +77,7 @@ class BaselineEncoder(Encoder):
 
     @property
     def n_layers(self) -> int:
-        """Number of layers that probes read."""
+        """Number of encoder layers whose states probes read."""
         return self.config.num_hidden_layers
 
     @property
@@ -175,7 +175,7 @@ class BaselineModel:
     output_bias: Tensor | None = None
     """Always None: the classes of `transformers` share no name for an output bias."""
     left_to_right: None = None
-    """None, because an external model predicts in one direction only."""
+    """Always None, because an external model predicts in one direction only."""
     gives_types = False
     """True if the network receives token types; every token then has type 0."""
 
@@ -200,7 +200,7 @@ class BaselineModel:
         self.device = device
         self.where = tokenizer.where
         self.mask_id: int | None = None
-        # Tokens that are appended to an encoded sentence and scored with it.
+        # Tokens that are appended to an encoded sentence and scored with the sentence.
         self._end: tuple[int, ...] = ()
         match self.architecture:
             case "masked":

@@ -14,7 +14,7 @@ from hatchery.artifacts.atomic import json_value
 from hatchery.errors import ModelError, first_line
 from hatchery.evaluation.ways_of_scoring import Architecture
 
-# Tokenizers without a length limit store an enormous number as their limit.
+# Tokenizers without a length limit store an enormous number as `model_max_length`.
 NO_LIMIT = 1 << 30
 # RoBERTa counts positions from the padding id + 1, so its position table has more rows than an input may have tokens.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "roberta-prelayernorm", "xmod", "mpnet")
@@ -47,11 +47,11 @@ class BaselineTokenizer:
             template = True
         others = ("pad_token_id", "eos_token_id", "cls_token_id", "unk_token_id") if template else ()
         self.sep_id: int = after[0] if after else self.found(last, *others)
-        """Id after every text."""
+        """Id of the token that follows every text."""
         self.before = tuple(before)
-        """Ids of the template in front of a text."""
+        """Ids of the template's tokens in front of a text."""
         self.cls_id: int | None = before[0] if before else None
-        """Id in front of the first text; None if no token is in front."""
+        """Id of the token in front of the first text; None if no token is inserted there."""
         if self.cls_id is None and not after and not template and architecture != "encoder_decoder":
             self.cls_id = self.found(first, last)
         self.between_ids, self.end_ids = [self.sep_id] * max(1, between), [self.sep_id]

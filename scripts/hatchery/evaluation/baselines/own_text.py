@@ -70,7 +70,7 @@ class OwnText:
         self._flat = np.frombuffer(self._ids, dtype=np.uint32) if self._ids else np.zeros(0, dtype=np.uint32)
 
     def document(self, index: int) -> Document:
-        """Return the ids of document `index`, from 0."""
+        """Return the token ids of the document with number `index`, counted from 0."""
         ids = self._flat[self._bounds[index] : self._bounds[index + 1]]
         return Document(ids, self._sentence_starts[index], NO_WORDS, 0)
 
@@ -121,7 +121,7 @@ def own_text(model: BaselineModel, corpus: Manifest, split: str) -> OwnText:
 
 
 class Pieces:
-    """Documents split after every `limit` tokens."""
+    """Pieces of the documents of an `OwnText`: each document is split after every `limit` tokens."""
 
     def __init__(self, text: OwnText, limit: int) -> None:
         self._text, self._limit = text, limit
@@ -133,7 +133,7 @@ class Pieces:
         return len(self._documents)
 
     def places(self) -> np.ndarray:
-        """Return the position of each piece's first token in the split, int64 [len]."""
+        """Return the position in the split's token sequence of each piece's first token, int64 [len]."""
         return first_tokens(self._text)[self._documents] + self._firsts
 
     def __getitem__(self, index: int) -> Segment:

@@ -39,7 +39,7 @@ class Checkpoints:
     open: Callable[[str], Pretrained]
 
     def __iter__(self) -> Iterator[tuple[str, Pretrained]]:
-        """Yield name and model of each checkpoint."""
+        """Yield the name and the model of each checkpoint in turn."""
         return ((name, self.open(name)) for name in self.words)
 
 

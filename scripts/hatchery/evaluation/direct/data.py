@@ -17,7 +17,7 @@ from hatchery.raw.registration import RawSource, unregistered
 
 MOST_FILES = 1_000_000
 TABLE = "table.parquet"
-"""File name of a table in memory, shown in messages."""
+"""File name under which messages mention a table in memory."""
 
 
 def source_at(path: str | Path, scratch: Path) -> RawSource:

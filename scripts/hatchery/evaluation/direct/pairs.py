@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
     ".jsonl": pl.read_ndjson,
     ".parquet": pl.read_parquet,
 }
-"""Functions that read a file of pairs, by file suffix."""
+"""Functions that read a file of minimal pairs, by file suffix."""
 
 
 def read_pairs(path: Path) -> pl.DataFrame:

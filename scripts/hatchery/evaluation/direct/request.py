@@ -67,7 +67,7 @@ class Request:
 
 
 class Answer(NamedTuple):
-    """Scores, and the settings (a dataclass) that were used."""
+    """Output of a direct evaluation: its scores, and the settings (a dataclass) that were used."""
 
     scores: Scores
     settings: Any

@@ -1,1 +1,1 @@
-"""Fine-tuning and probing: one engine for every task, head and protocol."""
+"""Fine-tuning and probing: one training loop for all tasks, heads and protocols."""

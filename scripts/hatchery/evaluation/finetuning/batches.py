@@ -43,7 +43,7 @@ class Batch:
 
 
 class EncodedData(Protocol):
-    """Items (examples, sentences) that can be put into batches."""
+    """A data set of items (examples, or sentences with spans) that can be put into batches."""
 
     @property
     def lengths(self) -> np.ndarray:
@@ -51,17 +51,17 @@ class EncodedData(Protocol):
 
     @property
     def n_units(self) -> int:
-        """Number of units that are labelled and predicted."""
+        """Number of units, which have one label and one prediction each: examples, or targets in sentences."""
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units: int64 [units], float64 [units] or bool [units, K]."""
+        """Labels of all units (examples or targets): int64 [units], float64 [units] or bool [units, K]."""
 
     def batch(self, items: np.ndarray) -> Batch:
         """Return the items at the given positions, padded to the longest; `units` are positions in this data set."""
 
     def subset(self, items: Sequence[int]) -> "EncodedData":
-        """Return the items at the given positions, in that order, as a data set."""
+        """Return the items at the given positions, in that order, as a new data set."""
 
 
 # Items are sorted by length within pools of several batches. Large pools need less padding, but a pool of a whole small

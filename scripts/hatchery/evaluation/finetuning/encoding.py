@@ -48,7 +48,7 @@ def encode_pool(texts: Sequence[str], tokenizer: TextTokenizer) -> SegmentPool:
 
 
 class TextNumbers:
-    """A numbering of texts by first occurrence."""
+    """Numbers of distinct texts, assigned in the order of first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -104,7 +104,7 @@ class EncodedTexts:
 
     @property
     def n_units(self) -> int:
-        """Number of examples."""
+        """Number of examples; each example is one unit."""
         return len(self.items)
 
     @property
@@ -114,7 +114,7 @@ class EncodedTexts:
 
     @property
     def truncated(self) -> int:
-        """Number of truncated examples."""
+        """Number of examples that were truncated to the maximum length."""
         return int(self.arrays.is_truncated[self.items].sum())
 
     def subset(self, items: Sequence[int]) -> "EncodedTexts":

@@ -21,7 +21,7 @@ from hatchery.evaluation.tasks.example import Example, MarkedSpan
 
 
 class TextTokenizer(Protocol):
-    """A tokenizer, and the ids around texts: `[CLS] a [SEP] b [SEP]`."""
+    """A tokenizer with the ids that it adds around texts, as in `[CLS] a [SEP] b [SEP]`."""
 
     @property
     def backend(self) -> Backend:
@@ -33,18 +33,18 @@ class TextTokenizer(Protocol):
 
     @property
     def between_ids(self) -> Sequence[int]:
-        """Ids between two texts: one id, once or twice."""
+        """Ids between two texts: a separator once or twice."""
 
     @property
     def end_ids(self) -> Sequence[int]:
-        """Ids after the last text: at most one."""
+        """Ids after the last text: a separator or nothing."""
 
     @property
     def pad_id(self) -> int:
-        """Padding id; the attention mask hides it."""
+        """Id of padding, which the attention mask hides from the model."""
 
     def encode_sentences(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Return ids of each text, without the tokens that frame it."""
+        """Return ids of each text, without the tokens that frame the text."""
 
 
 @dataclass(frozen=True)

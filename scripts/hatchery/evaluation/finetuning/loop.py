@@ -37,7 +37,7 @@ from hatchery.training.learning_rates import learning_rate_factor
 from hatchery.training.optimizers import AdamW
 from hatchery.training.settings import ScheduleSettings
 
-# All metrics are shares or correlations, which are at most 1.
+# The largest possible value of a metric: all metrics are shares or correlations.
 HIGHEST_VALUE = 1.0
 
 

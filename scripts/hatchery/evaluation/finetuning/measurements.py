@@ -221,7 +221,7 @@ def _measured(manifest: Manifest, rows: str) -> _Measured:
 
 @dataclass(frozen=True)
 class _Weight(Record):
-    """A row of the table of a probe's weights."""
+    """A row of `layer_weights.csv`: the weight of one layer in a probe."""
 
     seed: int
     learning_rate: float

@@ -69,7 +69,7 @@ class RunResult:
 
     @property
     def failed(self) -> Failure:
-        """The failure on the main set, which is the first set."""
+        """The run's failure on the main set, which is its first set."""
         return next(iter(self.sets.values())).failed
 
 
@@ -80,7 +80,7 @@ class RunStore:
         self.folder = checkpoints / identity
 
     def save(self, result: RunResult) -> None:
-        """Store one finished run."""
+        """Write one finished run to its file."""
         arrays: dict[str, Any] = {}
         description = {key: value for key, value in vars(result).items() if key != "sets"}
         description |= {"sets": [], OF: self.folder.name}
@@ -292,7 +292,7 @@ def _texts(values: np.ndarray, names: Sequence[str]) -> list[str | None]:
 
 
 def _score_lists(answers: Predicted) -> pa.ListArray:
-    """Return the scores of each unit, without those of missing choices."""
+    """Return a list of scores for each unit, without the scores of missing choices."""
     exists = answers.scores > IMPOSSIBLE_SCORE
     offsets = np.concatenate(([0], np.cumsum(exists.sum(axis=1)))).astype(np.int32)
     return pa.ListArray.from_arrays(offsets, pa.array(answers.scores[exists], type=pa.float32()))

@@ -184,11 +184,11 @@ class ScoredSet:
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units, as in `EncodedData`."""
+        """Labels of all units (examples or targets); see `EncodedData.labels`."""
         return self.data.labels
 
     def subset(self, items: Sequence[int]) -> "ScoredSet":
-        """Return the units of the items at the given positions."""
+        """Return the scored set of the items at the given positions."""
         data = self.data.subset(items)
         if not self.facts:
             return replace(self, data=data, is_scored=np.ones(data.n_units, dtype=bool))

@@ -70,7 +70,7 @@ def macro_f1(scored: Scored) -> float:
 
 
 def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """F1 of yes-or-no decisions, bool [n]."""
+    """Return the F1 of yes-or-no decisions, bool [n]."""
     decisions = int(labels.sum()) + int(predictions.sum())
     return 2 * int((labels & predictions).sum()) / decisions if decisions else 0.0
 

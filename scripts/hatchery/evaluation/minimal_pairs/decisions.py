@@ -20,7 +20,7 @@ from hatchery.evaluation.settings import SuiteSettings
 from hatchery.sums import plain_sum
 
 OF_PAIRS = 0.5
-"""The accuracy of a blind guess on pairs, a fraction."""
+"""Accuracy of a blind guess on pairs, a fraction."""
 Outcome = Literal["correct", "wrong", "tie"]
 Level = Literal["paradigm", "phenomenon", "suite"]
 
@@ -78,11 +78,11 @@ TIE_RULES = {
     "drawn": "as BabyLM 2026: a tie is decided by a draw, which is seeded here",
     "first_in_row": "the first in its row of several best texts is preferred",
 }
-"""Description of each tie rule in manifests."""
+"""Descriptions of the tie rules, which manifests contain."""
 
 
 def tie_rule(suite: SuiteSettings) -> str:
-    """Return the tie rule of a suite, a key of TIE_RULES."""
+    """Return the suite's rule for ties between candidates, a key of TIE_RULES."""
     if suite.edition == 2023:
         return "wrong"
     if suite.ties is not None:

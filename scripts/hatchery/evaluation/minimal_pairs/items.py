@@ -12,7 +12,7 @@ BY_PAIR = "_by_pair"
 
 @dataclass(frozen=True, order=True)
 class Candidate:
-    """A text that a model may prefer: `completion` is scored, `prefix` is given."""
+    """A text that a model may prefer: `completion` is scored, after the context `prefix`."""
 
     completion: str
     prefix: str = ""
@@ -25,7 +25,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Item:
-    """Candidates of which the model should prefer the first."""
+    """An item of a suite: candidates of which the model should prefer the first."""
 
     paradigm: str
     phenomenon: str
@@ -33,7 +33,7 @@ class Item:
     candidates: tuple[Candidate, ...]
     field: str = ""
     preference: float | None = None
-    """For items without a right answer, the share of people who prefer the first candidate."""
+    """Share of people who prefer the first candidate; only for items without a right answer."""
     place: int = 0
     """Index of the right candidate in the file's row. `candidates` lists the right candidate first, and the other
     candidates in the row's order."""

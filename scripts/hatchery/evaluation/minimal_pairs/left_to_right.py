@@ -55,7 +55,7 @@ def token_left_to_right_likelihoods(
     sentence; `on_tokens` is called with the number of finished tokens, context included. Shared prefixes are computed
     once, if the model can continue from cached prefixes.
     """
-    # Only Hatchery's models certainly ignore the padding.
+    # Modules of users and external models may read the padding, so only Hatchery's models get it.
     padding = POSITIONS_OF_A_CALL if padded and isinstance(model, HatcheryModel) else 0
     if not model.shares_prefixes or temperatures != AT_ONE:
         return _each_by_itself(model, sentences, tokens_per_batch, on_tokens, temperatures, padding)
@@ -86,7 +86,7 @@ def _behind_prefixes(
     counts = [sentences[member].scored for member in batch.members]
     text = np.repeat(np.arange(len(batch.members)), counts)
     n_before = len(model.frame.before)
-    # A token is predicted at the input position before it.
+    # A token is predicted at the input position before this token.
     columns = np.concatenate(
         [n_before - 1 + np.arange(one.given, len(one.ids)) for one in (sentences[member] for member in batch.members)]
     )
@@ -120,7 +120,7 @@ def _each_by_itself(
         encoded, length = list(bucket), len(bucket[-1].ids)
         ids = np.array([(*sentence.ids, *[0] * (length - len(sentence.ids))) for sentence in encoded], dtype=np.int64)
         asked = scored_tokens(encoded, length)
-        # The last token conditions no prediction, so it is no input.
+        # No token is predicted from the last token, so the last token is no input.
         inputs = np.concatenate([np.broadcast_to(context, (len(ids), len(context))), ids[:, :-1]], axis=1)
         columns = np.arange(len(context) - 1, inputs.shape[1])
         rows_per_batch = max(1, tokens_per_batch // inputs.shape[1])

@@ -127,14 +127,14 @@ class CandidateScores:
     """Scores at each temperature, if requested: float64 [I, K, T]."""
 
     def of(self, items: Sequence[Item]) -> list[list[float]]:
-        """Return the scores of the candidates of each item."""
+        """Return the scores of each item's candidates as lists."""
         return [scores[: len(item.candidates)].tolist() for item, scores in zip(items, self.scores, strict=True)]
 
 
 def score_suite(
     settings: ScoringSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun
 ) -> None:
-    """Score a suite and write the scores; see the stage `score_minimal_pairs`."""
+    """Score the suite of a source manifest and write the scores; see the stage `score_minimal_pairs`."""
     suite = read_suite(open_source(source), settings)
     device = prepare_device(runtime.device, runtime.threads, settings.precision)
     asked = opened_model(model, device, settings)

@@ -49,19 +49,19 @@ class EncodedSentence:
 
     @property
     def scored(self) -> int:
-        """Number of scored tokens."""
+        """Number of scored tokens in the sentence."""
         return len(self.ids) - self.given
 
 
 class SentenceModel(Protocol):
-    """A language model in evaluation mode, in float32, on `device`."""
+    """Interface of a language model in evaluation mode, in float32, on `device`."""
 
     architecture: Architecture
     device: torch.device
     frame: Frame
     """Frame of a sentence. For causal models, `before` is the context of the first token and `after` is empty."""
     mask_id: int | None
-    """Id of the mask token of a masked model."""
+    """Id of the mask token; None for models that are not masked."""
     predicted_before: int
     """Distance from the position of a prediction to its hidden token; 0 for models that are not masked."""
     unknown_id: int | None
@@ -149,7 +149,7 @@ class WithTokenizer:
         self.predicted_before = 0 if is_causal else predicted_before
         self.frame = Frame((tokenizer.cls_id,), () if is_causal else tuple(tokenizer.end_ids))
         self.mask_id: int | None = None if is_causal else tokenizer.mask_id
-        # A tokenizer without an unknown token may lack the attribute.
+        # A tokenizer without an unknown token may have no attribute `unknown_id`.
         self.unknown_id: int | None = getattr(tokenizer, "unknown_id", None)
         self.vocabulary_size = network.config.vocab_size
 
@@ -210,7 +210,7 @@ class HatcheryModel(WithTokenizer):
 
     @property
     def output_bias(self) -> Tensor | None:
-        """Return the bias [V] of the output layer, or None."""
+        """Return the bias [V] of the output layer; None for an output layer without bias."""
         return self.network.output_layer[1]
 
     def features_at(self, input_ids: Tensor, rows: Tensor) -> Tensor:
@@ -261,7 +261,7 @@ class ModuleModel(WithTokenizer):
     shares_prefixes = False
 
     def __init__(self, network: OwnModel, *given: Any) -> None:
-        """See `WithTokenizer`; `longest_input` is that of the module."""
+        """See `WithTokenizer`; `longest_input` is read from the module."""
         super().__init__(network, *given)
         self.longest_input = network.longest_input
 
@@ -282,7 +282,7 @@ class ModuleModel(WithTokenizer):
 
 
 TokenizedModel: TypeAlias = HatcheryModel | ModuleModel
-"""A model with a Hatchery tokenizer."""
+"""A language model with a Hatchery tokenizer."""
 
 
 def word_numbers(word_ids: Sequence[int | None]) -> tuple[int, ...]:

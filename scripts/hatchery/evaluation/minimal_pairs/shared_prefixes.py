@@ -23,7 +23,7 @@ class Group:
     shared: int
     members: tuple[int, ...]
     longest: int
-    """Number of tokens of the longest input."""
+    """Number of tokens of the group's longest input."""
 
 
 def groups_of(inputs: Sequence[tuple[int, ...]]) -> list[Group]:

@@ -16,7 +16,7 @@ from hatchery.evaluation.minimal_pairs.items import Item
 from hatchery.evaluation.settings import ScoringSettings
 
 GRID = (1e-6, *(round(0.05 * step, 2) for step in range(1, 61)))
-"""The temperatures; the first one, close to 0, replaces temperature 0."""
+"""The temperatures by which logits are divided; the first one, close to 0, replaces temperature 0."""
 ONE = GRID.index(1.0)
 
 

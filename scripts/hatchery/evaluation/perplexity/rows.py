@@ -122,7 +122,7 @@ class FrequencyRow(Record):
 
 
 def split_of_bin(task: str) -> str:
-    """Return the name of the split from the name of one of its bins."""
+    """Return the name of the split from the task name of one of its bins (see `FrequencyRow.task`)."""
     return task.partition(_BIN)[0]
 
 

@@ -63,7 +63,7 @@ class HeldOutText(DocumentCollection, Protocol):
 
     @property
     def special(self) -> SpecialTokens | SpecialIds:
-        """Ids of the special tokens."""
+        """Special tokens of the vocabulary, with their ids."""
 
     @property
     def n_special(self) -> int:
@@ -71,7 +71,7 @@ class HeldOutText(DocumentCollection, Protocol):
 
     @property
     def words(self) -> int:
-        """Number of words of the split."""
+        """Number of words in the split's text."""
 
 
 def check_tokenizer(model: Manifest, tokens: Manifest) -> None:
@@ -104,7 +104,7 @@ def held_out_examples(shards: HeldOutText, settings: PerplexitySettings, objecti
 
 
 def chosen_sequences(examples: Sized, settings: PerplexitySettings) -> np.ndarray:
-    """Return indices of the scored sequences, int64, ascending, each once."""
+    """Return the indices of the sequences to score, int64, ascending and distinct."""
     return np.sort(epoch_permutation(settings.seed, 0, len(examples))[: settings.sequences])
 
 
@@ -176,7 +176,7 @@ class FrequencyTally:
     def __init__(self, target_counts: np.ndarray) -> None:
         """`target_counts` int64 [V] counts how often each type is a target in the training text."""
         self.types = len(target_counts)
-        """Number of types of the vocabulary."""
+        """Number of token types in the vocabulary."""
         self._x = np.log(smoothed_distribution(target_counts))
         self._count = np.zeros(self.types, dtype=np.int64)
         self._sums = {name: np.zeros((2, self.types)) for name in SLOPES}
@@ -278,7 +278,7 @@ def score_batches(
 
 
 def label_weights(batch: Mapping[str, Tensor], device: torch.device) -> Tensor:
-    """Return the weights of a batch's labels, by default 1: float64 [N]."""
+    """Return the weight of each labelled position in the loss, by default 1: float64 [N]."""
     labelled = batch["labels"] != UNLABELLED
     weights = batch.get(WEIGHTS, torch.ones(1, 1).expand_as(labelled))
     return weights[labelled].double().to(device)
@@ -307,7 +307,7 @@ def drawn_sentences(shards: HeldOutText, number: int, seed: int, longest: int) -
         edges = [*document.sentence_starts.tolist(), len(document.ids)]
         first = index - int(bounds[document_index])
         ids = document.ids[edges[first] : edges[first + 1]]
-        # The special token at the end of a paragraph is no target.
+        # The special token at the end of a paragraph is not a target.
         words = ids[ids >= shards.n_special][:longest].tolist()
         if words:
             sentences.append(words)

@@ -33,7 +33,7 @@ _OPENED = re.compile(r"\(([^()*|\s]+)")
 
 @dataclass(frozen=True)
 class LabelledSpan:
-    """Words [start, end) and their label."""
+    """A span of words [start, end), and its label."""
 
     start: int
     end: int

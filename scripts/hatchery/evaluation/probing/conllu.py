@@ -28,11 +28,11 @@ class ConlluWord:
 
     @property
     def form(self) -> str:
-        """The word as written, without inner spaces, as in `20 000` or `z. B.`."""
+        """The word's text (FORM) without inner spaces, as in `20 000` or `z. B.`."""
         return "".join(self.columns["FORM"].split())
 
     def label(self, column: str) -> str:
-        """Return the value of a column. Raises EvaluationError if the cell is empty."""
+        """Return the value of a column of the word. Raises EvaluationError if the cell is empty."""
         value = self.columns[column]
         if value in ("", _MISSING):
             raise EvaluationError(f"{self.where}: the column {column} is empty, expected a label")

@@ -113,7 +113,7 @@ class EncodedSpans:
 
     @property
     def n_units(self) -> int:
-        """Number of targets of all sentences."""
+        """Number of units: the targets of all sentences."""
         return len(self.labels)
 
     def units_of(self, items: np.ndarray) -> np.ndarray:

@@ -108,27 +108,27 @@ class LayeredSpans:
 
     @property
     def n_units(self) -> int:
-        """Number of targets of all sentences."""
+        """Number of units: the targets of all sentences."""
         return self.data.n_units
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels of all units."""
+        """Labels of all units (targets)."""
         return self.data.labels
 
     @property
     def unknown(self) -> np.ndarray:
-        """Number of unknown labels of each unit."""
+        """Number of labels outside the label set, for each unit (target)."""
         return self.data.unknown
 
     @property
     def dropped(self) -> int:
-        """Number of sentences that were too long."""
+        """Number of sentences that were dropped because they were too long."""
         return self.data.dropped
 
     @property
     def share_kept(self) -> float:
-        """Return the share of the tokens in spans that is cached."""
+        """Return the share of cached tokens among the tokens in spans."""
         return self.kept.vectors.shape[1] / max(1, int(self.kept.sizes.sum()))
 
     def batch(self, items: np.ndarray) -> Batch:
@@ -160,7 +160,7 @@ class LayeredSpans:
         return LayeredSpans(self.data.subset(items), self.source, self.kept)
 
     def _layers(self, sequences: np.ndarray) -> Tensor:
-        """Return the vectors [L, N, D] of distinct sequences, one after another."""
+        """Return the layers' vectors [L, N, D] of distinct sequences, one sequence after another."""
         kept, sizes = self.kept, self.kept.sizes[sequences]
         in_memory = kept.places[sequences] != NOT_KEPT
         rows = torch.from_numpy(flat_ranges(kept.places[sequences][in_memory], sizes[in_memory]))

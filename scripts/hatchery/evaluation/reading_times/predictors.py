@@ -112,7 +112,7 @@ class Regression:
     groups: np.ndarray
     clusters: list[str]
     constant: list[str]
-    """Omitted predictors, which have only one value."""
+    """Names of the predictors that are omitted, because they have only one value."""
 
 
 def regression_of(frame: pl.DataFrame, response: str, settings: ReadingTableSettings) -> Regression:

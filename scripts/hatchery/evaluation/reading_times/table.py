@@ -47,7 +47,7 @@ class ReadTable:
     counts: dict[str, int] = field(default_factory=dict)
 
     def frame(self) -> "pl.DataFrame":
-        """Return the rows as a polars data frame."""
+        """Return the table's rows as a polars data frame."""
         import polars as pl
 
         types: dict[str, Any] = {"item": pl.String, "participant": pl.String}
@@ -135,7 +135,7 @@ def _rows(source: RawSource, name: str) -> Iterator[Record]:
 
 
 def _chosen(source: RawSource, name: str, settings: ReadingTableSettings, most: MostRows) -> Iterator[Record]:
-    """Yield the rows whose columns have the values in `only`."""
+    """Yield the rows of a file whose columns have the values in the setting `only`."""
     limit = most(name)
     for number, record in enumerate(_rows(source, name)):
         if limit is not None and number >= limit:

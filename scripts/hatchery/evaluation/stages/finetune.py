@@ -25,7 +25,7 @@ UNFINISHED = Path("results/finetuning_runs")
 """Folder of checkpoints: the finished fine-tuning runs of unfinished jobs."""
 
 SOURCE = "source {}"
-"""Name of a task's source in manifests."""
+"""Name of a task's source manifest among the inputs in manifests."""
 
 if TYPE_CHECKING:
     from hatchery.experiment.project import Project
@@ -42,7 +42,7 @@ def finetuning_settings(project: "Project", experiment: str, task: str) -> dict[
 
 
 def task_settings(own: TaskSettings, head: HeadSettings, protocol: ProtocolChoice) -> dict[str, object]:
-    """Return the settings of a task with `head`, and of its protocol."""
+    """Return the settings of the stage for a task with `head` and a protocol."""
     # The reported metric is listed first, because a task's first metric is its primary one. Papers and pipelines report
     # different metrics of the same predictions.
     metrics = sorted(own.metrics, key=lambda metric: metric != protocol.reported_metric)
@@ -80,7 +80,7 @@ def tasks_read(project: "Project", experiment: str) -> Iterator[ReadData]:
 
 
 def check_task(source: "RawSource", task: TaskSettings, rows: MostRows) -> Iterable[str]:
-    """Check the rows of a task by reading them."""
+    """Check the rows of a task by reading them as fine-tuning does."""
     from hatchery.evaluation.tasks.task_rows import check_rows
 
     check_rows(source, task, rows)

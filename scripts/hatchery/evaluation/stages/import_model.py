@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hatchery.experiment.project import Project
     from hatchery.raw.registration import RawSource
 
-# Files that `transformers` writes and no evaluation reads.
+# Names of files that `transformers` writes and no evaluation reads.
 UNUSED = ("generation_config.json", "chat_template.jinja")
 
 NEVER_READ = ("*.py", "*.ipynb", "*.md", "README*", "LICENSE*")
@@ -32,7 +32,7 @@ The classes of model and tokenizer determine which other files are read.
 
 
 def import_settings(project: "Project", baseline: str) -> dict[str, object]:
-    """Return the settings of an external model."""
+    """Return the settings of the external model called `baseline`."""
     return keys_of(project.baseline(baseline), only=BaselineSettings)
 
 

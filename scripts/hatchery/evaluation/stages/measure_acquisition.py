@@ -40,7 +40,7 @@ def acquisition_inputs(jobs: "Jobs", experiment: str, run: str) -> dict[str, Pat
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the tables of children and of contexts."""
+    """Return the files with the tables of children and of contexts."""
     found = build(MarkedAcquisition, stage_body(settings))
     return [source.one_name(pattern) for pattern in (found.children, found.contexts)]
 

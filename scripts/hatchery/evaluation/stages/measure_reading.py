@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hatchery.workflow.result_paths import ResultPaths
 
 NAMES = {"rt": "eye_tracking", "spr": "self_paced", "reading": "reading"}
-"""Names in tables of the mean scores of `scores.csv`."""
+"""Task names of the mean scores in tables, by their name in `scores.csv`."""
 
 
 def reading_settings(project: "Project", experiment: str) -> dict[str, object]:

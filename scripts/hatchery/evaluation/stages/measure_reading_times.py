@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def reading_times_settings(project: "Project", reading_table: str) -> dict[str, object]:
-    """Return columns, predictors and regressions of a table."""
+    """Return the settings of a table of reading times: its columns, predictors and regressions."""
     return project.reading_table(reading_table).measured(reading_table)
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the tables of reading times, words and frequencies."""
+    """Return the files with the tables of reading times, texts and frequencies."""
     from hatchery.evaluation.reading_times.table import table_files
 
     return table_files(source, build(NamedReadingTable, stage_body(settings)))

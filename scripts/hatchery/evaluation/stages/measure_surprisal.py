@@ -30,7 +30,7 @@ def surprisal_inputs(results: "ResultPaths", experiment: str, texts: str) -> dic
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files with the texts."""
+    """Return the files that contain the texts."""
     from hatchery.evaluation.surprisal.texts import text_files
 
     return text_files(source, build(NamedTexts, stage_body(settings)))

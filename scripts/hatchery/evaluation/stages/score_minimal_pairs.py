@@ -23,20 +23,20 @@ def minimal_pairs_settings(project: "Project", suite: str) -> dict[str, object]:
 
 
 def files_read(settings: Mapping[str, Any], name: str, source: "RawSource") -> Iterable[str]:
-    """Return the files of the suite."""
+    """Return the files of the suite in the source."""
     from hatchery.evaluation.minimal_pairs.pairs import pair_files
 
     return pair_files(source, build(ScoringSettings, stage_body(settings)))
 
 
 def suites_read(project: "Project", experiment: str) -> Iterator[ReadData]:
-    """Yield the suites of an experiment."""
+    """Yield the suites that an experiment scores."""
     for name, suite in project.readable("suite", project.experiment(experiment).minimal_pairs):
         yield ReadData(project.place("suite", name), suite.data, build(ScoringSettings, suite.scored(name)))
 
 
 def check_suite(source: "RawSource", suite: ScoringSettings, rows: MostRows) -> Iterable[str]:
-    """Check the files of a suite."""
+    """Check the files of a suite by reading them."""
     from hatchery.evaluation.minimal_pairs.pairs import check_pairs
 
     check_pairs(source, suite, rows)

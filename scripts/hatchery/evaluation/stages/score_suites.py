@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hatchery.workflow.outputs import Outputs
 
 SOURCE = "source of {}"
-"""Name of a suite's source in manifests."""
+"""Name of a suite's source manifest among the inputs in manifests."""
 
 
 def several_suites_settings(project: "Project", experiment: str, batch: str) -> dict[str, object]:

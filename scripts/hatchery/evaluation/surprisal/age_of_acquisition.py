@@ -22,7 +22,7 @@ from hatchery.evaluation.surprisal.reading import Model
 
 Rules = Literal["2025", "2026"]
 ACQUIRED = 0.5
-"""Share of children who say a word at its age of acquisition."""
+"""Share of children who say a word at the word's age of acquisition."""
 FEWEST_WORDS, FEWEST_POINTS, LEAST_SIGNIFICANT = 3, 3, 0.1
 """Smallest number of words for a correlation, smallest number of points for a fit, and the p-value above which a
 correlation counts as 0."""
@@ -32,7 +32,7 @@ SMALLEST = 1e-6
 
 
 class Sigmoid(NamedTuple):
-    """height / (1 + exp(-slope (x - middle))) + floor."""
+    """The curve height / (1 + exp(-slope (x - middle))) + floor."""
 
     height: float
     slope: float
@@ -175,7 +175,7 @@ def acquisition(
         return Acquisition(0.0, None, ages)
     both = np.array(list(ages.values()))
     with warnings.catch_warnings():
-        # SciPy warns about constant ages, which have no correlation.
+        # For constant ages, which have no correlation, SciPy warns and returns NaN.
         warnings.simplefilter("ignore")
         score, p = map(float, pearsonr(both[:, 0], both[:, 1]))
     if math.isnan(score):

@@ -22,7 +22,7 @@ from hatchery.raw.registration import RawSource
 from hatchery.typed import build
 
 TEXTS = "text"
-"""Column name for a list of texts."""
+"""Column name of the data frame into which a list of texts is converted."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ SCORES_FILE = "scores.csv"
 
 
 def measure(settings: ReadingSettings, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
-    """Write the surprisals and scores; see the stage `measure_reading`."""
+    """Write the surprisals and scores of a model; see the stage `measure_reading`."""
     words = read_words(open_source(source), settings.files)
     device = prepare_device(runtime.device, runtime.threads)
     asked = load_sentence_model(model, device, settings.scoring, template=True)

@@ -31,7 +31,7 @@ from hatchery.raw.registration import open_source
 from hatchery.sanitize import csv_text
 
 MOST_NAMED = 8
-"""Largest number of rare characters in a message."""
+"""Largest number of rare characters that a message lists."""
 
 
 def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:

@@ -17,7 +17,7 @@ OURS = (
 """Columns of tables of surprisals; a column of a user's table with the same name gets OWN in front."""
 OWN = "own_"
 MOST_DRAWN = 40
-"""Largest number of words of a text in a figure."""
+"""Largest number of words that a figure shows of a text."""
 SUITE = "surprisal"
 WORD_METRIC, MEAN_METRIC = "surprisal_bits", "bits_per_word"
 

@@ -42,7 +42,7 @@ Context = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Asked:
-    """One prediction: the token `target` after `context`."""
+    """One prediction: the token `target` after the text `context`."""
 
     context: Context
     target: int

@@ -48,7 +48,7 @@ class SurprisalSettings(Settings):
     """Add a space before every text. If the tokenizer distinguishes words after a space, the first word then has the
     same tokens as in the middle of a text."""
     drawn: Count = 1
-    """Number of the text in the figure, counted from 1."""
+    """Number of the text that a figure shows, counted from 1."""
 
     @property
     def text_columns(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class NamedTexts(SurprisalSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingSettings(Settings):
-    """Words that people have read, with their reading times."""
+    """Settings of words with the reading times of people who have read the words."""
 
     files: NotEmpty = "*full_eval/reading/reading_data.csv"
     """Shell pattern that matches exactly one file of the source: a table with BabyLM's columns."""

@@ -225,7 +225,7 @@ def is_missing(value: Any, spellings: Iterable[str]) -> bool:
 
 
 def _key(record: Record, settings: SurprisalSettings) -> tuple[str, ...]:
-    """Return the values that identify the text of a row."""
+    """Return the values of the text columns, which identify the text of a row."""
     values = [record.value(column) for column in settings.text_columns]
     for column, value in zip(settings.text_columns, values, strict=True):
         if is_missing(value, settings.missing) or isinstance(value, list | dict):

@@ -68,7 +68,7 @@ class Alphabet:
 
     model: TokenizedModel | BaselineModel
     rare: dict[str, int] = field(default_factory=dict)
-    """Number of words that contain each of the characters without a token."""
+    """Number of words with each character that no token contains."""
 
     def __post_init__(self) -> None:
         backend = self.model.tokenizer.backend
@@ -149,7 +149,7 @@ def word_surprisals(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A model with the settings for scoring words."""
+    """A model with its scoring method and settings, which scores the words of texts."""
 
     model: TokenizedModel | BaselineModel
     scoring: str

@@ -39,7 +39,7 @@ class Example:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The segments of the only input."""
+        """The segments of the example's only input."""
         (segments,) = self.inputs
         return segments
 

@@ -238,9 +238,9 @@ class Layout:
     make: Callable[[Context], LayOut]
     """Function that returns, for a task, the function from a record to its examples."""
     fields: tuple[str, ...] = ()
-    """Fields of a record that the layout reads; empty if the task names them."""
+    """Fields of a record that the layout reads; empty if the task's settings name the fields."""
     choices: int | None = None
-    """Number of inputs of an example; None for a single input."""
+    """Number of inputs of an example (one per choice); None for a single input."""
 
 
 def nested(record: Record, value: object, name: str, kind: type) -> object:

@@ -49,7 +49,7 @@ HeadKind = Literal[
     "word_classification",
 ]
 SPAN_HEADS: tuple[HeadKind, ...] = ("span_classification", "word_classification")
-"""Heads of sentences with labelled spans."""
+"""Heads for sentences with labelled spans."""
 if TYPE_CHECKING:
     LayoutName = str
     MetricName = str
@@ -61,10 +61,10 @@ Files = str | Annotated[tuple[str, ...], MinLen(1)]
 
 @dataclass(frozen=True)
 class HeadSettings(Settings):
-    """Output head of `hatchery.modeling.heads.registry`, with its options."""
+    """Kind and options of a task's output head, which `hatchery.modeling.heads.registry` defines."""
 
     kind: HeadKind = "sequence_classification"
-    """Kind of head."""
+    """Name of the head in the registry of heads."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of the head; see scripts/hatchery/modeling/heads/registry.py."""
 
@@ -100,7 +100,7 @@ class TransferSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskKeys(Settings):
-    """The rows of a task, their inputs, its head and its metrics."""
+    """Keys of a task: its rows, their inputs, its head and its metrics."""
 
     suite: BlockName = "finetuning"
     """Suite in which the results are listed."""
@@ -160,7 +160,7 @@ class TaskKeys(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSettings(TaskKeys):
-    """One labelled task."""
+    """A labelled task: its keys and its name."""
 
     name: str
     """Name of the task."""
@@ -301,7 +301,7 @@ class FinetuneRuntime(Settings):
     """Runtime settings of fine-tuning; not part of the result's identity."""
 
     device: DeviceName = "auto"
-    """Device of the models."""
+    """Device on which models are trained and evaluated."""
     threads: Count | None = None
     """Number of CPU threads of PyTorch; null keeps PyTorch's default."""
     compile: CompilationChoice = "auto"

@@ -35,16 +35,16 @@ from hatchery.raw.registration import RawSource
 
 @dataclass(frozen=True)
 class SetReport:
-    """Numbers of units (examples; sentences in edge probing) of one set."""
+    """Numbers of units (examples, or sentences in edge probing) of one set of rows."""
 
     read: int
-    """Number of rows in the files, as examples: ReCoRD has one per candidate entity."""
+    """Number of examples in the files; ReCoRD has one example per candidate entity."""
     kept: int
-    """Number of rows within the vocabulary, if the task has a filter."""
+    """Number of examples within the vocabulary, if the task has a filter by vocabulary."""
     used: int = 0
-    """Number of rows that are used: after the limits, and without held-out rows."""
+    """Number of examples after limits, without held-out rows."""
     scored: int = 0
-    """Number of used rows that enter the metrics."""
+    """Number of used examples that enter the metrics."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ReadReport:
         sets = {}
         for name, rows in {"train": data.train, **data.scored}.items():
             if name == "train" and name not in self.sets:
-                continue  # This task only scores models of other tasks.
+                continue  # The set has no training files: its task only scores models of other tasks.
             before = self.sets.get(name, SetReport(0, 0))
             scored = sum(row.scored if isinstance(row, Example) else 1 for row in rows)
             sets[name] = replace(before, used=len(rows), scored=scored if name != "train" else 0)

@@ -68,7 +68,7 @@ def _check(row: Record, passage: str, query: str, entities: list[str], answers: 
 
 
 def _texts(row: Record, name: str) -> list[str]:
-    """Return the distinct texts of a list, in order."""
+    """Return the distinct texts of a row's list `name`, in order."""
     values: Any = nested(row, row.value(name), name, list)
     for value in values:
         if not isinstance(value, str) or not value.strip():
