@@ -51,7 +51,7 @@ def hold_out(
 
 
 def input_groups(examples: Sequence[Example | SpanExample]) -> list[int]:
-    """Return a group number per row; rows with equal inputs or of one group (a question) share a number.
+    """Return a group number per row; rows with equal inputs share a number, and so do rows of one group (a question).
 
     Groups are numbered from 0 in the order of their first rows.
     """

@@ -44,7 +44,7 @@ from hatchery.typed import build
 SCORES_FILE = "scores.csv"
 BEAMS_FILE, BEAM_COLUMNS = "beams.csv", ("beam", "metric", "score", "chosen")
 TEST, PAIRS, PAIR_COLUMNS = "test", "pairs", ("source", "reference")
-"""Names of the test set and of the corpus of pairs in memory, and the columns of a table of pairs."""
+"""Name of the test set and of the corpus for pairs in memory, and the columns of a table of pairs."""
 COLUMNS = ("test", "corpus", "split", "pairs", "metric", "score", "signature")
 _DOCUMENTS_PER_BATCH = 1000
 _DECIMALS = 6

@@ -102,7 +102,7 @@ def training_batches(
 def prediction_batches(lengths: np.ndarray, tokens_per_batch: int) -> list[np.ndarray]:
     """Return the positions of each batch for prediction, the longest items first.
 
-    A batch has at most `tokens_per_batch` positions, padding included, unless one item alone has more.
+    A batch has at most `tokens_per_batch` positions, padding included, unless a single item has more positions.
     """
     order = np.argsort(-lengths, kind="stable")
     batches, start = [], 0

@@ -208,8 +208,8 @@ def _framed(arrays: TextArrays, inputs: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _laid_out(rows: np.ndarray, exists: np.ndarray, missing: int | bool) -> np.ndarray:
-    """Return an array [B, C, T]: the rows [R, T] in order at the positions where `exists` bool [B, C] is true, and
-    `missing` at all other positions."""
+    """Arrange the rows [R, T] in an array [B, C, T]: in order, where `exists` bool [B, C] is true; all other entries
+    are `missing`."""
     laid_out = np.full((*exists.shape, rows.shape[1]), missing, dtype=rows.dtype)
     laid_out[exists] = rows
     return laid_out

@@ -178,7 +178,8 @@ def _optional(record: Record, name: str, default: str) -> str:
 
 
 def _pair_id(record: Record) -> str:
-    # The release has the field pairID (text), the hub's copy pair_id (integer); other suites have no such field.
+    # BLiMP's release has the field pairID (text), the hub's copy has the field pair_id (integer); other suites have
+    # neither field.
     value: Any = record.values.get("pairID", record.values.get("pair_id", record.line))
     if not isinstance(value, str | int):
         raise EvaluationError(f"{record.where}: the pair's id must be a text or an integer, got {shorten(value)}")

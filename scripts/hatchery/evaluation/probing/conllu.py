@@ -21,7 +21,7 @@ _MISSING = "_"
 
 @dataclass(frozen=True)
 class ConlluWord:
-    """One word; `columns` maps the names of its columns to their values, `where` is `file:line`."""
+    """One word of a sentence; `columns` maps column names to the word's values, `where` is `file:line`."""
 
     columns: dict[str, str]
     where: str

@@ -64,7 +64,8 @@ COEFFICIENTS = {
 
 
 def measure(settings: NamedReadingTable, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
-    """Write the words, scores and coefficients; see the stage `measure_reading_times`."""
+    """Write a model's surprisals of words, scores and regression coefficients; see the stage
+    `measure_reading_times`."""
     table = read_table(open_source(source), settings)
     device = prepare_device(runtime.device, runtime.threads)
     score(load_sentence_model(model, device, settings.scoring), table, settings, runtime).write(run)

@@ -55,8 +55,8 @@ def files_of_tasks(settings: Mapping[str, Any], name: str, source: "RawSource") 
     input_names={"source": SOURCE, "vocabulary": "vocabulary {}"},
     files_read=files_of_tasks,
     unrecorded=lambda model: {"results": f"results/finetuning/{model}"},
-    # The folders of the tasks are not declared as outputs, because Snakemake would delete finished folders if one task
-    # changes or fails.
+    # The tasks' folders are not declared as outputs, because Snakemake would delete the folders of finished tasks if
+    # one task changes or fails.
     shared=StoredByDigest("finetuning_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",

@@ -56,8 +56,8 @@ def files_of_suites(settings: Mapping[str, Any], name: str, source: "RawSource")
     input_names={"source": SOURCE},
     files_read=files_of_suites,
     unrecorded=lambda model: {"results": f"results/minimal_pairs/{model}"},
-    # The folders of the suites are not declared as outputs, because Snakemake would delete finished folders if one
-    # suite changes or fails.
+    # The suites' folders are not declared as outputs, because Snakemake would delete the folders of finished suites if
+    # one suite changes or fails.
     shared=StoredByDigest("minimal_pairs_jobs", ("batch",)),
     environment="evaluation",
     runs_on="gpu",

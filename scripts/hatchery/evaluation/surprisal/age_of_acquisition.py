@@ -68,7 +68,7 @@ def fit(x: np.ndarray, y: np.ndarray, bounds: Bounds, evaluations: int) -> Sigmo
             warnings.simplefilter("ignore", OptimizeWarning)
             found, _ = curve_fit(curve, x, y, p0=bounds.start, maxfev=evaluations, **limits)
     except (RuntimeError, ValueError, TypeError):
-        # No convergence, start values outside their limits, or fewer points than parameters.
+        # The fit does not converge, a start value is outside its limits, or there are fewer points than parameters.
         return None
     return Sigmoid(*found.tolist())
 

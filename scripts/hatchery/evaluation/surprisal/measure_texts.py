@@ -35,7 +35,7 @@ MOST_NAMED = 8
 
 
 def measure_texts(settings: NamedTexts, runtime: EvaluationRuntime, model: Path, source: Path, run: StageRun) -> None:
-    """Write the surprisals of the words of the texts; see the stage `measure_surprisal`."""
+    """Write the surprisals of the words of a source's texts; see the stage `measure_surprisal`."""
     opened = open_source(source)
     survey = read_texts(opened, settings)
     for note in survey.notes(settings):
@@ -83,8 +83,8 @@ class ScoredTexts:
         is_ours = {settings.column} & {"word"} if settings.text_columns else set()
         self._own = own_columns(column for column in survey.columns if column not in is_ours)
         self.schema = pl.Schema({**PLACES, **SCHEMA, **dict.fromkeys(self._own.values(), pl.String)})
-        """Columns of the tables: file and line of a text, the columns of `words.SCHEMA`, and those of the user's table.
-        """
+        """Columns of the tables: file and line of a text, the columns of `words.SCHEMA`, and the columns of the user's
+        table."""
         self.alphabet = Alphabet(model)
         self._counted = [0, 0, 0, 0]
 

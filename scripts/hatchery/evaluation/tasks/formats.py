@@ -56,8 +56,10 @@ LABEL_OF_VALUE = {
 
 
 def read_rte_xml(source: RawSource, name: str) -> Iterator[Record]:
-    """Return the pairs of a file in order. Raises EvaluationError naming file and line for malformed XML or a wrong
-    pair."""
+    """Return the pairs of text and hypothesis of an RTE file, in order.
+
+    Raises EvaluationError naming file and line for malformed XML or a wrong pair.
+    """
     parser = etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False)
     try:
         root = etree.fromstring(source.read_bytes(name), parser)

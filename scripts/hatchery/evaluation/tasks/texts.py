@@ -104,7 +104,7 @@ DELETED_SYMBOLS = "!:&“”—-_,@#$?;’.'()\""
 """Symbols that the published filter deletes in addition to the digits."""
 
 LEFTOVERS = frozenset({"", "nt", "s", "re", "t", "d", "ll"})
-"""Parts of contractions that the published filter skips, after its deletions."""
+"""Remainders of contractions, after the deletions, which the published filter skips."""
 
 _DELETED = str.maketrans("", "", DELETED_SYMBOLS + "0123456789")
 _WORD = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*")
